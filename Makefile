@@ -1,0 +1,49 @@
+# Everything runs in .venv, which is made here with plain venv and pip; nothing else is needed.
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help: ## Show the targets
+	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
+	@echo "make test    set up .venv, then lint, type check, check the rooms, and run the tests"
+	@echo "make lint    the first part of make test: ruff, mypy, import-linter"
+	@echo "make bench   the speed and memory figures, kept in bench/results/"
+	@echo "make clean   remove .venv and everything that was generated"
+	@echo "Another interpreter: make test PYTHON=python3.12"
+
+# pip checks requires-python; a venv that could not be completed is removed so that the next run starts afresh.
+$(PY):
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "could not create $(VENV): on Debian and Ubuntu install python3-venv" >&2; exit 1; }
+
+# The stamps: reinstall only when pyproject.toml has changed since.
+$(VENV)/.coterie-run: pyproject.toml | $(PY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper]"
+	@touch $@
+
+$(VENV)/.coterie-dev: pyproject.toml | $(PY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,dev]"
+	@touch $@ $(VENV)/.coterie-run
+
+demo: $(VENV)/.coterie-run ## Group Iris live
+	$(VENV)/bin/coterie demo $(DEMO)
+
+lint: $(VENV)/.coterie-dev ## Style, types, rooms
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+
+test: lint ## Everything that must hold
+	$(PY) -m pytest -n $(WORKERS)
+
+bench: $(VENV)/.coterie-run ## Speed and memory
+	$(PY) -m bench $(BENCH)
+
+clean: ## Remove what was generated
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo.png
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,63 @@
+"""Coterie: which of these items are alike, when every look at an item costs something and is noisy.
+
+"Optimal Clustering with Bandit Feedback" (Yang, Zhong, Tan; JMLR 25, 2024), on one exact and fast engine. Names are
+loaded when first used, so that importing the package takes no time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Instance": "coterie.problem.instance",
+    "Noise": "coterie.problem.noise",
+    "same_partition": "coterie.problem.partition",
+    "hardness": "coterie.theory.hardness",
+    "allocation": "coterie.theory.hardness",
+    "lower_bound": "coterie.theory.hardness",
+    "closest_alternative": "coterie.theory.alternative",
+    "Alternative": "coterie.theory.alternative",
+    "threshold": "coterie.theory.thresholds",
+    "kmeans_maximin": "coterie.clustering.maximin",
+    "Session": "coterie.session",
+    "SessionDone": "coterie.session",
+    "cluster": "coterie.session",
+    "simulate": "coterie.simulate.trials",
+    "Trials": "coterie.simulate.trials",
+    "datasets": "coterie.paper",
+}
+
+__all__ = [*_HOMES, "__version__"]
+
+if TYPE_CHECKING:
+    from coterie.clustering.maximin import kmeans_maximin as kmeans_maximin
+    from coterie.paper import datasets as datasets
+    from coterie.problem.instance import Instance as Instance
+    from coterie.problem.noise import Noise as Noise
+    from coterie.problem.partition import same_partition as same_partition
+    from coterie.session import Session as Session
+    from coterie.session import SessionDone as SessionDone
+    from coterie.session import cluster as cluster
+    from coterie.simulate.trials import Trials as Trials
+    from coterie.simulate.trials import simulate as simulate
+    from coterie.theory.alternative import Alternative as Alternative
+    from coterie.theory.alternative import closest_alternative as closest_alternative
+    from coterie.theory.hardness import allocation as allocation
+    from coterie.theory.hardness import hardness as hardness
+    from coterie.theory.hardness import lower_bound as lower_bound
+    from coterie.theory.thresholds import threshold as threshold
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'coterie' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

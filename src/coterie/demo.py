@@ -1,0 +1,271 @@
+"""The demonstration: group Iris's 150 flowers from noisy measurements, watched live, beside Uniform.
+
+The true groups are known here, so that the answer can be checked; the session never sees them (but for
+the method "oracle", whose point it is). As in the paper, the centers are rescaled to D* = 2 (section_exp).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from coterie.session import Session
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from coterie.paper import datasets
+from coterie.problem.instance import Instance
+from coterie.problem.partition import same_partition
+from coterie.theory.thresholds import threshold as threshold_of
+
+FRAMES = 80
+COLOURS = ("#0072B2", "#E69F00", "#009E73")  # told apart by the colour-blind, too
+
+
+@dataclass
+class Run:
+    """One run to its end: what was asked, what was measured, and the evidence after every measurement."""
+
+    instance: Instance
+    session: Session
+    method: str
+    threshold: str
+    forecast: float
+    sums: npt.NDArray[np.float64]
+    times: list[int] = field(default_factory=list)
+    statistics: list[float] = field(default_factory=list)
+    thresholds: list[float] = field(default_factory=list)
+
+    @property
+    def right(self) -> bool:
+        return bool(same_partition(self.session.labels, self.instance.labels))
+
+    @property
+    def means(self) -> npt.NDArray[np.float64]:
+        """The running mean of each arm: what the session knows."""
+        return np.asarray(self.sums / np.maximum(self.session.pulls, 1)[:, None])
+
+
+def run_demo(
+    out: Path,
+    *,
+    seed: int = 0,
+    delta: float = 0.05,
+    method: str = "boc",
+    threshold: str = "heuristic",
+    seconds: float = 4.0,
+) -> None:
+    """Group Iris with `method` and with Uniform on the same seed, show both, and write a picture to `out`."""
+    _check_picture(out)
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise ValueError(f"seconds must be 0 or more, got {seconds!r}")
+    if seed < 0:
+        raise ValueError(f"seed must be 0 or more, got {seed!r}")
+    console = Console()
+    instance = datasets.iris().with_hardness(2.0)
+    console.print(
+        f"[bold]{instance.n_arms} flowers[/bold], {instance.n_clusters} species, "
+        f"{instance.dim} noisy numbers a measurement. Which flowers are alike? "
+        f"Error probability allowed: {delta:g}."
+    )
+    run = _new_run(instance, method, delta, threshold)
+    pause = seconds / FRAMES if console.is_terminal else 0.0
+    with Live(_view(run), console=console, refresh_per_second=20, transient=not console.is_terminal) as live:
+
+        def show() -> None:
+            live.update(_view(run))
+            time.sleep(pause)
+
+        _finish(run, np.random.default_rng(seed), show)
+        live.update(_view(run), refresh=True)
+    console.print(_groups_table(run))
+
+    uniform = run
+    if method != "uniform":
+        uniform = _new_run(instance, "uniform", delta, threshold)
+        with console.status("The same with Uniform, which measures the flowers in turn …"):
+            _finish(uniform, np.random.default_rng(seed), lambda: None)
+    console.print(_comparison_table(run, uniform))
+    _draw(out, run, uniform)
+    console.print(f"The picture is in [bold]{out}[/bold].")
+
+
+def _new_run(instance: Instance, method: str, delta: float, threshold: str) -> Run:
+    extra: dict[str, Any] = {}
+    if method == "oracle":
+        extra["instance"] = instance
+    if method == "boc-linear":
+        extra["distance_ratio"] = datasets.distance_ratio(instance)
+    session = Session(
+        instance.n_arms,
+        instance.n_clusters,
+        instance.dim,
+        delta=delta,
+        method=method,
+        threshold=threshold,
+        **extra,
+    )
+    # Z1 is about M·d and Z2 at most about t at D* = 2, so Z reaches β at about t = (√(M·d) + √(2β))².
+    needed = threshold_of(delta, np.full(instance.n_arms, 6), instance.dim, kind=threshold)
+    forecast = (math.sqrt(instance.n_arms * instance.dim) + math.sqrt(2 * needed)) ** 2
+    return Run(instance, session, method, threshold, forecast, np.zeros((instance.n_arms, instance.dim)))
+
+
+def _finish(run: Run, rng: np.random.Generator, show: Callable[[], None]) -> None:
+    """Ask, measure and tell until the session is done."""
+    frame = max(1, int(run.forecast / FRAMES))
+    session, means = run.session, run.instance.means
+    while not session.done:
+        arm = session.ask()
+        x = means[arm] + rng.standard_normal(run.instance.dim)
+        session.tell(arm, x)
+        run.sums[arm] += x
+        evidence = session.evidence
+        run.times.append(session.t)
+        run.statistics.append(evidence.statistic)
+        run.thresholds.append(evidence.threshold)
+        if session.t % frame == 0:
+            show()
+
+
+# --- what is shown -------------------------------------------------------------------------------
+
+
+def _view(run: Run) -> RenderableType:
+    session = run.session
+    statistic = run.statistics[-1] if run.times else 0.0
+    needed = run.thresholds[-1] if run.times else math.inf
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("measurements", f"{session.t}", _bar(session.t, run.forecast))
+    grid.add_row("evidence", f"{statistic:.1f} of {needed:.1f}", _bar(statistic, needed))
+    sizes = _sizes(run)
+    for k, size in enumerate(sizes):
+        name = f"group {k + 1}"
+        grid.add_row(f"[{COLOURS[k % 3]}]{name}[/]", f"{size} flowers", _bar(size, run.instance.n_arms))
+    verdict = f"the evidence has reached the {run.threshold} threshold" if session.done else "measuring …"
+    return Panel(grid, title=f"{run.method}: {verdict}", expand=False)
+
+
+def _bar(value: float, total: float) -> ProgressBar:
+    finite = math.isfinite(value) and math.isfinite(total) and total > 0
+    share = min(1.0, value / total) if finite else 0.0
+    return ProgressBar(total=1.0, completed=share, width=40, complete_style="cyan", finished_style="green")
+
+
+def _sizes(run: Run) -> list[int]:
+    labels = run.session.labels
+    if labels is None:
+        return [0] * run.instance.n_clusters
+    return [int(size) for size in np.bincount(labels, minlength=run.instance.n_clusters)]
+
+
+def _groups_table(run: Run) -> Table:
+    table = Table(title="The groups found")
+    for heading in ("group", "flowers", "measurements", "what they are"):
+        table.add_column(heading, justify="left" if heading == "what they are" else "right")
+    for k in range(run.instance.n_clusters):
+        members = np.flatnonzero(run.session.labels == k)
+        species = Counter(datasets.IRIS_CLASSES[run.instance.labels[m]] for m in members)
+        inside = ", ".join(f"{count} {name}" for name, count in species.most_common())
+        table.add_row(str(k + 1), str(members.size), str(int(run.session.pulls[members].sum())), inside)
+    return table
+
+
+def _comparison_table(run: Run, uniform: Run) -> Table:
+    table = Table(title="Measurements needed, on the same seed")
+    table.add_column("method")
+    for heading in ("measurements", "a flower", "groups", "against Uniform"):
+        table.add_column(heading, justify="right")
+    for one in [run] if uniform is run else [run, uniform]:
+        table.add_row(
+            one.method,
+            str(one.session.t),
+            f"{one.session.t / one.instance.n_arms:.1f}",
+            "[green]right[/]" if one.right else "[red]wrong[/]",
+            "" if one is uniform else f"{100 * (one.session.t / uniform.session.t - 1):+.0f} %",
+        )
+    return table
+
+
+# --- the picture ---------------------------------------------------------------------------------
+
+
+def _check_picture(out: Path) -> None:
+    """Fail before the run rather than after it."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError:
+        message = 'the demo\'s picture needs matplotlib: pip install "coterie[paper]"'
+        raise ImportError(message, name="matplotlib") from None
+    kinds = sorted(FigureCanvasAgg.filetypes)
+    if out.suffix.removeprefix(".").lower() not in kinds:
+        raise ValueError(f"out must end in one of .{', .'.join(kinds)}, got {str(out)!r}")
+    if not out.parent.is_dir():
+        raise ValueError(f"out must be in a folder that exists, got {str(out)!r}")
+
+
+def _draw(out: Path, run: Run, uniform: Run) -> None:
+    """Left: the running means in two principal components, and the pulls per arm. Right: the evidence."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    session = run.session
+    colours = np.array([COLOURS[k % len(COLOURS)] for k in session.labels])
+    centered = run.means - run.means.mean(axis=0)
+    _, _, axes = np.linalg.svd(centered, full_matrices=False)
+    plane = centered @ axes[:2].T
+
+    figure = Figure(figsize=(12, 6), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(2, 2, height_ratios=(3, 1))
+    cloud, bars = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
+    proof = figure.add_subplot(grid[:, 1])
+
+    cloud.scatter(plane[:, 0], plane[:, 1], s=6.0 * session.pulls, c=colours, alpha=0.7, linewidths=0)
+    for k in range(run.instance.n_clusters):
+        spot = plane[session.labels == k].mean(axis=0)
+        cloud.text(
+            *spot,
+            f"group {k + 1}",
+            ha="center",
+            va="center",
+            bbox={"fc": "white", "ec": "none", "alpha": 0.7},
+        )
+    cloud.set(
+        title="The flowers as measured (mean of each; area: measurements)",
+        xlabel="first principal component",
+        ylabel="second",
+    )
+    bars.bar(np.arange(run.instance.n_arms), session.pulls, width=1.0, color=colours)
+    bars.set(xlabel="flower", ylabel="measurements", xlim=(-0.5, run.instance.n_arms - 0.5))
+
+    for one, colour in ((run, "#0072B2"), (uniform, "#999999")):
+        if one is uniform and uniform is run and colour == "#999999":
+            continue
+        proof.plot(one.times, one.statistics, color=colour, label=f"evidence Z(t), {one.method}")
+        proof.axvline(one.session.t, color=colour, linewidth=0.8, linestyle=":")
+        proof.annotate(
+            f"{one.method}: {one.session.t}",
+            (one.session.t, 0),
+            xytext=(-4, 6),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="bottom",
+            color=colour,
+        )
+    longest = max(run, uniform, key=lambda one: one.session.t)
+    proof.plot(longest.times, longest.thresholds, "k--", label=f"{run.threshold} threshold")
+    proof.set(title="Stop when the evidence reaches the threshold", xlabel="measurements", ylabel="evidence")
+    proof.legend(loc="center left")
+    figure.savefig(out, dpi=120)

@@ -1,0 +1,114 @@
+"""The one entry into the compiled steps, for live sessions and simulations alike.
+
+Having a single entry is what keeps the first compilation short: numba optimises a function together with all that
+it calls, so every further entry would compile the whole engine once more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie.engine.compiled import compiled, entry
+from coterie.engine.forest import Forest
+from coterie.engine.heaps import heap_down, heap_up
+from coterie.engine.state import FRESH, LOG_SUM, PENDING, READY, Floats, Ints, State, T, Z
+from coterie.engine.steps import next_arm, observe, settle
+
+PROVEN, HEURISTIC = 0, 1
+
+
+@compiled
+def same_groups(a: Ints, b: Ints, there: Ints, back: Ints) -> bool:
+    """Whether two labellings with numbers in 0..K−1 are equal up to relabelling. Work space: there, back (K)."""
+    there[:] = -1
+    back[:] = -1
+    for m in range(a.shape[0]):
+        if there[a[m]] < 0 and back[b[m]] < 0:
+            there[a[m]] = b[m]
+            back[b[m]] = a[m]
+        elif there[a[m]] != b[m] or back[b[m]] != a[m]:
+            return False
+    return True
+
+
+@compiled
+def threshold_now(kind: int, dim: int, t: int, log_sum: float, level: float) -> float:
+    """β or β̃ at the present counts; `level` is M·d·Ψ(log(1/δ)/(M·d)) for β and log(1/δ) for β̃."""
+    if kind == PROVEN:
+        return 2.0 * dim * log_sum + level  # equation_beta
+    return dim * np.log(1.0 + np.log(t)) + level  # Section 6: log((1 + log t)^d / δ)
+
+
+@entry
+def advance(
+    s: State,
+    f: Forest,
+    steps: int,
+    scripted: bool,
+    arms: Ints,
+    asked: Ints,
+    values: Floats,
+    means: Floats,
+    truth: Ints,
+    rng: np.random.Generator,
+    levels: Floats,
+    met: Ints,
+    stops: Ints,
+    correct: Ints,
+    x: Floats,
+) -> int:
+    """Take up to `steps` measurements, stopping early once all levels are met; then say which arm comes next.
+
+    Scripted: the measurements are (arms[i], values[i]), and asked[i] = 1 if it was counted as under way. Otherwise the
+    rule picks the arm, X = means[arm] + standard Gaussian noise is drawn from rng, and the first arms.shape[0]
+    arms are noted in `arms`. IN: levels (2, L), thresholds of each kind in increasing order (see `threshold_now`).
+    INOUT: met (2), how many levels of each kind are met. OUT: stops (2, L), the t at which; correct (2, L), whether
+    the guess was `truth` then. Work space: x (d). Returns the next arm (0 after the end).
+    """
+    dim = x.shape[0]
+    arm = 0
+    for i in range(steps + 1):
+        if met[0] == levels.shape[1] and met[1] == levels.shape[1]:
+            break  # before the guess moves on: c^out is the guess of t−1
+        settle(s, f)
+        arm = next_arm(s)
+        if i == steps:
+            break
+        if scripted:
+            arm = arms[i]
+            for q in range(dim):
+                x[q] = values[i, q]
+        else:
+            if s.counters[T] < arms.shape[0]:
+                arms[s.counters[T]] = arm
+            for q in range(dim):
+                x[q] = means[arm, q] + rng.standard_normal()
+        observe(s, arm, x, scripted and asked[i] == 1)
+        if s.gauges[Z] <= 0.0:
+            continue
+        for kind in range(2):
+            while met[kind] < levels.shape[1]:
+                at = met[kind]
+                if s.gauges[Z] < threshold_now(kind, dim, s.counters[T], s.gauges[LOG_SUM], levels[kind, at]):
+                    break
+                stops[kind, at] = s.counters[T]
+                correct[kind, at] = same_groups(s.labels, truth, s.names, s.taken)
+                met[kind] += 1
+    return int(arm)
+
+
+@entry
+def commit(
+    counters: Ints, committed: Ints, group: Ints, heap: Ints, slot: Ints, first_slot: Ints, arm: int, change: int
+) -> None:
+    """Count a pull of the arm as under way (+1) or as given up (−1). INOUT: counters, committed, heap, slot."""
+    committed[arm] += change
+    counters[PENDING] += change
+    if change < 0:
+        counters[FRESH] = min(counters[FRESH], arm)
+    if counters[READY] == 1:
+        low, high = first_slot[group[arm]], first_slot[group[arm] + 1]
+        if change > 0:
+            heap_down(heap, slot, committed, low, high, slot[arm])
+        else:
+            heap_up(heap, slot, committed, low, slot[arm])

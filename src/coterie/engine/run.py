@@ -1,0 +1,157 @@
+"""A run of one of the paper's methods, as Python sees it: arrays in, arrays out, numba loaded when first needed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from coterie.engine.state import (
+    FLOOR,
+    LINEAR,
+    LOG_SUM,
+    N_GAUGES,
+    ORACLE,
+    PENDING,
+    READY,
+    DEGENERATE,
+    UNSEEN,
+    Z1,
+    Z2,
+    Floats,
+    Ints,
+    T,
+    Z,
+    new_state,
+)
+
+__all__ = ["N_GAUGES", "Run", "load"]
+
+_loaded: Any = None
+
+
+def load() -> Any:
+    """The compiled entries. Says so, once, if they have to be compiled first."""
+    global _loaded
+    if _loaded is None:
+        from coterie.engine import advance
+
+        if not _is_cached(advance.advance):
+            print("coterie: compiling the engine, once on this machine (some 20 s) …", file=sys.stderr, flush=True)
+        _loaded = advance
+    return _loaded
+
+
+def _is_cached(function: Any) -> bool:
+    """Whether numba's cache has this function; True when it cannot be told (JIT switched off)."""
+    import pathlib
+
+    cache = getattr(function, "_cache", None)
+    path = getattr(cache, "cache_path", None)
+    if not path:
+        return True
+    return any(pathlib.Path(path).glob(f"*.{function.py_func.__name__}-*.nbi"))
+
+
+class Run:
+    """State of one run and the steps on it. Measurements are whitened: unit noise in every direction."""
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_clusters: int,
+        dim: int,
+        sampling: int,
+        levels: Floats,
+        *,
+        distance_ratio: float | None = None,
+        oracle: tuple[Ints, Floats] | None = None,
+    ) -> None:
+        """`levels` (2, L): see `coterie.engine.advance`. `oracle`: true labels and λ* a cluster (K)."""
+        from coterie.engine.forest import new_forest
+
+        self._entries = load()
+        self.state = new_state(n_arms, n_clusters, dim, sampling)
+        self._forest = new_forest(n_clusters)
+        self.levels = np.ascontiguousarray(levels, dtype=np.float64)
+        self.met = np.where(np.isnan(self.levels[:, 0]), self.levels.shape[1], 0).astype(np.int64)
+        self.stops = np.zeros(self.levels.shape, dtype=np.int64)
+        self.correct = np.zeros(self.levels.shape, dtype=np.int64)
+        self._x = np.zeros(dim)
+        self._no_arms = np.zeros(0, dtype=np.int64)
+        self._no_values = np.zeros((0, dim))
+        self._no_truth = np.zeros(n_arms, dtype=np.int64)
+        self._no_rng = np.random.default_rng(0)  # never drawn from: scripted runs bring their measurements
+        self.next = 0
+        if sampling == LINEAR:
+            assert distance_ratio is not None
+            self.state.gauges[FLOOR] = distance_ratio**2 / (2 * n_arms)  # proposition_distance
+        if sampling == ORACLE:
+            assert oracle is not None
+            self.state.group[:], self.state.shares[:] = oracle
+
+    def absorb(self, arms: Ints, values: Floats, asked: Ints) -> None:
+        """Take in measurements in this order; stops noting them once every level is met."""
+        s = self.state
+        self.next = self._entries.advance(
+            s, self._forest, len(arms), True, arms, asked, values, self._no_values, self._no_truth, self._no_rng,
+            self.levels, self.met, self.stops, self.correct, self._x,
+        )  # fmt: skip
+
+    def play(self, steps: int, means: Floats, truth: Ints, rng: np.random.Generator, arms: Ints) -> None:
+        """Simulate up to `steps` measurements of a world whose means and groups are known."""
+        self.next = self._entries.advance(
+            self.state, self._forest, steps, False, arms, self._no_arms, self._no_values, means, truth, rng,
+            self.levels, self.met, self.stops, self.correct, self._x,
+        )  # fmt: skip
+
+    def commit(self, arm: int, change: int) -> None:
+        """Count a pull as under way (+1) or as given up (−1), and choose the next arm anew."""
+        s = self.state
+        self._entries.commit(
+            s.counters, s.committed, s.group, s.heap, s.slot, s.first_slot, arm, change
+        )
+        self.absorb(self._no_arms, self._no_values, self._no_arms)
+
+    @property
+    def done(self) -> bool:
+        """Whether every level is met."""
+        return bool((self.met == self.levels.shape[1]).all())
+
+    @property
+    def t(self) -> int:
+        """Measurements so far."""
+        return int(self.state.counters[T])
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a guess: every arm was measured."""
+        return bool(self.state.counters[READY] == 1 and self.state.counters[UNSEEN] == 0)
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether the guess has an empty cluster or two equal centers."""
+        return bool(self.state.counters[DEGENERATE] == 1)
+
+    @property
+    def pending(self) -> int:
+        """Pulls under way."""
+        return int(self.state.counters[PENDING])
+
+    @property
+    def statistic(self) -> tuple[float, float, float]:
+        """Z1(t), Z2(t), Z(t)."""
+        g = self.state.gauges
+        return float(g[Z1]), float(g[Z2]), float(g[Z])
+
+    @property
+    def log_sum(self) -> float:
+        """Σ_m log(4 + log N_m(t)), the part of β that grows with the counts."""
+        return float(self.state.gauges[LOG_SUM])
+
+    @property
+    def centers(self) -> Floats:
+        """The guess's centers, in the coordinates of the measurements."""
+        centers: Floats = self.state.centers + self.state.origin
+        return centers

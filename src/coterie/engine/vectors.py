@@ -1,0 +1,53 @@
+"""Distances between rows of two arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie.engine.compiled import compiled, compiled_sum
+from coterie.engine.state import Floats
+
+TIE = 1e-12
+"""Squared distances this close to the best one, relatively, tie with it; the lowest index wins."""
+
+
+@compiled_sum
+def squared_distance(a: Floats, i: int, b: Floats, j: int) -> float:
+    """Squared Euclidean distance between row i of a and row j of b."""
+    total = 0.0
+    for q in range(a.shape[1]):
+        gap = a[i, q] - b[j, q]
+        total += gap * gap
+    return total
+
+
+@compiled
+def copy_row(source: Floats, i: int, target: Floats, j: int) -> None:
+    """OUT: row j of target."""
+    for q in range(source.shape[1]):
+        target[j, q] = source[i, q]
+
+
+@compiled
+def nearest_two(points: Floats, m: int, centers: Floats, first: int, n: int) -> tuple[int, float, float]:
+    """The nearest of the n centers in rows first, first+1, …: its number, and the two smallest distances.
+
+    Ties within `TIE` go to the lowest number (Section 3's convention for argmin). The second distance is that
+    of the best *other* center, so a tie shows as a margin of (almost) zero.
+    """
+    best = np.inf
+    for k in range(n):
+        distance = squared_distance(points, m, centers, first + k)
+        if distance < best:
+            best = distance
+    label = -1
+    second = np.inf
+    chosen = best
+    for k in range(n):
+        distance = squared_distance(points, m, centers, first + k)
+        if label < 0 and distance <= best * (1.0 + TIE):
+            label = k
+            chosen = distance
+        elif distance < second:
+            second = distance
+    return label, np.sqrt(chosen), np.sqrt(second)

@@ -1,0 +1,208 @@
+"""Checks at the door: each takes what the caller gave and returns it clean, or names what is wrong.
+
+Every function returns a value the rest of the library may trust (a plain ``int`` or ``float``, or a fresh
+float64/int64 array); none of them changes the caller's data. ``ValueError`` is for values out of range and
+wrong shapes, ``TypeError`` for things that are not numbers at all (booleans and strings included).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: The stopping thresholds of the paper: beta (equation_beta) and its approximation from section_exp.
+THRESHOLD_KINDS = ("proven", "heuristic")
+
+
+def short(value: object) -> str:
+    """``repr`` of a value, cut so that an error message stays one readable line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _holds_bool(value: object) -> bool:
+    # NumPy turns [True, 2.0] into floats without a word, so lists are searched before they are converted.
+    if isinstance(value, list | tuple):
+        return any(_holds_bool(item) for item in value)
+    return isinstance(value, bool | np.bool_)
+
+
+def check_real_array(value: Any, name: str) -> FloatArray:
+    """A fresh float64 array of finite real numbers, of any shape."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a regular array: its rows differ in length, got {short(value)}"
+        ) from None
+    if _holds_bool(value) or (array.dtype.kind not in "iuf" and array.size > 0):
+        raise TypeError(f"{name} must hold real numbers, got {short(value)}")
+    cleaned = np.array(array, dtype=np.float64) if array.size else np.empty(array.shape)
+    if not np.isfinite(cleaned).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(cleaned))[0])
+        place = f" at position {where[0] if len(where) == 1 else where}" if where else ""
+        raise ValueError(f"{name} must be finite, got {float(cleaned[where])!r}{place}")
+    return cleaned
+
+
+def check_real(value: Any, name: str) -> float:
+    """A finite real number as a plain float."""
+    array = check_real_array(value, name)
+    if array.ndim != 0:
+        raise TypeError(f"{name} must be a single number, got {short(value)}")
+    return float(array)
+
+
+def check_count(value: Any, name: str, least: int) -> int:
+    """An integer that is at least ``least``."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {short(value)}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def check_delta(delta: Any) -> float:
+    """The error probability delta, in the open interval (0, 1)."""
+    if isinstance(delta, bool | np.bool_ | str | bytes) or np.ndim(delta) != 0:
+        raise TypeError(f"delta must be a number in (0, 1), got {short(delta)}")
+    try:
+        number = float(delta)
+    except (TypeError, ValueError):
+        raise TypeError(f"delta must be a number in (0, 1), got {short(delta)}") from None
+    if not 0.0 < number < 1.0:  # also False for NaN
+        raise ValueError(f"delta must lie in (0, 1), got {number!r}")
+    return number
+
+
+def check_log_inverse_delta(value: Any) -> float:
+    """log(1/delta), positive and finite: the form for a delta below the smallest double."""
+    number = check_real(value, "log_inverse_delta")
+    if number <= 0.0:
+        raise ValueError(f"log_inverse_delta is log(1/delta) and must be positive, got {number!r}")
+    return number
+
+
+def check_shape(n_arms: Any, n_clusters: Any, dim: Any) -> tuple[int, int, int]:
+    """The size (M, K, d) of a problem: 2 <= K < M and d >= 1."""
+    arms = check_count(n_arms, "n_arms", 1)
+    clusters = check_count(n_clusters, "n_clusters", 2)
+    if clusters >= arms:
+        raise ValueError(
+            f"n_clusters must be smaller than the number of arms, got {clusters} clusters for {arms} arms: "
+            "with as many clusters as arms there is only one partition"
+        )
+    return arms, clusters, check_count(dim, "dim", 1)
+
+
+def check_arm(arm: Any, n_arms: int) -> int:
+    """The index of an arm, 0..M-1; negative indices do not count from the end."""
+    if isinstance(arm, bool | np.bool_):
+        raise TypeError(f"an arm must be an integer in 0..{n_arms - 1}, got {arm!r}")
+    try:
+        number = operator.index(arm)
+    except TypeError:
+        raise TypeError(f"an arm must be an integer in 0..{n_arms - 1}, got {short(arm)}") from None
+    if not 0 <= number < n_arms:
+        raise ValueError(f"unknown arm {number}: arms are 0..{n_arms - 1}")
+    return number
+
+
+def check_measurement(x: Any, dim: int) -> FloatArray:
+    """One measurement X_t as a fresh (d,) array; a bare number is allowed when d = 1."""
+    array = check_real_array(x, "a measurement")
+    if dim == 1 and array.ndim == 0:
+        array = array.reshape(1)
+    if array.shape != (dim,):
+        raise ValueError(f"a measurement must have shape ({dim},), got shape {array.shape}: {short(x)}")
+    return array
+
+
+def check_weights(weights: Any, n_arms: int) -> FloatArray:
+    """Nonnegative finite weights, one per arm; they need not add up to one."""
+    array = check_real_array(weights, "weights")
+    if array.shape != (n_arms,):
+        raise ValueError(f"weights must have one entry per arm, shape ({n_arms},), got shape {array.shape}")
+    if (array < 0.0).any():
+        arm = int(np.argmax(array < 0.0))
+        raise ValueError(f"weights must not be negative, got {float(array[arm])!r} for arm {arm}")
+    return array
+
+
+def check_pulls(pulls: Any) -> FloatArray:
+    """Pull counts N_m(t) >= 1 of all arms, as floats."""
+    array = check_real_array(pulls, "pulls")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"pulls must be a vector with one entry per arm, got shape {array.shape}")
+    if (array != np.floor(array)).any():
+        arm = int(np.argmax(array != np.floor(array)))
+        raise ValueError(f"pulls must be whole numbers, got {float(array[arm])!r} for arm {arm}")
+    if (array < 1.0).any():
+        arm = int(np.argmax(array < 1.0))
+        raise ValueError(
+            f"every arm must have been pulled at least once, got {float(array[arm]):g} pulls for arm {arm}"
+        )
+    return array
+
+
+def check_threshold_kind(kind: Any) -> str:
+    """The name of a stopping threshold."""
+    if not isinstance(kind, str):
+        raise TypeError(f"the threshold must be one of {', '.join(THRESHOLD_KINDS)}, got {short(kind)}")
+    if kind not in THRESHOLD_KINDS:
+        raise ValueError(f"unknown threshold {kind!r}: choose one of {', '.join(THRESHOLD_KINDS)}")
+    return kind
+
+
+def check_distance_ratio(ratio: Any) -> float:
+    """The ratio r of assumption_distance: smallest over largest distance of two centers, in (0, 1]."""
+    if ratio is None:
+        raise ValueError(
+            "distance_ratio is needed: give a lower bound in (0, 1] on the ratio of the smallest to the "
+            "largest distance between two centers"
+        )
+    number = check_real(ratio, "distance_ratio")
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"distance_ratio must lie in (0, 1], got {number!r}")
+    return number
+
+
+def check_labels(labels: Any, n_clusters: int) -> IntArray:
+    """Cluster indices c_m in 0..K-1, every cluster used, as a fresh int64 array."""
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        raise ValueError(f"labels must be a vector of integers, got {short(labels)}") from None
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"labels must be a vector with one integer per arm, got shape {array.shape}")
+    if array.dtype.kind not in "iu" or _holds_bool(labels):
+        raise TypeError(f"labels must be integers in 0..{n_clusters - 1}, got {short(labels)}")
+    outside = (array < 0) | (array >= n_clusters)
+    if outside.any():
+        arm = int(np.argmax(outside))
+        raise ValueError(f"labels must lie in 0..{n_clusters - 1}, got {int(array[arm])} for arm {arm}")
+    cleaned = np.array(array, dtype=np.int64)
+    sizes = np.bincount(cleaned, minlength=n_clusters)
+    if (sizes == 0).any():
+        empty = int(np.argmin(sizes))
+        raise ValueError(f"cluster {empty} has no arm: labels must use every value in 0..{n_clusters - 1}")
+    return cleaned
+
+
+def check_positive(value: Any, name: str) -> float:
+    """A positive finite number."""
+    number = check_real(value, name)
+    if not (number > 0.0 and math.isfinite(number)):
+        raise ValueError(f"{name} must be positive, got {number!r}")
+    return number

@@ -1,0 +1,145 @@
+"""The known noise of a measurement, and the change of units that turns it into the standard Gaussian.
+
+The paper assumes N(0, I); its remark in section_setup reduces a known covariance S to that case by the
+Cholesky factor S = L L': whitened measurements are L^-1 x, and L z goes back to the user's units.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, check_count, check_real_array, short
+
+#: What describes a noise in plain JSON: nothing, a standard deviation, d of them, or a covariance.
+PlainNoise: TypeAlias = "float | list[float] | list[list[float]] | None"
+
+
+class Noise:
+    """A known Gaussian noise: identity, one standard deviation, one per coordinate, or a full covariance.
+
+    Build it with `Noise.of`. Immutable; the arrays are read-only copies.
+    """
+
+    __slots__ = ("_factor", "_value", "dim")
+
+    dim: int
+    _value: FloatArray | None  # as given: None, 0-d or (d,) standard deviations, or the (d, d) covariance
+    _factor: FloatArray | None  # the Cholesky factor L, only for a full covariance
+
+    def __init__(self, value: FloatArray | None, factor: FloatArray | None, dim: int) -> None:
+        for name, content in (("_value", value), ("_factor", factor), ("dim", dim)):
+            object.__setattr__(self, name, content)
+            if isinstance(content, np.ndarray):
+                content.setflags(write=False)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Noise cannot be changed, tried to set {name!r}")
+
+    @classmethod
+    def of(cls, noise: Any, dim: int) -> Noise:
+        """The noise described by None (identity), a standard deviation, d of them, or a d x d covariance."""
+        d = check_count(dim, "dim", 1)
+        if noise is None:
+            return cls(None, None, d)
+        if isinstance(noise, Noise):
+            if noise.dim != d:
+                raise ValueError(
+                    f"noise is for dimension {noise.dim}, but the measurements have dimension {d}"
+                )
+            return noise
+        value = check_real_array(noise, "noise")
+        if value.shape in ((), (d,)):
+            if (value <= 0.0).any():
+                worst = float(value.min())
+                raise ValueError(f"noise standard deviations must be positive, got {worst!r}")
+            return cls(value, None, d)
+        if value.shape != (d, d):
+            raise ValueError(
+                f"noise must be None, a standard deviation, {d} of them, or a {d}x{d} covariance, "
+                f"got shape {value.shape}"
+            )
+        return cls(value, _cholesky(value), d)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether measurements already have the standard Gaussian noise of the paper."""
+        return self._value is None
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The (d, d) covariance, as a fresh array."""
+        if self._value is None:
+            return np.eye(self.dim)
+        if self._value.ndim == 2:
+            return self._value.copy()
+        return np.eye(self.dim) * self._value**2
+
+    def whiten(self, x: Any) -> FloatArray:
+        """L^-1 x: measurements (d,) or (n, d) in the user's units, turned into unit noise."""
+        points = self._points(x, "x")
+        if self._value is None:
+            return points
+        if self._factor is None:
+            return points / self._value
+        return np.asarray(np.linalg.solve(self._factor, points.T).T)
+
+    def color(self, z: Any) -> FloatArray:
+        """L z, the inverse of `whiten`: (d,) or (n, d) points back in the user's units."""
+        points = self._points(z, "z")
+        if self._value is None:
+            return points
+        if self._factor is None:
+            return points * self._value
+        return np.asarray(points @ self._factor.T)
+
+    def to_json(self) -> PlainNoise:
+        """The description as plain JSON values; `from_json` gives the same noise back exactly."""
+        return None if self._value is None else self._value.tolist()
+
+    @classmethod
+    def from_json(cls, value: PlainNoise, dim: int) -> Noise:
+        """The noise that `to_json` described."""
+        return cls.of(value, dim)
+
+    def _points(self, x: Any, name: str) -> FloatArray:
+        points = check_real_array(x, name)
+        if points.ndim not in (1, 2) or points.shape[-1] != self.dim:
+            raise ValueError(
+                f"{name} must have shape ({self.dim},) or (n, {self.dim}), got shape {points.shape}"
+            )
+        return points
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Noise):
+            return NotImplemented
+        return self.dim == other.dim and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash((self.dim, None if self._value is None else self._value.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, tuple[PlainNoise, int]]:
+        return Noise.from_json, (self.to_json(), self.dim)
+
+    def __repr__(self) -> str:
+        return f"Noise.of({short(self.to_json())}, dim={self.dim})"
+
+
+def _cholesky(covariance: FloatArray) -> FloatArray:
+    # The tolerance forgives the rounding of an estimated covariance, no more.
+    gap = np.abs(covariance - covariance.T)
+    if (gap > 1e-10 * np.abs(covariance).max()).any():
+        i, j = (int(k) for k in np.unravel_index(int(np.argmax(gap)), gap.shape))
+        raise ValueError(
+            f"the noise covariance must be symmetric, but entry ({i}, {j}) is {float(covariance[i, j])!r} "
+            f"and entry ({j}, {i}) is {float(covariance[j, i])!r}"
+        )
+    try:
+        factor = np.linalg.cholesky((covariance + covariance.T) / 2.0)
+    except np.linalg.LinAlgError:
+        smallest = float(np.linalg.eigvalsh(covariance).min())
+        raise ValueError(
+            f"the noise covariance must be positive definite, but its smallest eigenvalue is {smallest:.6g}"
+        ) from None
+    return np.asarray(factor)
