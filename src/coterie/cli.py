@@ -60,9 +60,7 @@ InstanceFile = Annotated[
     Path | None,
     typer.Option("--instance", help='A JSON file: {"labels": [0, 0, 1], "centers": [[0.0], [3.0]]}.'),
 ]
-LabelsFile = Annotated[
-    Path | None, typer.Option("--labels", help="The cluster of each arm, from 0 (csv or npy).")
-]
+LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The cluster of each arm, from 0 (csv or npy).")]
 CentersFile = Annotated[Path | None, typer.Option("--centers", help="One center a row (csv or npy).")]
 Dim = Annotated[int, typer.Option("--dim", help="Principal components kept, for mnist.")]
 Rescale = Annotated[
@@ -125,20 +123,21 @@ def simulate(
     method: Method = "boc",
     delta: Annotated[
         list[float] | None,
-        typer.Option(
-            "--delta", "-d", help="Error probability; may be given several times.", show_default="0.1 0.01"
-        ),
+        typer.Option("--delta", "-d", help="Error probability; may be given several times.", show_default="0.1 0.01"),
     ] = None,
     threshold: Annotated[
-        Threshold, typer.Option("--threshold", help="The stopping threshold.")
-    ] = Threshold.proven,
+        Threshold,
+        typer.Option("--threshold", help="proven: with the guarantee; heuristic: the paper's, without."),
+    ] = Threshold.heuristic,
     trials: Annotated[int, typer.Option("--trials", "-n", help="Independent runs.")] = 256,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", "-w", help="Processes; the numbers do not depend on it.", show_default="all"
-        ),
+        typer.Option("--workers", "-w", help="Threads; the numbers do not depend on it.", show_default="all"),
+    ] = None,
+    max_pulls: Annotated[
+        int | None,
+        typer.Option("--max-pulls", help="Give a run up after so many measurements.", show_default="never"),
     ] = None,
     distance_ratio: Ratio = None,
     as_json: Json = False,
@@ -160,7 +159,7 @@ def simulate(
     from coterie.theory.hardness import hardness as hardness_of
     from coterie.theory.hardness import lower_bound
 
-    trials_run = run_trials(
+    runs = run_trials(
         known,
         method,
         deltas=deltas,
@@ -168,16 +167,18 @@ def simulate(
         trials=trials,
         seed=seed,
         workers=workers,
+        max_pulls=max_pulls,
         distance_ratio=distance_ratio,
     )
-    means, deviations = trials_run.mean(), trials_run.std()
-    wrong = (~trials_run.correct).sum(axis=0)
+    means, deviations, wrong = runs.mean(), runs.std(), runs.errors()
+    given_up = (runs.stopping_times < 0).sum(axis=0)
     rows = [
         {
             "delta": value,
-            "mean_pulls": float(means[i]),
-            "std_pulls": float(deviations[i]),
+            "mean_pulls": None if given_up[i] else float(means[i]),
+            "std_pulls": None if given_up[i] else float(deviations[i]),
             "wrong": int(wrong[i]),
+            "given_up": int(given_up[i]),
             "lower_bound": lower_bound(known, value),
         }
         for i, value in enumerate(deltas)
@@ -199,14 +200,15 @@ def simulate(
         title=f"{method}, {threshold.value} threshold, {trials} trials, seed {seed}",
         caption=f"M = {known.n_arms}, K = {known.n_clusters}, d = {known.dim}, D* = {hardness_of(known):.6g}",
     )
-    for heading in ("δ", "pulls: mean", "std", "wrong", "lower bound"):
+    for heading in ("δ", "pulls: mean", "std", "wrong", "given up", "lower bound"):
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
             f"{row['delta']:g}",
-            f"{row['mean_pulls']:.1f}",
-            f"{row['std_pulls']:.1f}",
+            "–" if row["mean_pulls"] is None else f"{row['mean_pulls']:.1f}",
+            "–" if row["std_pulls"] is None else f"{row['std_pulls']:.1f}",
             f"{row['wrong']} of {trials}",
+            f"{row['given_up']} of {trials}",
             f"{row['lower_bound']:.1f}",
         )
     Console().print(table)

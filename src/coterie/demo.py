@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from coterie.session import Session
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -26,6 +25,7 @@ from rich.table import Table
 from coterie.paper import datasets
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
+from coterie.session import Session
 from coterie.theory.thresholds import threshold as threshold_of
 
 FRAMES = 80
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def right(self) -> bool:
-        return bool(same_partition(self.session.labels, self.instance.labels))
+        return bool(same_partition(_labels(self), self.instance.labels))
 
     @property
     def means(self) -> npt.NDArray[np.float64]:
@@ -148,8 +148,9 @@ def _view(run: Run) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_row("measurements", f"{session.t}", _bar(session.t, run.forecast))
     grid.add_row("evidence", f"{statistic:.1f} of {needed:.1f}", _bar(statistic, needed))
-    sizes = _sizes(run)
-    for k, size in enumerate(sizes):
+    labels = _labels(run)
+    for k in range(run.instance.n_clusters):
+        size = int((labels == k).sum())
         name = f"group {k + 1}"
         grid.add_row(f"[{COLOURS[k % 3]}]{name}[/]", f"{size} flowers", _bar(size, run.instance.n_arms))
     verdict = f"the evidence has reached the {run.threshold} threshold" if session.done else "measuring …"
@@ -162,11 +163,10 @@ def _bar(value: float, total: float) -> ProgressBar:
     return ProgressBar(total=1.0, completed=share, width=40, complete_style="cyan", finished_style="green")
 
 
-def _sizes(run: Run) -> list[int]:
+def _labels(run: Run) -> npt.NDArray[np.int64]:
+    """The groups of the session; before there is a guess, -1 for every flower."""
     labels = run.session.labels
-    if labels is None:
-        return [0] * run.instance.n_clusters
-    return [int(size) for size in np.bincount(labels, minlength=run.instance.n_clusters)]
+    return np.full(run.instance.n_arms, -1) if labels is None else labels
 
 
 def _groups_table(run: Run) -> Table:
@@ -174,7 +174,7 @@ def _groups_table(run: Run) -> Table:
     for heading in ("group", "flowers", "measurements", "what they are"):
         table.add_column(heading, justify="left" if heading == "what they are" else "right")
     for k in range(run.instance.n_clusters):
-        members = np.flatnonzero(run.session.labels == k)
+        members = np.flatnonzero(_labels(run) == k)
         species = Counter(datasets.IRIS_CLASSES[run.instance.labels[m]] for m in members)
         inside = ", ".join(f"{count} {name}" for name, count in species.most_common())
         table.add_row(str(k + 1), str(members.size), str(int(run.session.pulls[members].sum())), inside)
@@ -218,9 +218,10 @@ def _draw(out: Path, run: Run, uniform: Run) -> None:
     """Left: the running means in two principal components, and the pulls per arm. Right: the evidence."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     session = run.session
-    colours = np.array([COLOURS[k % len(COLOURS)] for k in session.labels])
+    labels = _labels(run)
     centered = run.means - run.means.mean(axis=0)
     _, _, axes = np.linalg.svd(centered, full_matrices=False)
     plane = centered @ axes[:2].T
@@ -231,22 +232,26 @@ def _draw(out: Path, run: Run, uniform: Run) -> None:
     cloud, bars = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
     proof = figure.add_subplot(grid[:, 1])
 
-    cloud.scatter(plane[:, 0], plane[:, 1], s=6.0 * session.pulls, c=colours, alpha=0.7, linewidths=0)
     for k in range(run.instance.n_clusters):
-        spot = plane[session.labels == k].mean(axis=0)
-        cloud.text(
-            *spot,
-            f"group {k + 1}",
-            ha="center",
-            va="center",
-            bbox={"fc": "white", "ec": "none", "alpha": 0.7},
+        mine = labels == k
+        cloud.scatter(
+            plane[mine, 0],
+            plane[mine, 1],
+            s=6.0 * session.pulls[mine],
+            c=COLOURS[k % len(COLOURS)],
+            alpha=0.7,
+            linewidths=0,
+            label=f"group {k + 1}: {mine.sum()} flowers",
         )
+    cloud.legend()
     cloud.set(
         title="The flowers as measured (mean of each; area: measurements)",
         xlabel="first principal component",
         ylabel="second",
     )
+    colours = [COLOURS[k % len(COLOURS)] for k in labels]
     bars.bar(np.arange(run.instance.n_arms), session.pulls, width=1.0, color=colours)
+    bars.yaxis.set_major_locator(MaxNLocator(integer=True))
     bars.set(xlabel="flower", ylabel="measurements", xlim=(-0.5, run.instance.n_arms - 0.5))
 
     for one, colour in ((run, "#0072B2"), (uniform, "#999999")):
@@ -267,5 +272,5 @@ def _draw(out: Path, run: Run, uniform: Run) -> None:
     longest = max(run, uniform, key=lambda one: one.session.t)
     proof.plot(longest.times, longest.thresholds, "k--", label=f"{run.threshold} threshold")
     proof.set(title="Stop when the evidence reaches the threshold", xlabel="measurements", ylabel="evidence")
-    proof.legend(loc="center left")
+    proof.legend(loc="upper left")
     figure.savefig(out, dpi=120)

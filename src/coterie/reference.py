@@ -57,9 +57,7 @@ class ReferenceRun:
     stops: dict[tuple[str, float], tuple[int, IntArray]] = field(default_factory=dict)
 
 
-def kmeans_maximin_reference(
-    means: Any, weights: Any, n_clusters: int, first: int = 0
-) -> tuple[IntArray, FloatArray]:
+def kmeans_maximin_reference(means: Any, weights: Any, n_clusters: int, first: int = 0) -> tuple[IntArray, FloatArray]:
     """Algorithm 2 (algo2): weighted K-means with Maximin start; labels (M,) and centers (K, d)."""
     points = check_real_array(means, "means")
     if points.ndim != 2 or points.shape[1] == 0:

@@ -1,13 +1,13 @@
 """One ask/tell conversation in memory: `Session`, and `cluster`, which runs one to its end.
 
-A session is its settings and its log of measurements; everything else follows from them by replay, so a session that
-was saved and loaded goes on exactly as if it had never stopped.
+A session is its settings and its log of measurements; everything else follows from them by replay, so a
+session that was saved and loaded goes on exactly as if it had never stopped.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from coterie.problem.checks import (
     check_delta,
     check_distance_ratio,
     check_measurement,
+    check_real_array,
     check_shape,
     check_threshold_kind,
     short,
@@ -37,6 +38,9 @@ from coterie.theory.thresholds import threshold_from_log
 
 FORMAT = "coterie-session-1"
 
+LARGEST = 1e100
+"""Measurements beyond this many standard deviations are refused: squared distances would overflow."""
+
 
 class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
     """Raised by `ask` once the groups are proven: there is nothing left to measure."""
@@ -44,7 +48,7 @@ class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
 
 @dataclass(frozen=True)
 class Weakest:
-    """What holds the stop up: the alternative that fits the data best. `arm` would move to the group `group`."""
+    """What holds the stop up: the alternative that fits best, in which `arm` moves to the group `group`."""
 
     arm: int
     group: int
@@ -63,9 +67,10 @@ class Evidence:
 class Session:
     """Ask which arm to measure, tell what came out, until `done`.
 
-    `noise`: None for unit noise, a standard deviation, d of them, or a covariance; centers are reported in the units
-    of the measurements. `names` (M strings) lets arms be told by name. `method`: see `coterie.rules.METHODS`;
-    "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`: "proven" or "heuristic" (no proof).
+    `noise`: None for unit noise, a standard deviation, d of them, or a covariance; centers are reported in
+    the units of the measurements. `names` (M strings) lets arms be told by name. `method`: see
+    `coterie.rules.METHODS`; "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`:
+    "proven" or "heuristic" (no proof).
     """
 
     def __init__(
@@ -134,8 +139,8 @@ class Session:
     def ask(self, n: int | None = None) -> Any:
         """The next arm to measure, or a list of n of them; measurements still under way are counted as done.
 
-        Never-measured arms come first, in index order. Each ask opens a ticket (see `pending`). Raises `SessionDone`
-        once the groups are proven.
+        Never-measured arms come first, in index order. Each ask opens a ticket (see `pending`). Raises
+        `SessionDone` once the groups are proven.
         """
         count = 1 if n is None else check_count(n, "n", 1)
         if self.done:
@@ -155,20 +160,24 @@ class Session:
     def tell(self, arm: Any, x: Any, ticket: Any = None) -> None:
         """Report a measurement of an arm (index or name): asked for or not, in any order, after the end too.
 
-        With a sequence of arms and an (n, d) array, n of them at once, all or nothing. `ticket` says which ask is
-        answered (one, or one for each); left out, it is the oldest open one for that arm. Results told after `done`
-        are kept in the log and change nothing.
+        With a sequence of arms and an (n, d) array, n of them at once, all or nothing. `ticket` says which
+        ask is answered (one, or one for each); left out, it is the oldest open one for that arm. Results told
+        after `done` are kept in the log and change nothing.
         """
-        if isinstance(arm, list | tuple | np.ndarray) and np.ndim(arm) == 1:
+        if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):
             arms = [self._arm(one) for one in arm]
-            if np.ndim(x) != 2 and not (self.dim == 1 and np.ndim(x) == 1):
-                raise ValueError(f"{len(arms)} arms need an array of shape ({len(arms)}, {self.dim}), got {short(x)}")
-            if len(x) != len(arms):
-                raise ValueError(f"got {len(arms)} arms but {len(x)} measurements")
-            values = [check_measurement(row, self.dim) for row in x]
+            rows = check_real_array(x, "measurements")
+            if self.dim == 1 and rows.ndim == 1:
+                rows = rows[:, None]
+            if rows.shape != (len(arms), self.dim):
+                raise ValueError(
+                    f"{len(arms)} arms need measurements of shape ({len(arms)}, {self.dim}), "
+                    f"got shape {rows.shape}: {short(x)}"
+                )
+            values = list(rows)
             if ticket is None:
                 tickets: list[Any] = [None] * len(arms)
-            elif isinstance(ticket, list | tuple | np.ndarray) and len(ticket) == len(arms):
+            elif isinstance(ticket, list | tuple | np.ndarray) and np.size(ticket) == len(arms):
                 tickets = list(ticket)
             else:
                 raise ValueError(f"{len(arms)} arms need as many tickets, got {short(ticket)}")
@@ -186,8 +195,8 @@ class Session:
     def _arm(self, arm: Any) -> int:
         if isinstance(arm, str):
             if arm not in self._index:
-                known = "this session has no names" if self.names is None else f"known names: {short(self.names)}"
-                raise ValueError(f"unknown arm {arm!r}: {known}")
+                known = "there are none" if self.names is None else short(list(self.names))
+                raise ValueError(f"unknown arm {arm!r}: known names: {known}")
             return self._index[arm]
         return check_arm(arm, self.n_arms)
 
@@ -211,7 +220,7 @@ class Session:
         return claimed
 
     def _absorb(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
-        white = self.noise.whiten(np.array(values).reshape(len(arms), self.dim))
+        white = self._whitened(values)
         self._arms += arms
         self._values += values
         self._tickets += claimed
@@ -221,10 +230,23 @@ class Session:
         if self.done or not arms:
             return
         asked = np.array([ticket is not None for ticket in claimed], dtype=np.int64)
-        self._run.absorb(np.array(arms, dtype=np.int64), np.ascontiguousarray(white), asked)
+        self._run.absorb(np.array(arms, dtype=np.int64), white, asked)
         if self._run.done:
             labels, centers = self._named(self._run)
             self._stopped = (labels, centers, int(self._run.stops.max()))
+
+    def _whitened(self, values: list[FloatArray]) -> FloatArray:
+        """(n, d) in units of the noise."""
+        # Row by row: solved together, rows may differ in the last bit from rows solved one at a time, and a
+        # batch, or a loaded session, must do exactly what single results do.
+        white = np.array([self.noise.whiten(value) for value in values]).reshape(-1, self.dim)
+        far = ~(np.abs(white).max(axis=1) <= LARGEST)
+        if far.any():
+            raise ValueError(
+                f"a measurement must lie within {LARGEST:g} standard deviations of 0, "
+                f"got {short(values[int(np.argmax(far))])}"
+            )
+        return white
 
     # What is known.
 
@@ -256,7 +278,7 @@ class Session:
 
     @property
     def labels(self) -> IntArray | None:
-        """The groups, numbered by first appearance: the proven ones, or the current guess; None before there is one."""
+        """The groups, numbered by first appearance: proven or the current guess; None before there is one."""
         if self._stopped is not None:
             return self._stopped[0].copy()
         return self._named(self._run)[0] if self._run.ready else None
@@ -327,45 +349,66 @@ class Session:
         """The session that `to_dict` saved; it goes on as if it had never stopped."""
         if not isinstance(saved, dict) or saved.get("format") != FORMAT:
             raise ValueError(f"not a saved session (format {FORMAT!r}): {short(saved)}")
-        given = saved["instance"]
-        session = cls(
-            saved["n_arms"],
-            saved["n_clusters"],
-            saved["dim"],
-            saved["delta"],
-            saved["method"],
-            saved["threshold"],
-            saved["noise"],
-            saved["distance_ratio"],
-            None if given is None else Instance(given["labels"], given["centers"]),
-            saved["names"],
-        )
-        rows = saved["log"]
-        arms = [check_arm(row["arm"], session.n_arms) for row in rows]
-        values = [check_measurement(row["values"], session.dim) for row in rows]
+        given, names, log, pending, next_ticket, *_ = _entries(saved, _SAVED, "the saved session")
+        if given is not None:
+            given = Instance(*_entries(given, ("labels", "centers"), "the saved instance"))
+        session = cls(**{key: saved[key] for key in _SETTINGS}, instance=given, names=names)
+        rows = [
+            _entries(row, ("arm", "values", "ticket"), f"row {i} of the saved log")
+            for i, row in enumerate(_listed(log, "the saved log"))
+        ]
+        arms = [check_arm(arm, session.n_arms) for arm, _, _ in rows]
+        values = [check_measurement(value, session.dim) for _, value, _ in rows]
         session._absorb(arms, values, [None] * len(rows))
-        session._tickets = [row["ticket"] for row in rows]
-        for ticket, arm in saved["pending"]:
-            session._pending[int(ticket)] = check_arm(arm, session.n_arms)
-            session._run.commit(int(arm), +1)
-        session._next_ticket = check_count(saved["next_ticket"], "next_ticket", 0)
+        session._tickets = [None if used is None else check_count(used, "ticket", 0) for _, _, used in rows]
+        session._next_ticket = check_count(next_ticket, "next_ticket", 0)
+        answered = set(session._tickets)
+        for pair in _listed(pending, "the saved pending asks"):
+            if len(_listed(pair, "a saved pending ask")) != 2:
+                raise ValueError(f"a saved pending ask must be [ticket, arm], got {short(pair)}")
+            ticket, arm = check_count(pair[0], "ticket", 0), check_arm(pair[1], session.n_arms)
+            if ticket >= session._next_ticket or ticket in session._pending or ticket in answered:
+                raise ValueError(f"ticket {ticket} of the saved pending asks is not an open one")
+            session._pending[ticket] = arm
+            session._run.commit(arm, +1)
         return session
 
 
-def _check_names(names: Sequence[str], n_arms: int) -> tuple[str, ...]:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+_SETTINGS = ("n_arms", "n_clusters", "dim", "delta", "method", "threshold", "noise", "distance_ratio")
+_SAVED = ("instance", "names", "log", "pending", "next_ticket", *_SETTINGS)
+
+
+def _entries(saved: Any, keys: Sequence[str], what: str) -> list[Any]:
+    """The values of these keys of a dictionary that was loaded."""
+    if not isinstance(saved, dict):
+        raise ValueError(f"{what} must be a dictionary with {', '.join(keys)}, got {short(saved)}")
+    missing = [key for key in keys if key not in saved]
+    if missing:
+        raise ValueError(f"{what} lacks {', '.join(missing)}")
+    return [saved[key] for key in keys]
+
+
+def _listed(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{what} must be a list, got {short(value)}")
+    return list(value)
+
+
+def _check_names(names: Any, n_arms: int) -> tuple[str, ...]:
+    given = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
+    if not all(isinstance(name, str) for name in given) or isinstance(names, str):
         raise TypeError(f"names must be {n_arms} strings, got {short(names)}")
-    if len(names) != n_arms:
-        raise ValueError(f"names must be {n_arms} strings, one for each arm, got {len(names)}")
-    if len(set(names)) != n_arms:
-        twice = next(name for name in names if list(names).count(name) > 1)
+    if len(given) != n_arms:
+        raise ValueError(f"names must be {n_arms} strings, one for each arm, got {len(given)}")
+    if len(set(given)) != n_arms:
+        twice = next(name for name in given if given.count(name) > 1)
         raise ValueError(f"names must differ, got {twice!r} more than once")
-    return tuple(names)
+    return tuple(given)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What `cluster` found. `done` is False if the budget ended first; then labels and centers are a guess."""
+    """What `cluster` found. If the budget ended first, `done` is False and labels and centers are a guess."""
 
     labels: IntArray | None
     centers: FloatArray | None
@@ -389,16 +432,18 @@ def cluster(
     instance: Instance | None = None,
     names: Sequence[str] | None = None,
 ) -> Result:
-    """Call `measure(arm)` until the groups are proven with error probability at most delta, or `budget` calls are used.
+    """Call `measure(arm)` until the groups are proven (error probability at most delta) or the budget ends.
 
-    The dimension is that of the first measurement. With `progress`, a line on the terminal shows how far it is.
+    The dimension is that of the first measurement. `progress`: a line on the terminal says how far it is.
     """
+    if not callable(measure):
+        raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
     limit = None if budget is None else check_count(budget, "budget", 1)
-    check_shape(n_arms, n_clusters, 1)
-    x = np.atleast_1d(np.asarray(measure(0)))
-    session = Session(
-        n_arms, n_clusters, x.size, delta, method, threshold, noise, distance_ratio, instance, names
-    )
+    # A measurement costs: all settings that do not hang on the dimension are checked before the first one.
+    dim = instance.dim if isinstance(instance, Instance) else 1
+    Session(n_arms, n_clusters, dim, delta, method, threshold, None, distance_ratio, instance, names)
+    x = np.atleast_1d(check_real_array(measure(0), "a measurement"))
+    session = Session(n_arms, n_clusters, x.size, delta, method, threshold, noise, distance_ratio, instance, names)
     session.tell(session.ask(), x)
     with _Progress(progress) as show:
         while not session.done and (limit is None or session.t < limit):

@@ -148,9 +148,7 @@ def test_mnist_from_idx_files(idx_folder: Path) -> None:
     assert instance.sizes.tolist() == [6] * 10
 
 
-def test_mnist_plain_idx_files_equal_gzipped_ones_and_the_test_part_counts(
-    idx_folder: Path, tmp_path: Path
-) -> None:
+def test_mnist_plain_idx_files_equal_gzipped_ones_and_the_test_part_counts(idx_folder: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
     for path in idx_folder.glob("*.gz"):

@@ -27,7 +27,7 @@ def test_fields_of_an_instance() -> None:
     assert inst.sizes.tolist() == [2, 2, 1]
     assert inst.means.tolist() == [[0, 0], [1, 0], [1, 0], [0, 2], [0, 0]]
     assert repr(inst) == "Instance(n_arms=5, n_clusters=3, dim=2, sizes=[2, 2, 1])"
-    many = Instance(list(range(40)) + [0], np.arange(40.0)[:, None])
+    many = Instance([*range(40), 0], np.arange(40.0)[:, None])
     assert len(repr(many)) < 120
 
 
@@ -129,7 +129,7 @@ def test_bad_instances_are_refused(labels: Any, centers: Any, error: type[Except
         ([[1.0], [2.0], [3.0]], [0.0, NAN, 1.0], ValueError, "NaN, got one in row 1"),
         ([[1.0], [2.0], [3.0]], [5, 5, 5], ValueError, "at least 2 classes"),
         ([[1.0], [2.0], [3.0]], [1, 2, 3], ValueError, "fewer than the 3 rows, got 3"),
-        ([[1.0], [2.0], [3.0], [0.0]], [1, 2, 1, 2.5], ValueError, "are equal|at least"),
+        ([[1.0], [2.0], [3.0], [0.0]], [1, 2, 1, 2.5], ValueError, "clusters 0 and 1 are equal"),
         ([[1.0], [1.0], [1.0]], [1, 2, 2], ValueError, "clusters 0 and 1 are equal"),
         ([["u"], ["v"], ["w"]], [1, 2, 2], TypeError, "X must hold real numbers"),
         ([[1.0], [2.0], [3.0]], np.array([1, None, "a"], dtype=object), TypeError, "sorted"),
@@ -141,7 +141,15 @@ def test_bad_data_is_refused(data: Any, classes: Any, error: type[Exception], me
 
 
 @pytest.mark.parametrize(
-    ("value", "error"), [(0.0, ValueError), (-1.0, ValueError), (NAN, ValueError), (INF, ValueError), ("2", TypeError), (True, TypeError)]
+    ("value", "error"),
+    [
+        (0.0, ValueError),
+        (-1.0, ValueError),
+        (NAN, ValueError),
+        (INF, ValueError),
+        ("2", TypeError),
+        (True, TypeError),
+    ],
 )
 def test_with_hardness_refuses_what_is_not_positive(value: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="hardness must"):

@@ -101,7 +101,11 @@ NAN, INF = float("nan"), float("inf")
         ([1.0, 2.0, 3.0], ValueError, r"2x2 covariance, got shape \(3,\)"),
         ([[1.0, 0.0]], ValueError, r"got shape \(1, 2\)"),
         ([[1.0]], ValueError, r"got shape \(1, 1\)"),
-        ([[2.0, 1.0], [0.5, 2.0]], ValueError, r"symmetric, but entry \(0, 1\) is 1\.0 and entry \(1, 0\) is 0\.5"),
+        (
+            [[2.0, 1.0], [0.5, 2.0]],
+            ValueError,
+            r"symmetric, but entry \(0, 1\) is 1\.0 and entry \(1, 0\) is 0\.5",
+        ),
         ([[1.0, 2.0], [2.0, 1.0]], ValueError, "positive definite, but its smallest eigenvalue is -1"),
         ([[0.0, 0.0], [0.0, 0.0]], ValueError, "positive definite"),
         (True, TypeError, "noise must hold real numbers, got True"),

@@ -1,9 +1,9 @@
 """Weighted K-means with Maximin initialization (Alg. 2, algo2), for one-off use on any means.
 
-"Optimal Clustering with Bandit Feedback" (Yang, Zhong, Tan; JMLR 25, 2024). Names: `means` is the empirical means
-μ̂_m, `weights` is N_m. Ties, within a relative 1e-12 of the squared distance, go to the lowest index. Departure: a
-cluster that loses all its arms keeps its center. The engine keeps the same run up to date pull by pull
-(`coterie.engine.maximin`); `coterie.reference` has it line by line.
+"Optimal Clustering with Bandit Feedback" (Yang, Zhong, Tan; JMLR 25, 2024). Names: `means` is the empirical
+means μ̂_m, `weights` is N_m. Ties, within a relative 1e-12 of the squared distance, go to the lowest index.
+Departure: a cluster that loses all its arms keeps its center. The engine keeps the same run up to date pull
+by pull (`coterie.engine.maximin`); `coterie.reference` has it line by line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_real_array, check_weights
+from coterie.problem.checks import (
+    FloatArray,
+    IntArray,
+    check_arm,
+    check_count,
+    check_real_array,
+    check_weights,
+)
 
 TIE = 1e-12
 
@@ -20,8 +27,8 @@ TIE = 1e-12
 def kmeans_maximin(means: Any, weights: Any, n_clusters: int, first: int = 0) -> tuple[IntArray, FloatArray]:
     """Labels (M,) and centers (K, d) of Alg. 2 on the rows of `means`, started at arm `first`.
 
-    Weights must be positive: every arm has been measured. Proposition theorem_maximum says when the labels are
-    certainly right: all means within a quarter of the smallest distance between true centers.
+    Weights must be positive: every arm has been measured. Proposition theorem_maximum says when the labels
+    are certainly right: all means within a quarter of the smallest distance between true centers.
     """
     points = check_real_array(means, "means")
     if points.ndim != 2 or points.shape[1] == 0:
@@ -61,9 +68,7 @@ def assign(points: FloatArray, centers: FloatArray) -> IntArray:
     return np.asarray(np.argmax(distances <= best * (1.0 + TIE), axis=1), dtype=np.int64)
 
 
-def weighted_centers(
-    points: FloatArray, weights: FloatArray, labels: IntArray, before: FloatArray
-) -> FloatArray:
+def weighted_centers(points: FloatArray, weights: FloatArray, labels: IntArray, before: FloatArray) -> FloatArray:
     """Alg. 2, line 7: weighted means of the clusters; an emptied cluster keeps its center (departure)."""
     totals = np.bincount(labels, weights, minlength=len(before))
     sums = np.zeros_like(before)

@@ -36,7 +36,20 @@ def threshold_now(kind: int, dim: int, t: int, log_sum: float, level: float) -> 
     """β or β̃ at the present counts; `level` is M·d·Ψ(log(1/δ)/(M·d)) for β and log(1/δ) for β̃."""
     if kind == PROVEN:
         return 2.0 * dim * log_sum + level  # equation_beta
-    return dim * np.log(1.0 + np.log(t)) + level  # Section 6: log((1 + log t)^d / δ)
+    return float(dim * np.log(1.0 + np.log(t)) + level)  # Section 6: log((1 + log t)^d / δ)
+
+
+@compiled
+def _draw(rng: np.random.Generator, x: Floats) -> None:
+    """OUT: x, standard Gaussian noise. On its own, so that the loop keeps its registers."""
+    for q in range(x.shape[0]):
+        x[q] = rng.standard_normal()
+
+
+@compiled
+def _add_row(a: Floats, i: int, x: Floats) -> None:
+    for q in range(x.shape[0]):
+        x[q] += a[i, q]
 
 
 @entry
@@ -48,7 +61,7 @@ def advance(
     arms: Ints,
     asked: Ints,
     values: Floats,
-    means: Floats,
+    centers: Floats,
     truth: Ints,
     rng: np.random.Generator,
     levels: Floats,
@@ -60,7 +73,7 @@ def advance(
     """Take up to `steps` measurements, stopping early once all levels are met; then say which arm comes next.
 
     Scripted: the measurements are (arms[i], values[i]), and asked[i] = 1 if it was counted as under way. Otherwise the
-    rule picks the arm, X = means[arm] + standard Gaussian noise is drawn from rng, and the first arms.shape[0]
+    rule picks the arm, X = centers[truth[arm]] + standard Gaussian noise is drawn from rng, and the first arms.shape[0]
     arms are noted in `arms`. IN: levels (2, L), thresholds of each kind in increasing order (see `threshold_now`).
     INOUT: met (2), how many levels of each kind are met. OUT: stops (2, L), the t at which; correct (2, L), whether
     the guess was `truth` then. Work space: x (d). Returns the next arm (0 after the end).
@@ -81,8 +94,8 @@ def advance(
         else:
             if s.counters[T] < arms.shape[0]:
                 arms[s.counters[T]] = arm
-            for q in range(dim):
-                x[q] = means[arm, q] + rng.standard_normal()
+            _draw(rng, x)
+            _add_row(centers, truth[arm], x)
         observe(s, arm, x, scripted and asked[i] == 1)
         if s.gauges[Z] <= 0.0:
             continue
@@ -99,7 +112,14 @@ def advance(
 
 @entry
 def commit(
-    counters: Ints, committed: Ints, group: Ints, heap: Ints, slot: Ints, first_slot: Ints, arm: int, change: int
+    counters: Ints,
+    committed: Ints,
+    group: Ints,
+    heap: Ints,
+    slot: Ints,
+    first_slot: Ints,
+    arm: int,
+    change: int,
 ) -> None:
     """Count a pull of the arm as under way (+1) or as given up (−1). INOUT: counters, committed, heap, slot."""
     committed[arm] += change

@@ -10,9 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.engine.barrier import barrier_solve, twin
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import INT, compiled, spliced
 from coterie.engine.forest import Forest, forest_multipliers, forest_shape, forest_solve
-from coterie.engine.state import COLD_SOLVES, DEGENERATE, EDGES, FLOOR, LINEAR, METHOD, PARTS, Floats, Ints, State
+from coterie.engine.state import (
+    COLD_SOLVES,
+    DEGENERATE,
+    EDGES,
+    FLOOR,
+    LINEAR,
+    METHOD,
+    PARTS,
+    Floats,
+    Ints,
+    State,
+)
 
 FEASIBLE = 1e-12
 """Relative violation of a constraint that counts as rounding."""
@@ -26,14 +37,25 @@ def _drop(tail: Ints, head: Ints, multiplier: Floats, n_edges: int, e: int) -> i
 
 
 @compiled
-def _blocking(sizes: Ints, tail: Ints, head: Ints, nu: Floats, n_edges: int, k: int, j: int, parts: int, f: Forest) -> int:
+def _blocking(
+    sizes: Ints,
+    inverse: Floats,
+    tail: Ints,
+    head: Ints,
+    nu: Floats,
+    n_edges: int,
+    k: int,
+    j: int,
+    parts: int,
+    f: Forest,
+) -> int:
     """Which active constraint leaves when (k, j) enters a part that is full: the dual ratio test; -1 if none can."""
     f.rest[:] = 0.0
     f.rest[k] += sizes[k]
     f.rest[j] += 1.0
     for e in range(n_edges):
         f.solution[e] = 0.0
-    forest_multipliers(sizes, tail, head, parts, f, f.solution)
+    forest_multipliers(sizes, inverse, tail, head, parts, f, f.solution)
     leaving = -1
     least = np.inf
     for e in range(n_edges):
@@ -43,7 +65,7 @@ def _blocking(sizes: Ints, tail: Ints, head: Ints, nu: Floats, n_edges: int, k: 
     return leaving
 
 
-@compiled
+@spliced
 def mend_active(s: State, f: Forest) -> bool:
     """Solve on the remembered active constraints, swapping one at a time. INOUT: s.slack, s.edge_*. False: give up."""
     sizes, gaps, tail, head, nu = s.sizes, s.gaps, s.edge_from, s.edge_to, s.multiplier
@@ -53,12 +75,14 @@ def mend_active(s: State, f: Forest) -> bool:
     for _ in range(4 * n + 8):
         if parts <= 0:
             parts = forest_shape(n, tail, head, n_edges, f)
-        if parts < 0 or not forest_solve(sizes, gaps, tail, head, n_edges, parts, f, s.slack):
+        if parts < 0 or not forest_solve(sizes, s.inverse_sizes, gaps, tail, head, n_edges, parts, f, s.slack):
             return False
         for k in range(n):
-            f.rest[k] = 1.0 / (s.slack[k] * s.slack[k])
-        forest_multipliers(sizes, tail, head, parts, f, nu)
-        lowest, total, worst = np.int64(-1), 0.0, 0.0
+            weight = 1.0 / s.slack[k]
+            f.weight[k] = weight
+            f.rest[k] = weight * weight
+        forest_multipliers(sizes, s.inverse_sizes, tail, head, parts, f, nu)
+        lowest, total, worst = INT(-1), 0.0, 0.0
         for e in range(n_edges):
             weight = nu[e] * gaps[tail[e], head[e]]
             total += abs(weight)
@@ -68,7 +92,7 @@ def mend_active(s: State, f: Forest) -> bool:
             n_edges = _drop(tail, head, nu, n_edges, lowest)
             parts = 0
             continue
-        k_add, j_add, worst = np.int64(-1), np.int64(-1), FEASIBLE
+        k_add, j_add, worst = INT(-1), INT(-1), FEASIBLE
         for k in range(n):
             own = sizes[k] * s.slack[k]
             for j in range(n):
@@ -84,7 +108,7 @@ def mend_active(s: State, f: Forest) -> bool:
         full_k = f.cycle[f.part[k_add]] >= 0
         full_j = f.cycle[f.part[j_add]] >= 0
         if full_k and full_j:
-            leaving = _blocking(sizes, tail, head, nu, n_edges, k_add, j_add, parts, f)
+            leaving = _blocking(sizes, s.inverse_sizes, tail, head, nu, n_edges, k_add, j_add, parts, f)
             if leaving < 0:
                 return False
             n_edges = _drop(tail, head, nu, n_edges, leaving)
@@ -96,9 +120,9 @@ def mend_active(s: State, f: Forest) -> bool:
     return False
 
 
-@compiled
+@spliced
 def solve_cold(s: State, f: Forest) -> None:
-    """Solve from scratch, then polish on the constraints that came out active. INOUT: s.slack, s.edge_*."""
+    """Solve from scratch; what comes out active is left for `mend_active` to polish. OUT: s.slack, f.kept, s.edge_*."""
     n = s.sizes.shape[0]
     s.counters[COLD_SOLVES] += 1
     room, dual = f.room, f.dual
@@ -119,10 +143,6 @@ def solve_cold(s: State, f: Forest) -> None:
     s.counters[PARTS] = 0
     for k in range(n):
         f.kept[k] = s.slack[k]
-    if not mend_active(s, f):
-        for k in range(n):  # dependent constraints: the interior-point solution stands
-            s.slack[k] = f.kept[k]
-        s.counters[EDGES] = 0
 
 
 @compiled
@@ -150,7 +170,7 @@ def _raise_to_floor(sizes: Ints, floor: float, fixed: Ints, shares: Floats) -> N
             return
 
 
-@compiled
+@spliced
 def allocate(s: State, f: Forest) -> None:
     """λ* of the current guess, one share a cluster. INOUT: s.shares, s.slack, s.edge_*."""
     n = s.sizes.shape[0]
@@ -159,12 +179,21 @@ def allocate(s: State, f: Forest) -> None:
         s.shares[:] = 1.0 / n_arms
         s.counters[EDGES] = 0
         return
-    if s.counters[EDGES] == 0 or not mend_active(s, f):
-        solve_cold(s, f)
+    for cold in range(2):
+        if cold == 1:
+            solve_cold(s, f)
+        if s.counters[EDGES] > 0 and mend_active(s, f):
+            break
+        if cold == 1:  # dependent constraints: the interior-point solution stands
+            s.counters[EDGES] = 0
+            for k in range(n):
+                s.slack[k] = f.kept[k]
+                f.weight[k] = 1.0 / f.kept[k]
     total = 0.0
     for k in range(n):
-        total += 1.0 / s.slack[k]
+        total += f.weight[k]
+    total = 1.0 / total
     for k in range(n):
-        s.shares[k] = 1.0 / (s.slack[k] * total * s.sizes[k])  # theorem_opt4: λ*_m = w*(c_m)/n(c_m)
+        s.shares[k] = f.weight[k] * total * s.inverse_sizes[k]  # theorem_opt4: λ*_m = w*(c_m)/n(c_m)
     if s.counters[METHOD] == LINEAR:
         _raise_to_floor(s.sizes, s.gauges[FLOOR], s.taken, s.shares)

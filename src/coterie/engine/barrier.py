@@ -46,7 +46,10 @@ def twin(sizes: Ints, k: int, j: int) -> bool:
 def barrier_solve(
     sizes: Ints, gaps: Floats, matrix: Floats, step: Floats, slack: Floats, room: Floats, dual: Floats
 ) -> None:
-    """Work space: matrix (K×K), step. OUT: slack (y), room (Δ²_kj − n_k·y_k − y_j, K×K), dual (ν, K×K, 0 on the diagonal and for twins)."""
+    """Work space: matrix (K×K), step. OUT: slack (y), room (Δ²_kj − n_k·y_k − y_j, K×K), dual (ν, K×K).
+
+    The dual is 0 on the diagonal and for twins.
+    """
     n = sizes.shape[0]
     scale = np.inf
     for k in range(n):

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+INT: Callable[[int], int] = np.int64  # type: ignore[assignment]
+"""INT(0) is a plain 64-bit zero; a literal 0 would compile whatever it is passed to once more."""
+
+_njit: Any = numba.njit  # its stub does not know the options that are used here
 
 
 def compiled(function: F) -> F:
@@ -17,7 +23,9 @@ def compiled(function: F) -> F:
     every call took longer than the work (235 ns a call against 3 ns, measured with a tuple of 40 arrays). The price:
     a step function must not allocate; all work space is part of the state.
     """
-    return numba.njit(cache=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return cast(
+        F, _njit(cache=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    )
 
 
 def compiled_sum(function: F) -> F:
@@ -28,7 +36,17 @@ def compiled_sum(function: F) -> F:
     relative 1e-12 (distances) and 1e-9 (tracking) within which candidates tie, so decisions stay those of
     `coterie.reference`. No other licence of ``fastmath`` is used anywhere.
     """
-    return numba.njit(cache=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc"})(function)
+    return cast(
+        F,
+        _njit(
+            cache=True,
+            error_model="numpy",
+            _nrt=False,
+            no_cpython_wrapper=True,
+            no_cfunc_wrapper=True,
+            fastmath={"reassoc"},
+        )(function),
+    )
 
 
 def entry(function: F) -> F:
@@ -36,4 +54,13 @@ def entry(function: F) -> F:
 
     They let go of the interpreter lock, so that simulations run side by side in threads.
     """
-    return numba.njit(cache=True, error_model="numpy", _nrt=False, nogil=True)(function)
+    return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, nogil=True)(function))
+
+
+def spliced(function: F) -> F:
+    """A step with a single caller, compiled as part of it.
+
+    numba optimises every function together with all that it calls, so each level of calls costs another round over
+    everything below; splicing the levels above the real work halves the first compilation.
+    """
+    return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, inline="always")(function))

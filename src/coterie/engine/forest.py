@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import INT, compiled, spliced
 from coterie.engine.state import Floats, Ints
 
 
@@ -30,6 +30,7 @@ class Forest(NamedTuple):
     cycle: Ints  # (K) the constraint that closes the part's cycle, -1 for a tree
     leaving: Ints  # (K) where an outgoing constraint leads, -1 if there is none
     used: Ints  # (E) 1 once a constraint has been walked
+    weight: Floats  # (K) 1/y, proportional to w*(k)
     offset: Floats  # (K)
     slope: Floats  # (K)
     rest: Floats  # (K)
@@ -47,10 +48,16 @@ class Forest(NamedTuple):
 def new_forest(n_clusters: int) -> Forest:
     """Work space for K clusters."""
     k, e = n_clusters, 2 * n_clusters + 2
-    ints, floats = (lambda n: np.zeros(n, dtype=np.int64)), (lambda n: np.zeros(n))
+
+    def ints(n: int) -> Ints:
+        return np.zeros(n, dtype=np.int64)
+
+    def floats(n: int) -> Floats:
+        return np.zeros(n)
+
     return Forest(
         ints(k), ints(k), ints(k), ints(k + 1), ints(k), ints(k), ints(e),
-        floats(k), floats(k), floats(k), floats(k), floats(e), floats(e), floats(e),
+        floats(k), floats(k), floats(k), floats(k), floats(k), floats(e), floats(e), floats(e),
         np.zeros((k, k)), floats(k), floats(k), np.zeros((k, k)), np.zeros((k, k)),
     )  # fmt: skip
 
@@ -118,7 +125,7 @@ def forest_shape(n: int, tail: Ints, head: Ints, n_edges: int, f: Forest) -> int
     for e in range(n_edges):
         f.used[e] = 0
         f.leaving[tail[e]] = head[e]
-    end, parts = np.int64(0), np.int64(0)  # plain literals would compile _grow twice
+    end, parts = INT(0), INT(0)
     for k in range(n):
         if f.part[k] < 0:
             f.first[parts] = end
@@ -171,11 +178,22 @@ def _tree_root_value(low_place: int, high_place: int, start: float, f: Forest) -
     return value
 
 
-@compiled
+@spliced
 def forest_solve(
-    sizes: Ints, gaps: Floats, tail: Ints, head: Ints, n_edges: int, parts: int, f: Forest, slack: Floats
+    sizes: Ints,
+    inverse: Floats,
+    gaps: Floats,
+    tail: Ints,
+    head: Ints,
+    n_edges: int,
+    parts: int,
+    f: Forest,
+    slack: Floats,
 ) -> bool:
-    """y with the given constraints active, on f's shape. INOUT: slack (start and solution). False on failure."""
+    """y with the given constraints active, on the shape in f; `inverse` is 1/sizes.
+
+    INOUT: slack (start and solution). False on failure.
+    """
     for part in range(parts):
         begin, end = f.first[part], f.first[part + 1]
         root = f.order[begin]
@@ -185,8 +203,8 @@ def forest_solve(
             k = f.order[place]
             e = f.parent[k]
             if tail[e] == k:  # n_k·y_k + y_j = Δ²
-                f.offset[k] = (gaps[k, head[e]] - f.offset[head[e]]) / sizes[k]
-                f.slope[k] = -f.slope[head[e]] / sizes[k]
+                f.offset[k] = (gaps[k, head[e]] - f.offset[head[e]]) * inverse[k]
+                f.slope[k] = -f.slope[head[e]] * inverse[k]
             else:  # n_j·y_j + y_k = Δ²
                 f.offset[k] = gaps[k, tail[e]] - sizes[tail[e]] * f.offset[tail[e]]
                 f.slope[k] = -sizes[tail[e]] * f.slope[tail[e]]
@@ -211,8 +229,10 @@ def forest_solve(
     return True
 
 
-@compiled
-def forest_multipliers(sizes: Ints, tail: Ints, head: Ints, parts: int, f: Forest, out: Floats) -> None:
+@spliced
+def forest_multipliers(
+    sizes: Ints, inverse: Floats, tail: Ints, head: Ints, parts: int, f: Forest, out: Floats
+) -> None:
     """Solve Aᵀν = rest on the solved forest, leaf by leaf. IN: f.rest, the right side (overwritten). OUT: out."""
     for part in range(parts):
         begin, end = f.first[part], f.first[part + 1]
@@ -225,11 +245,12 @@ def forest_multipliers(sizes: Ints, tail: Ints, head: Ints, parts: int, f: Fores
         for place in range(end - 1, begin, -1):
             k = f.order[place]
             e = f.parent[k]
-            own = float(sizes[k]) if tail[e] == k else 1.0
-            other = head[e] if tail[e] == k else tail[e]
-            theirs = 1.0 if tail[e] == k else float(sizes[other])
-            f.share[e] = f.rest[k] / own
-            f.share_slope[e] = f.rest_slope[k] / own
+            if tail[e] == k:
+                other, own, theirs = head[e], inverse[k], 1.0
+            else:
+                other, own, theirs = tail[e], 1.0, float(sizes[tail[e]])
+            f.share[e] = f.rest[k] * own
+            f.share_slope[e] = f.rest_slope[k] * own
             f.rest[other] -= theirs * f.share[e]
             f.rest_slope[other] -= theirs * f.share_slope[e]
         root = f.order[begin]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.engine.compiled import compiled, compiled_sum
+from coterie.engine.compiled import compiled, compiled_sum, spliced
 from coterie.engine.heaps import heaps_build
 from coterie.engine.maximin import GIVE_UP, SURE, UNCHANGED, replay, run_whole
 from coterie.engine.state import (
@@ -19,34 +19,38 @@ from coterie.engine.state import (
     SINCE_MEASURED,
     SINCE_SUMMED,
     Floats,
+    Ints,
     State,
 )
-from coterie.engine.vectors import copy_row, squared_distance
+from coterie.engine.vectors import copy_row, distance_to_mean, squared_distance
 
 RESUM_EVERY = 4096
 """Running sums are recomputed after max(M, this) measurements, so that rounding cannot drift (issue: long runs)."""
 
 
 @compiled_sum
-def _move_center(s: State, k: int) -> float:
-    """Put center k at its arms' weighted mean (Alg. 2, line 7). INOUT: s.centers. Returns the squared shift."""
-    inverse = 1.0 / s.totals[k]
+def _move_center(group_sums: Floats, k: int, inverse: float, centers: Floats) -> float:
+    """Put center k at its arms' weighted mean, sum times 1/total (Alg. 2, line 7). Returns the squared shift."""
     shift = 0.0
-    for q in range(s.centers.shape[1]):
-        at = s.group_sums[k, q] * inverse
-        move = at - s.centers[k, q]
+    for q in range(centers.shape[1]):
+        at = group_sums[k, q] * inverse
+        move = at - centers[k, q]
         shift += move * move
-        s.centers[k, q] = at
+        centers[k, q] = at
     return shift
 
 
 @compiled
-def _measure_gaps(s: State, k: int) -> None:
-    for j in range(s.centers.shape[0]):
+def _measure_gaps(centers: Floats, k: int, gaps: Floats) -> bool:
+    """OUT: row and column k of gaps. True if another center is in the same place."""
+    equal = False
+    for j in range(centers.shape[0]):
         if j != k:
-            gap = squared_distance(s.centers, k, s.centers, j)
-            s.gaps[k, j] = gap
-            s.gaps[j, k] = gap
+            gap = squared_distance(centers, k, centers, j)
+            gaps[k, j] = gap
+            gaps[j, k] = gap
+            equal = equal or not (gap > 0.0)
+    return equal
 
 
 @compiled
@@ -60,18 +64,17 @@ def _note_degenerate(s: State) -> None:
                 s.counters[DEGENERATE] = 1
 
 
-@compiled
+@spliced
 def move_centers(s: State) -> None:
     """Same labels, new measurements: move the centers of the clusters that got some. INOUT: the guess."""
     for k in range(s.centers.shape[0]):
         if s.moved[k] == 1:
             s.moved[k] = 0
-            shift = _move_center(s, k)
+            shift = _move_center(s.group_sums, k, 1.0 / s.totals[k], s.centers)
             # About the weighted mean the scatter is smallest: parallel-axis theorem.
             s.scatter[k] = max(0.0, s.scatter[k] - s.totals[k] * shift)
             s.radius[k] += np.sqrt(shift)
-            _measure_gaps(s, k)
-            if s.counters[DEGENERATE] == 1:
+            if _measure_gaps(s.centers, k, s.gaps) or s.counters[DEGENERATE] == 1:
                 _note_degenerate(s)
 
 
@@ -83,7 +86,7 @@ def measure_radii(s: State) -> None:
     s.scatter[:] = 0.0
     for m in range(s.labels.shape[0]):
         k = s.labels[m]
-        away = squared_distance(s.means, m, s.centers, k)
+        away = distance_to_mean(s.sums, m, 1.0 / s.pulls[m], s.centers, k)
         s.scatter[k] += s.pulls[m] * away
         s.radius[k] = max(s.radius[k], away)
     for k in range(s.centers.shape[0]):
@@ -108,10 +111,11 @@ def sum_up(s: State) -> None:
     s.gauges[LOG_SUM] = log_sum
     for k in range(s.centers.shape[0]):
         s.moved[k] = 0
+        s.inverse_sizes[k] = 1.0 / max(s.sizes[k], 1)
         if s.sizes[k] > 0:
-            _move_center(s, k)
+            _move_center(s.group_sums, k, 1.0 / s.totals[k], s.centers)
     for k in range(s.centers.shape[0]):
-        _measure_gaps(s, k)
+        _measure_gaps(s.centers, k, s.gaps)
     _note_degenerate(s)
     measure_radii(s)
 
@@ -137,7 +141,7 @@ def _map_heaps(s: State) -> None:
             s.heap_of[k] = -1
 
 
-@compiled
+@spliced
 def _adopt(s: State, p: int) -> None:
     """Take the labels of pass p of the cached run as the guess. OUT: the guess and its heaps."""
     n = s.centers.shape[0]
@@ -174,36 +178,36 @@ def _same_as_guess(s: State, p: int) -> bool:
 
 
 @compiled
-def _separated(s: State) -> bool:
+def _separated(radius: Floats, gaps: Floats) -> bool:
     """DESIGN's certificate: all arms within ρ of their center, all centers more than 4ρ apart (theorem_maximum)."""
     farthest = 0.0
     nearest = np.inf
-    for k in range(s.centers.shape[0]):
-        farthest = max(farthest, s.radius[k])
+    for k in range(radius.shape[0]):
+        farthest = max(farthest, radius[k])
         for j in range(k):
-            nearest = min(nearest, s.gaps[k, j])
+            nearest = min(nearest, gaps[k, j])
     return bool(16.0 * farthest * farthest < nearest * SURE)
 
 
 @compiled
-def _clean(s: State) -> None:
-    for i in range(s.counters[DIRTY]):
-        s.is_dirty[s.dirty[i]] = 0
-    s.counters[DIRTY] = 0
+def _clean(counters: Ints, dirty: Ints, is_dirty: Ints) -> None:
+    for i in range(counters[DIRTY]):
+        is_dirty[dirty[i]] = 0
+    counters[DIRTY] = 0
 
 
-@compiled
+@spliced
 def refresh(s: State) -> None:
     """Alg. 1, line 6: the guess that K-means–Maximin gives for the present means and pulls. INOUT: the guess."""
     n_arms = s.labels.shape[0]
     if s.counters[READY] == 1 and s.counters[CERTIFIED] == 1:
         move_centers(s)
-        if not _separated(s) and s.counters[SINCE_MEASURED] >= n_arms // 4:
+        if not _separated(s.radius, s.gaps) and s.counters[SINCE_MEASURED] >= n_arms // 4:
             measure_radii(s)
-        if _separated(s):
+        if _separated(s.radius, s.gaps):
             if s.counters[SINCE_SUMMED] >= max(n_arms, RESUM_EVERY):
                 sum_up(s)
-            _clean(s)
+            _clean(s.counters, s.dirty, s.is_dirty)
             return
         s.counters[CERTIFIED] = 0
         s.counters[CACHED] = 0
@@ -222,27 +226,30 @@ def refresh(s: State) -> None:
             s.counters[CACHED] = 0  # the cached passes carry running sums too
         elif s.counters[SINCE_MEASURED] >= n_arms:
             measure_radii(s)
-    _clean(s)
-    if s.counters[DEGENERATE] == 0 and _separated(s):
+    _clean(s.counters, s.dirty, s.is_dirty)
+    if s.counters[DEGENERATE] == 0 and _separated(s.radius, s.gaps):
         s.counters[CERTIFIED] = 1
         s.counters[CACHED] = 0
 
 
 @compiled_sum
-def add_measurement(s: State, arm: int, k: int, x: Floats) -> tuple[float, float]:
-    """Add x to arm and cluster k. INOUT: sums, means, group_sums. Returns ‖mean − center‖² before and after."""
-    before_inverse = 1.0 / s.pulls[arm]
-    inverse = 1.0 / (s.pulls[arm] + 1)
+def add_measurement(
+    x: Floats, arm: int, k: int, was: float, now: float, centers: Floats, sums: Floats, group_sums: Floats
+) -> tuple[float, float]:
+    """Add x to an arm and its cluster k; `was` and `now` are 1/pulls before and after. INOUT: sums, group_sums.
+
+    Returns ‖mean − center‖² before and after.
+    """
     before = 0.0
     after = 0.0
     for q in range(x.shape[0]):
-        old = s.sums[arm, q] * before_inverse - s.centers[k, q]
-        total = s.sums[arm, q] + x[q]
-        mean = total * inverse
-        new = mean - s.centers[k, q]
-        s.sums[arm, q] = total
-        s.means[arm, q] = mean
-        s.group_sums[k, q] += x[q]
+        value = x[q]
+        center = centers[k, q]
+        old = sums[arm, q] * was - center
+        total = sums[arm, q] + value
+        new = total * now - center
+        sums[arm, q] = total
+        group_sums[k, q] += value
         before += old * old
         after += new * new
     return before, after

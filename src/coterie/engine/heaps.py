@@ -6,9 +6,7 @@ a cluster. Keys are `committed` pulls, so that a batch of asks counts what is st
 
 from __future__ import annotations
 
-import numpy as np
-
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import INT, compiled
 from coterie.engine.state import Ints, State
 
 
@@ -77,22 +75,12 @@ def heaps_build(s: State) -> None:
 
 
 @compiled
-def heap_moved(s: State, arm: int, more: bool) -> None:
-    """Restore the order after committed[arm] grew (more) or shrank. INOUT: s.heap, s.slot."""
-    k = s.group[arm]
-    if more:
-        heap_down(s.heap, s.slot, s.committed, s.first_slot[k], s.first_slot[k + 1], s.slot[arm])
-    else:
-        heap_up(s.heap, s.slot, s.committed, s.first_slot[k], s.slot[arm])
-
-
-@compiled
-def least_committed(s: State) -> int:
+def least_committed(heap: Ints, first_slot: Ints, committed: Ints) -> int:
     """The arm with the fewest committed pulls, lowest index first: argmin N_m (Alg. 1, line 4)."""
-    best = np.int64(-1)
-    for k in range(s.first_slot.shape[0] - 1):
-        if s.first_slot[k] < s.first_slot[k + 1]:
-            arm = s.heap[s.first_slot[k]]
-            if best < 0 or _before(s.committed, arm, best):
+    best: int = INT(-1)
+    for k in range(first_slot.shape[0] - 1):
+        if first_slot[k] < first_slot[k + 1]:
+            arm = heap[first_slot[k]]
+            if best < 0 or _before(committed, arm, best):
                 best = arm
     return best

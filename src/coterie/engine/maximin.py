@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import INT, compiled, spliced
 from coterie.engine.state import CACHED, DIRTY, FULL_RUNS, MAX_PASSES, PASSES, REPLAYED_PASSES, State
-from coterie.engine.vectors import TIE, copy_row, nearest_two, squared_distance
+from coterie.engine.vectors import TIE, copy_row, distance_to_mean, nearest_two, squared_distance
 
 FIRST_ARM = 0
 """Alg. 2, line 1 leaves the first center open; the paper's numbers are those of arm 0 (FACTS)."""
@@ -26,8 +26,13 @@ SURE = 1.0 - 1e-9
 
 @compiled
 def _measure_start(s: State, k: int) -> None:
+    """OUT: center k of pass 0, the mean of start k, and every arm's distance to it."""
+    arm = s.starts[k]
+    inverse = 1.0 / s.pulls[arm]
+    for q in range(s.sums.shape[1]):
+        s.pass_centers[k, q] = s.sums[arm, q] * inverse
     for m in range(s.labels.shape[0]):
-        s.to_starts[m, k] = squared_distance(s.means, m, s.means, s.starts[k])
+        s.to_starts[m, k] = distance_to_mean(s.sums, m, 1.0 / s.pulls[m], s.pass_centers, k)
 
 
 @compiled
@@ -55,14 +60,14 @@ def _choose_starts(s: State, stage: int) -> None:
 
 @compiled
 def _set_centers(s: State, p: int) -> bool:
-    """The centers of pass p from its sums (the starts' means for p = 0). OUT: s.pass_centers. True if one is empty."""
+    """The centers of pass p > 0 from its sums. OUT: s.pass_centers. True if a cluster is empty."""
     n, d = s.centers.shape
     empty = False
+    if p == 0:
+        return empty  # the starts' means are in place
     for k in range(n):
         row = p * n + k
-        if p == 0:
-            copy_row(s.means, s.starts[k], s.pass_centers, row)
-        elif s.pass_totals[p, k] > 0.0:
+        if s.pass_totals[p, k] > 0.0:
             inverse = 1.0 / s.pass_totals[p, k]
             for q in range(d):
                 s.pass_centers[row, q] = s.pass_sums[row, q] * inverse
@@ -97,7 +102,7 @@ def _assign(s: State, p: int) -> bool:
     changed = False
     margin = np.inf
     for m in range(s.labels.shape[0]):
-        label, best, second = nearest_two(s.means, m, s.pass_reference, p * n, n)
+        label, best, second = nearest_two(s.sums, m, 1.0 / s.pulls[m], s.pass_reference, p * n, n)
         margin = min(margin, second - best)
         if s.pass_labels[p, m] != label:
             s.pass_labels[p, m] = label
@@ -115,17 +120,16 @@ def _note_same(s: State, p: int) -> None:
             break
 
 
-@compiled
+@spliced
 def run_whole(s: State) -> int:
     """Alg. 2 from scratch. OUT: the cache. Returns the pass whose labels are final."""
     s.counters[FULL_RUNS] += 1
-    zero = np.int64(0)  # a literal 0 would compile what it is passed to twice
+    zero = INT(0)
     s.starts[:] = -1
     s.starts[0] = FIRST_ARM
     _measure_start(s, zero)
     _choose_starts(s, zero + 1)
     cacheable = True
-    _set_centers(s, zero)
     _assign(s, zero)
     p = zero
     for total in range(1, 10_000):
@@ -170,20 +174,20 @@ def cache_measurement(s: State, arm: int, x: np.ndarray) -> None:
             s.pass_sums[row, q] += x[q]
 
 
-@compiled
+@spliced
 def _replay_starts(s: State) -> None:
     """Bring the farthest-first order up to date with the arms that moved. INOUT: s.starts, s.to_starts."""
     n = s.centers.shape[0]
     stage = n
     for i in range(s.counters[DIRTY]):
-        arm = s.dirty[i]
-        for k in range(n):
-            s.to_starts[arm, k] = squared_distance(s.means, arm, s.means, s.starts[k])
-    for i in range(s.counters[DIRTY]):
         for k in range(n):
             if s.starts[k] == s.dirty[i]:
                 _measure_start(s, k)
                 stage = min(stage, max(k, 1))
+    for i in range(s.counters[DIRTY]):
+        arm = s.dirty[i]
+        for k in range(n):
+            s.to_starts[arm, k] = distance_to_mean(s.sums, arm, 1.0 / s.pulls[arm], s.pass_centers, k)
     for k in range(1, n):
         if k >= stage:
             break
@@ -207,7 +211,7 @@ def _pass_stands(s: State, p: int) -> bool:
     n = s.centers.shape[0]
     for i in range(s.counters[DIRTY]):
         arm = s.dirty[i]
-        label, best, second = nearest_two(s.means, arm, s.pass_reference, p * n, n)
+        label, best, second = nearest_two(s.sums, arm, 1.0 / s.pulls[arm], s.pass_reference, p * n, n)
         if s.pass_labels[p, arm] != label:
             return False
         s.pass_margin[p] = min(s.pass_margin[p], 0.5 * (second - best))
@@ -221,7 +225,7 @@ def _pass_stands(s: State, p: int) -> bool:
     return True
 
 
-@compiled
+@spliced
 def replay(s: State) -> int:
     """Bring the cached run up to date with the dirty arms.
 
@@ -230,7 +234,7 @@ def replay(s: State) -> int:
     _replay_starts(s)
     any_change = False
     changed_before = False
-    p = np.int64(0)
+    p = INT(0)
     while True:
         if _set_centers(s, p):
             return GIVE_UP

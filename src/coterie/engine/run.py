@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coterie.engine.state import (
+    DEGENERATE,
     FLOOR,
     LINEAR,
     LOG_SUM,
@@ -15,7 +18,6 @@ from coterie.engine.state import (
     ORACLE,
     PENDING,
     READY,
-    DEGENERATE,
     UNSEEN,
     Z1,
     Z2,
@@ -38,20 +40,35 @@ def load() -> Any:
         from coterie.engine import advance
 
         if not _is_cached(advance.advance):
-            print("coterie: compiling the engine, once on this machine (some 20 s) …", file=sys.stderr, flush=True)
+            print(
+                "coterie: compiling the engine, once on this machine (some 20 s) …",
+                file=sys.stderr,
+                flush=True,
+            )
         _loaded = advance
     return _loaded
 
 
 def _is_cached(function: Any) -> bool:
-    """Whether numba's cache has this function; True when it cannot be told (JIT switched off)."""
-    import pathlib
+    """Whether numba's cache holds this function for the present sources; True where there is no cache to look at.
 
-    cache = getattr(function, "_cache", None)
-    path = getattr(cache, "cache_path", None)
-    if not path:
+    numba only notices a change of the file that the function is in, not of those that it calls: what was compiled
+    from other sources is thrown away here.
+    """
+    path = getattr(getattr(function, "_cache", None), "cache_path", None)
+    if not path:  # the compiler is switched off
         return True
-    return any(pathlib.Path(path).glob(f"*.{function.py_func.__name__}-*.nbi"))
+    folder = Path(path)
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    stamp = folder / f"coterie-engine-{digest.hexdigest()[:16]}.stamp"
+    if not stamp.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in [*folder.glob("*.nb[ic]"), *folder.glob("coterie-engine-*.stamp")]:
+            old.unlink(missing_ok=True)
+        stamp.touch()
+    return any(folder.glob(f"*.{function.py_func.__name__}-*.nbi"))
 
 
 class Run:
@@ -99,19 +116,17 @@ class Run:
             self.levels, self.met, self.stops, self.correct, self._x,
         )  # fmt: skip
 
-    def play(self, steps: int, means: Floats, truth: Ints, rng: np.random.Generator, arms: Ints) -> None:
-        """Simulate up to `steps` measurements of a world whose means and groups are known."""
+    def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, arms: Ints) -> None:
+        """Simulate up to `steps` measurements of a world whose groups and centers are known."""
         self.next = self._entries.advance(
-            self.state, self._forest, steps, False, arms, self._no_arms, self._no_values, means, truth, rng,
+            self.state, self._forest, steps, False, arms, self._no_arms, self._no_values, centers, truth, rng,
             self.levels, self.met, self.stops, self.correct, self._x,
         )  # fmt: skip
 
     def commit(self, arm: int, change: int) -> None:
         """Count a pull as under way (+1) or as given up (−1), and choose the next arm anew."""
         s = self.state
-        self._entries.commit(
-            s.counters, s.committed, s.group, s.heap, s.slot, s.first_slot, arm, change
-        )
+        self._entries.commit(s.counters, s.committed, s.group, s.heap, s.slot, s.first_slot, arm, change)
         self.absorb(self._no_arms, self._no_values, self._no_arms)
 
     @property

@@ -1,6 +1,6 @@
 """The state of one run of the paper's methods: a struct of arrays that the step functions change in place.
 
-Names and the paper's symbols: `pulls` is N_m(t), `means` is the empirical means, `labels` and `centers` are the
+Names and the paper's symbols: `pulls` is N_m(t), `sums`/`pulls` is the empirical means, `labels` and `centers` are the
 current guess (c^t, U^t), `totals` is the number of pulls a cluster got, `scatter` adds up to Z1, `shares` is λ*
 (one number a cluster, since λ* is constant within a cluster, theorem_opt4). All positions are relative to
 `origin`, the first measurement, so that data far from zero lose no digits.
@@ -60,7 +60,6 @@ class State(NamedTuple):
     origin: Floats  # (d)
     # arms
     sums: Floats  # (M, d)
-    means: Floats  # (M, d)
     pulls: Ints  # (M)
     committed: Ints  # (M) pulls, and those asked for and not yet told
     dirty: Ints  # (M) the first counters[DIRTY] are arms measured since the last guess
@@ -70,6 +69,7 @@ class State(NamedTuple):
     centers: Floats  # (K, d)
     group_sums: Floats  # (K, d)
     sizes: Ints  # (K)
+    inverse_sizes: Floats  # (K)
     totals: Ints  # (K)
     scatter: Floats  # (K) sum of N_m ‖mean − center‖² over the cluster
     radius: Floats  # (K) upper bound of ‖mean − center‖ over the cluster
@@ -99,13 +99,15 @@ class State(NamedTuple):
     pass_same: Ints  # (P) 1 if the labels are those of the pass before
     # work space
     scratch: Floats  # (M)
-    shifted: Floats  # (d)
     names: Ints  # (K)
     taken: Ints  # (K)
 
 
 def new_state(n_arms: int, n_clusters: int, dim: int, method: int) -> State:
-    """A run that has measured nothing yet. Memory: about 8·M·(2d + K + 10) + 4·M·P bytes, touched as needed."""
+    """A run that has measured nothing yet.
+
+    Memory: about 8·M·(d + K + 9) bytes; the cache of passes adds up to 4·M·P when it is used.
+    """
     m, k, d, p = n_arms, n_clusters, dim, MAX_PASSES
 
     def integers(*shape: int) -> Ints:
@@ -120,13 +122,11 @@ def new_state(n_arms: int, n_clusters: int, dim: int, method: int) -> State:
     gauges = floats(N_GAUGES)
     return State(
         counters, gauges, floats(d),
-        floats(m, d), floats(m, d), integers(m), integers(m), integers(m), integers(m),
-        integers(m), floats(k, d), floats(k, d), integers(k), integers(k), floats(k), floats(k), integers(k),
+        floats(m, d), integers(m), integers(m), integers(m), integers(m),
+        integers(m), floats(k, d), floats(k, d), integers(k), floats(k), integers(k), floats(k), floats(k), integers(k),
         floats(k, k),
         integers(m), integers(m), integers(m), integers(k + 1), integers(k),
         floats(k), floats(k), integers(2 * k + 2), integers(2 * k + 2), floats(2 * k + 2),
         integers(k), np.empty((m, k)), np.empty((p, m), dtype=np.int32), floats(p * k, d), floats(p * k, d),
-        floats(p * k, d), floats(p, k), floats(p), integers(p), floats(m), floats(d), integers(k), integers(k),
+        floats(p * k, d), floats(p, k), floats(p), integers(p), floats(m), integers(k), integers(k),
     )  # fmt: skip
-
-

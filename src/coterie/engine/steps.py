@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.engine.allocation import allocate
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import compiled, spliced
 from coterie.engine.forest import Forest
 from coterie.engine.guess import add_measurement, refresh
-from coterie.engine.heaps import heap_moved, least_committed
+from coterie.engine.heaps import heap_down, least_committed
 from coterie.engine.maximin import cache_measurement
 from coterie.engine.state import (
     BOC,
@@ -34,6 +34,7 @@ from coterie.engine.state import (
     Z1,
     Z2,
     Floats,
+    Ints,
     State,
     T,
     Z,
@@ -44,40 +45,57 @@ TRACKING_TIE = 1e-9
 
 
 @compiled
-def _forces(s: State) -> bool:
-    return bool(s.counters[METHOD] == BOC or s.counters[METHOD] == ORACLE)
-
-
-@compiled
-def _fewest_pulls(s: State) -> int:
+def _fewest_pulls(pending: int, pulls: Ints, committed: Ints, heap: Ints, first_slot: Ints) -> int:
     """min N_m over all arms, told measurements only."""
-    if s.counters[PENDING] == 0:
-        return int(s.pulls[least_committed(s)])
-    fewest = s.pulls[0]
-    for m in range(s.pulls.shape[0]):
-        fewest = min(fewest, s.pulls[m])
+    if pending == 0:
+        return int(pulls[least_committed(heap, first_slot, committed)])
+    fewest = pulls[0]
+    for m in range(pulls.shape[0]):
+        fewest = min(fewest, pulls[m])
     return int(fewest)
 
 
 @compiled
-def _fewest_in_cluster(s: State, k: int) -> int:
-    """N of the least-pulled arm of cluster k, told measurements only: \\bar w(k) of theorem_opt2."""
-    g = s.heap_of[k]
-    if s.counters[PENDING] == 0 and g >= 0:
-        return int(s.pulls[s.heap[s.first_slot[g]]])
+def _fewest_in_cluster(k: int, pulls: Ints, labels: Ints) -> int:
     fewest = np.iinfo(np.int64).max
-    for m in range(s.pulls.shape[0]):
-        if s.labels[m] == k:
-            fewest = min(fewest, s.pulls[m])
+    for m in range(pulls.shape[0]):
+        if labels[m] == k:
+            fewest = min(fewest, pulls[m])
     return int(fewest)
 
 
 @compiled
 def _exploration_floor(t: int, n_arms: int) -> float:
-    return max(np.sqrt(t) - 0.5 * n_arms, 0.0)  # Alg. 1, line 3
+    return float(max(np.sqrt(t) - 0.5 * n_arms, 0.0))  # Alg. 1, line 3
 
 
 @compiled
+def closest_alternative_now(
+    pending: int,
+    pulls: Ints,
+    labels: Ints,
+    totals: Ints,
+    gaps: Floats,
+    heap: Ints,
+    first_slot: Ints,
+    heap_of: Ints,
+) -> float:
+    """Z2(t): the minimum over k ≠ k' of \\bar w(k)·w(k')/(\\bar w(k) + w(k'))·Δ² (theorem_opt2, corrected)."""
+    best = np.inf
+    for k in range(totals.shape[0]):
+        g = heap_of[k]
+        # N of the cluster's least-pulled arm: the top of its heap, unless pulls under way upset the order.
+        if pending == 0 and g >= 0:
+            fewest = float(pulls[heap[first_slot[g]]])
+        else:
+            fewest = float(_fewest_in_cluster(k, pulls, labels))
+        for j in range(totals.shape[0]):
+            if j != k:  # every k ≠ k', singletons too: the paper's n(k) > 1 is an error (docs/PAPER.md)
+                best = min(best, fewest * totals[j] / (fewest + totals[j]) * gaps[k, j])
+    return best
+
+
+@spliced
 def settle(s: State, f: Forest) -> None:
     """Lines 3 to 8 of Alg. 1 for the measurements so far. INOUT: the guess and its allocation. Idempotent."""
     if s.counters[STALE] == 0:
@@ -85,15 +103,17 @@ def settle(s: State, f: Forest) -> None:
     s.counters[STALE] = 0
     if s.counters[UNSEEN] > 0:
         return
-    if s.counters[READY] == 1 and _forces(s):
-        if _fewest_pulls(s) <= _exploration_floor(s.counters[T], s.pulls.shape[0]):
+    method = s.counters[METHOD]
+    if s.counters[READY] == 1 and (method == BOC or method == ORACLE):
+        fewest = _fewest_pulls(s.counters[PENDING], s.pulls, s.committed, s.heap, s.first_slot)
+        if fewest <= _exploration_floor(s.counters[T], s.pulls.shape[0]):
             return  # line 4: (c^t, U^t) ← (c^{t−1}, U^{t−1})
     refresh(s)  # line 6
-    if s.counters[METHOD] == BOC or s.counters[METHOD] == LINEAR:
+    if method == BOC or method == LINEAR:
         allocate(s, f)  # line 7
 
 
-@compiled
+@spliced
 def next_arm(s: State) -> int:
     """A_{t+1}, with the pulls under way counted as done. Call `settle` first."""
     n_arms = s.pulls.shape[0]
@@ -108,10 +128,11 @@ def next_arm(s: State) -> int:
                 least = m
         return least
     t = s.counters[T] + s.counters[PENDING]
-    least = least_committed(s)
-    if s.counters[METHOD] == UNIFORM:
-        return least
-    if _forces(s) and s.committed[least] <= _exploration_floor(t, n_arms):
+    least = least_committed(s.heap, s.first_slot, s.committed)
+    method = s.counters[METHOD]
+    if method == UNIFORM:
+        return int(least)
+    if (method == BOC or method == ORACLE) and s.committed[least] <= _exploration_floor(t, n_arms):
         return least  # line 4: forced exploration
     best = -np.inf
     for g in range(s.shares.shape[0]):
@@ -126,34 +147,18 @@ def next_arm(s: State) -> int:
     return int(chosen)
 
 
-@compiled
-def _statistic(s: State) -> None:
-    """Z(t) of Alg. 1, lines 10 and 11, with the corrected theorem_opt2. OUT: s.gauges."""
-    n = s.centers.shape[0]
-    z1 = 0.0
-    for k in range(n):
-        z1 += s.scatter[k]
-    z2 = 0.0
-    if s.counters[DEGENERATE] == 0:
-        z2 = np.inf
-        for k in range(n):
-            fewest = float(_fewest_in_cluster(s, k))
-            for j in range(n):
-                if j != k:  # every k ≠ k', singletons too: the paper's n(k) > 1 is an error (docs/PAPER.md)
-                    z2 = min(z2, fewest * s.totals[j] / (fewest + s.totals[j]) * s.gaps[k, j])
-    s.gauges[Z1] = z1
-    s.gauges[Z2] = z2
-    margin = max(0.0, np.sqrt(z2) - np.sqrt(z1))
-    s.gauges[Z] = 0.5 * margin * margin
-
-
-@compiled
+@spliced
 def observe(s: State, arm: int, x: Floats, asked: bool) -> None:
-    """One measurement (line 9) and Z(t); call `settle` first. `asked`: it was counted as under way. INOUT: s."""
+    """One measurement (line 9) and Z(t); call `settle` first. `asked`: it was counted as under way.
+
+    INOUT: s, and x, which is left relative to the origin.
+    """
     d = x.shape[0]
     if s.counters[T] == 0:
         for q in range(d):
             s.origin[q] = x[q]
+    for q in range(d):
+        x[q] -= s.origin[q]
     s.counters[T] += 1
     s.counters[STALE] = 1
     if asked:
@@ -164,19 +169,15 @@ def observe(s: State, arm: int, x: Floats, asked: bool) -> None:
         if s.pulls[arm] == 0:
             s.counters[UNSEEN] -= 1
         s.pulls[arm] += 1
-        inverse = 1.0 / s.pulls[arm]
         for q in range(d):
-            s.sums[arm, q] += x[q] - s.origin[q]
-            s.means[arm, q] = s.sums[arm, q] * inverse
+            s.sums[arm, q] += x[q]
         return
     if not asked:
-        heap_moved(s, arm, True)
+        g = s.group[arm]
+        heap_down(s.heap, s.slot, s.committed, s.first_slot[g], s.first_slot[g + 1], s.slot[arm])
     k = s.labels[arm]
-    shifted = s.shifted
-    for q in range(d):
-        shifted[q] = x[q] - s.origin[q]
-    before, after = add_measurement(s, arm, k, shifted)
     n = s.pulls[arm]
+    before, after = add_measurement(x, arm, k, 1.0 / n, 1.0 / (n + 1), s.centers, s.sums, s.group_sums)
     s.pulls[arm] = n + 1
     s.totals[k] += 1
     s.scatter[k] = max(0.0, s.scatter[k] + ((n + 1) * after - n * before))
@@ -188,7 +189,18 @@ def observe(s: State, arm: int, x: Floats, asked: bool) -> None:
         s.dirty[s.counters[DIRTY]] = arm
         s.counters[DIRTY] += 1
     if s.counters[CACHED] == 1:
-        cache_measurement(s, arm, shifted)
+        cache_measurement(s, arm, x)
     s.counters[SINCE_MEASURED] += 1
     s.counters[SINCE_SUMMED] += 1
-    _statistic(s)
+    z1 = 0.0
+    for i in range(s.scatter.shape[0]):
+        z1 += s.scatter[i]
+    z2 = 0.0  # a degenerate guess has an alternative at no distance
+    if s.counters[DEGENERATE] == 0:
+        z2 = closest_alternative_now(
+            s.counters[PENDING], s.pulls, s.labels, s.totals, s.gaps, s.heap, s.first_slot, s.heap_of
+        )
+    s.gauges[Z1] = z1
+    s.gauges[Z2] = z2
+    margin = max(0.0, np.sqrt(z2) - np.sqrt(z1))
+    s.gauges[Z] = 0.5 * margin * margin  # Alg. 1, line 11

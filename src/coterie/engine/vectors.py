@@ -21,6 +21,19 @@ def squared_distance(a: Floats, i: int, b: Floats, j: int) -> float:
     return total
 
 
+@compiled_sum
+def distance_to_mean(sums: Floats, m: int, inverse: float, b: Floats, j: int) -> float:
+    """Squared distance between the mean of arm m, its sum times 1/pulls, and row j of b.
+
+    The inverse is computed by the caller: in here the compiler would turn the products back into divisions.
+    """
+    total = 0.0
+    for q in range(sums.shape[1]):
+        gap = sums[m, q] * inverse - b[j, q]
+        total += gap * gap
+    return total
+
+
 @compiled
 def copy_row(source: Floats, i: int, target: Floats, j: int) -> None:
     """OUT: row j of target."""
@@ -29,22 +42,22 @@ def copy_row(source: Floats, i: int, target: Floats, j: int) -> None:
 
 
 @compiled
-def nearest_two(points: Floats, m: int, centers: Floats, first: int, n: int) -> tuple[int, float, float]:
-    """The nearest of the n centers in rows first, first+1, …: its number, and the two smallest distances.
+def nearest_two(sums: Floats, m: int, inverse: float, centers: Floats, first: int, n: int) -> tuple[int, float, float]:
+    """The center nearest to arm m's mean, of the n in rows first, first+1, …, and the two smallest distances.
 
     Ties within `TIE` go to the lowest number (Section 3's convention for argmin). The second distance is that
     of the best *other* center, so a tie shows as a margin of (almost) zero.
     """
     best = np.inf
     for k in range(n):
-        distance = squared_distance(points, m, centers, first + k)
+        distance = distance_to_mean(sums, m, inverse, centers, first + k)
         if distance < best:
             best = distance
     label = -1
     second = np.inf
     chosen = best
     for k in range(n):
-        distance = squared_distance(points, m, centers, first + k)
+        distance = distance_to_mean(sums, m, inverse, centers, first + k)
         if label < 0 and distance <= best * (1.0 + TIE):
             label = k
             chosen = distance

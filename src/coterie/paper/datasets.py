@@ -203,14 +203,12 @@ def _idx_folder(folder: Path) -> tuple[npt.NDArray[np.uint8], IntArray]:
             continue
         if image_file is None or label_file is None:
             raise ValueError(
-                f"folder {str(folder)!r} lacks {part}-images-idx3-ubyte or {part}-labels-idx1-ubyte, "
-                "plain or .gz"
+                f"folder {str(folder)!r} lacks {part}-images-idx3-ubyte or {part}-labels-idx1-ubyte, plain or .gz"
             )
         images, digits = _read_idx(image_file), _read_idx(label_file)
         if images.ndim != 3 or images.shape[1] * images.shape[2] != _PIXELS or digits.ndim != 1:
             raise ValueError(
-                f"{image_file} has shape {images.shape} and {label_file} {digits.shape}, "
-                "not (n, 28, 28) and (n,)"
+                f"{image_file} has shape {images.shape} and {label_file} {digits.shape}, not (n, 28, 28) and (n,)"
             )
         if len(images) != len(digits):
             raise ValueError(f"{image_file} holds {len(images)} images but {label_file} {len(digits)} digits")

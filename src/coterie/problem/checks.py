@@ -39,9 +39,7 @@ def check_real_array(value: Any, name: str) -> FloatArray:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise ValueError(
-            f"{name} must be a regular array: its rows differ in length, got {short(value)}"
-        ) from None
+        raise ValueError(f"{name} must be a regular array: its rows differ in length, got {short(value)}") from None
     if _holds_bool(value) or (array.dtype.kind not in "iuf" and array.size > 0):
         raise TypeError(f"{name} must hold real numbers, got {short(value)}")
     cleaned = np.array(array, dtype=np.float64) if array.size else np.empty(array.shape)

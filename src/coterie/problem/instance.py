@@ -77,9 +77,7 @@ class Instance:
         _check_dim(data.shape[1], "X")
         classes = np.asarray(y)
         if classes.shape != (data.shape[0],):
-            raise ValueError(
-                f"y must have one class per row of X, shape ({data.shape[0]},), got {classes.shape}"
-            )
+            raise ValueError(f"y must have one class per row of X, shape ({data.shape[0]},), got {classes.shape}")
         if classes.dtype.kind == "f" and np.isnan(classes).any():
             raise ValueError(f"y must not be NaN, got one in row {int(np.argmax(np.isnan(classes)))}")
         try:
@@ -90,9 +88,7 @@ class Instance:
             raise ValueError(
                 f"y must name at least 2 classes, but fewer than the {data.shape[0]} rows, got {names.size}"
             )
-        return cls(
-            labels.astype(np.int64), np.stack([data[labels == k].mean(axis=0) for k in range(names.size)])
-        )
+        return cls(labels.astype(np.int64), np.stack([data[labels == k].mean(axis=0) for k in range(names.size)]))
 
     def with_hardness(self, hardness: float) -> Instance:
         """A copy rescaled about the origin so that D*(c, U) equals `hardness`."""
@@ -139,9 +135,7 @@ class Instance:
 
     def __repr__(self) -> str:
         sizes = ", ".join(str(n) for n in self.sizes[:8]) + (", ..." if self.n_clusters > 8 else "")
-        return (
-            f"Instance(n_arms={self.n_arms}, n_clusters={self.n_clusters}, dim={self.dim}, sizes=[{sizes}])"
-        )
+        return f"Instance(n_arms={self.n_arms}, n_clusters={self.n_clusters}, dim={self.dim}, sizes=[{sizes}])"
 
 
 def _check_dim(dim: int, name: str) -> None:
@@ -153,12 +147,8 @@ def _check_distinct(centers: FloatArray) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         gaps = squared_distances(centers)
     if not np.isfinite(gaps).all():
-        raise ValueError(
-            "centers are too far apart: a squared distance between two of them overflows; rescale them"
-        )
+        raise ValueError("centers are too far apart: a squared distance between two of them overflows; rescale them")
     equal = np.argwhere(np.triu(gaps == 0.0, k=1))
     if equal.size:
         k, j = (int(i) for i in equal[0])
-        raise ValueError(
-            f"centers must be distinct, but those of clusters {k} and {j} are equal: {short(centers[k])}"
-        )
+        raise ValueError(f"centers must be distinct, but those of clusters {k} and {j} are equal: {short(centers[k])}")

@@ -45,9 +45,7 @@ class Noise:
             return cls(None, None, d)
         if isinstance(noise, Noise):
             if noise.dim != d:
-                raise ValueError(
-                    f"noise is for dimension {noise.dim}, but the measurements have dimension {d}"
-                )
+                raise ValueError(f"noise is for dimension {noise.dim}, but the measurements have dimension {d}")
             return noise
         value = check_real_array(noise, "noise")
         if value.shape in ((), (d,)):
@@ -106,9 +104,7 @@ class Noise:
     def _points(self, x: Any, name: str) -> FloatArray:
         points = check_real_array(x, name)
         if points.ndim not in (1, 2) or points.shape[-1] != self.dim:
-            raise ValueError(
-                f"{name} must have shape ({self.dim},) or (n, {self.dim}), got shape {points.shape}"
-            )
+            raise ValueError(f"{name} must have shape ({self.dim},) or (n, {self.dim}), got shape {points.shape}")
         return points
 
     def __eq__(self, other: object) -> bool:

@@ -1,8 +1,8 @@
 """When two descriptions mean the same: the two equivalences of section_setup of the paper.
 
 "Optimal Clustering with Bandit Feedback" (Yang, Zhong, Tan; JMLR 25, 2024). A partition is a label vector c;
-c ~ c' when a permutation of the labels turns one into the other (`same_partition`). An instance is a pair (c,
-U) of labels and centers; (c, U) ~ (c', U') when every arm has the same mean in both (`same_means`). The
+c ~ c' when a permutation of the labels turns one into the other (`same_partition`). An instance is a pair
+(c, U) of labels and centers; (c, U) ~ (c', U') when every arm has the same mean in both (`same_means`). The
 second does not imply the first: with equal centers the labels are not determined (example_instance).
 """
 
@@ -60,8 +60,6 @@ def same_means(labels_a: Any, centers_a: Any, labels_b: Any, centers_b: Any) -> 
         outside = (index < 0) | (index >= points.shape[0])
         if outside.any():
             arm = int(np.argmax(outside))
-            raise ValueError(
-                f"the {which} labels must lie in 0..{points.shape[0] - 1}, got {index[arm]} for arm {arm}"
-            )
+            raise ValueError(f"the {which} labels must lie in 0..{points.shape[0] - 1}, got {index[arm]} for arm {arm}")
         means.append(points[index.astype(np.int64)])
     return bool(np.array_equal(means[0], means[1]))

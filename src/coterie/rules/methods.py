@@ -26,7 +26,11 @@ class Method:
 METHODS = {
     method.name: method
     for method in (
-        Method("boc", BOC, "Alg. 1: track the optimal allocation of the current guess, with forced exploration"),
+        Method(
+            "boc",
+            BOC,
+            "Alg. 1: track the optimal allocation of the current guess, with forced exploration",
+        ),
         Method(
             "boc-linear",
             LINEAR,

@@ -1,7 +1,8 @@
 """The paper's stopping rule, Z(t) ≥ β(δ, t), in the form that the engine checks: one level for each δ.
 
-The part of the threshold that depends on δ is constant over a run, M·d·Ψ(log(1/δ)/(M·d)) for β (equation_beta) and
-log(1/δ) for β̃; the engine adds the part that grows with the counts. So one trajectory serves every δ.
+The part of the threshold that depends on δ is constant over a run, M·d·Ψ(log(1/δ)/(M·d)) for β
+(equation_beta) and log(1/δ) for β̃; the engine adds the part that grows with the counts. So one trajectory
+serves every δ.
 """
 
 from __future__ import annotations

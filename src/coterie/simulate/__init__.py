@@ -1,7 +1,23 @@
-"""Worlds whose truth is known, trials run in bulk."""
+"""Worlds whose truth is known, trials run in bulk.
+
+`coterie.simulate` is the name of this room and, by contract, of the function in it: the module can be called, so that
+the name means the same whichever was loaded first.
+"""
 
 from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from coterie.simulate.trials import Trials, simulate
 
 __all__ = ["Trials", "simulate"]
+
+
+class _Room(ModuleType):
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        return simulate(*args, **settings)
+
+
+sys.modules[__name__].__class__ = _Room

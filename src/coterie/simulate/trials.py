@@ -1,15 +1,16 @@
 """Many independent trials of a method on a known instance.
 
-One trajectory serves every δ and both thresholds, because the paper's sampling rules do not look at δ. Trial i draws its
-noise from the i-th child of the seed, so the numbers do not depend on the number of workers. Workers are threads: the
-engine lets go of the interpreter lock, nothing has to be sent between processes, and nothing is left over after Ctrl-C.
+One trajectory serves every δ and both thresholds, because the paper's sampling rules do not look at δ. Trial
+i draws its noise from the i-th child of the seed, so the numbers do not depend on the number of workers.
+Workers are threads: the engine lets go of the interpreter lock, nothing has to be sent between processes, and
+nothing is left over after Ctrl-C.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -33,8 +34,8 @@ from coterie.rules.methods import Method, method_named
 from coterie.rules.stopping import KINDS, levels_for
 from coterie.theory.hardness import allocation
 
-CHUNK = 20_000
-"""Measurements between two looks at whether the user wants to stop."""
+NO_END = 2**62
+"""Measurements, when there is no limit."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Trials:
         return self._over_stopped(np.mean)
 
     def std(self) -> FloatArray:
-        """Standard deviation of the stopping time for each δ (n − 1 in the denominator); NaN as for `mean`."""
+        """Standard deviation of the stopping time for each δ (n − 1 below the line); NaN as for `mean`."""
         return self._over_stopped(lambda times: np.std(times, ddof=1) if len(times) > 1 else 0.0)
 
     def median(self) -> FloatArray:
@@ -65,9 +66,8 @@ class Trials:
         return np.asarray(((self.stopping_times >= 0) & ~self.correct).sum(axis=0), dtype=np.int64)
 
     def _over_stopped(self, figure: Callable[[FloatArray], Any]) -> FloatArray:
-        times = self.stopping_times
         return np.array(
-            [figure(times[:, i].astype(float)) if (times[:, i] >= 0).all() else np.nan for i in range(times.shape[1])]
+            [figure(column.astype(float)) if (column >= 0).all() else np.nan for column in self.stopping_times.T]
         )
 
     def to_frame(self) -> Any:
@@ -101,7 +101,33 @@ class Plan:
     oracle: tuple[IntArray, FloatArray] | None
 
 
-def run_trial(plan: Plan, seed: np.random.SeedSequence, cancelled: threading.Event) -> tuple[IntArray, IntArray]:
+class Running:
+    """The trials under way, so that they can be ended: a pull may take a microsecond or many milliseconds."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self._cancelled = False
+
+    def play(self, run: Run, plan: Plan, rng: np.random.Generator) -> None:
+        """Play a trial to its end, unless it is cancelled."""
+        self._runs.append(run)
+        try:
+            if not self._cancelled:
+                centers, truth = plan.instance.centers, plan.instance.labels
+                run.play(plan.max_pulls or NO_END, centers, truth, rng, np.zeros(0, dtype=np.int64))
+        finally:
+            self._runs.remove(run)
+
+    def cancel(self) -> None:
+        """End all trials at their next measurement and wait until they have."""
+        self._cancelled = True
+        while self._runs:
+            for run in list(self._runs):
+                run.met[:] = run.levels.shape[1]  # the engine goes on only while a level is not met
+            time.sleep(0.01)
+
+
+def run_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> tuple[IntArray, IntArray]:
     """One trial: stopping times and correctness, each (2, levels), 0 where not stopped."""
     inst = plan.instance
     run = Run(
@@ -113,30 +139,44 @@ def run_trial(plan: Plan, seed: np.random.SeedSequence, cancelled: threading.Eve
         distance_ratio=plan.distance_ratio,
         oracle=plan.oracle,
     )
-    rng = np.random.default_rng(seed)
-    no_arms = np.zeros(0, dtype=np.int64)
-    while not run.done and not cancelled.is_set():
-        left = CHUNK if plan.max_pulls is None else min(CHUNK, plan.max_pulls - run.t)
-        if left <= 0:
-            break
-        run.play(left, inst.means, inst.labels, rng, no_arms)
+    running.play(run, plan, np.random.default_rng(seed))
     return run.stops, run.correct
 
 
 @overload
 def simulate(
-    instance: Instance, method: str = ..., *, threshold: str = ..., **settings: Any
+    instance: Instance,
+    method: str = ...,
+    *,
+    deltas: Sequence[float] = ...,
+    threshold: str = ...,
+    trials: int = ...,
+    seed: int = ...,
+    workers: int | None = ...,
+    max_pulls: int | None = ...,
+    distance_ratio: float | None = ...,
+    progress: bool | None = ...,
 ) -> Trials: ...
 @overload
 def simulate(
-    instance: Instance, method: str = ..., *, threshold: Sequence[str], **settings: Any
+    instance: Instance,
+    method: str = ...,
+    *,
+    deltas: Sequence[float] = ...,
+    threshold: list[str] | tuple[str, ...],
+    trials: int = ...,
+    seed: int = ...,
+    workers: int | None = ...,
+    max_pulls: int | None = ...,
+    distance_ratio: float | None = ...,
+    progress: bool | None = ...,
 ) -> dict[str, Trials]: ...
 def simulate(
     instance: Instance,
     method: str = "boc",
     *,
     deltas: Sequence[float] = (0.1,),
-    threshold: str | Sequence[str] = "heuristic",
+    threshold: str | list[str] | tuple[str, ...] = "heuristic",
     trials: int = 256,
     seed: int = 0,
     workers: int | None = None,
@@ -146,16 +186,15 @@ def simulate(
 ) -> Trials | dict[str, Trials]:
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
 
-    `threshold`: "proven", "heuristic", or several of them, which gives a dictionary of `Trials`. `workers`: threads, as
-    many as there are cores by default; the numbers are the same for any. `max_pulls`: give a trial up after so many
-    measurements. `progress`: a bar on the terminal; by default if there is a terminal.
+    `threshold`: "proven", "heuristic", or a list of them, which gives a dictionary of `Trials`. `workers`:
+    threads, as many as there are cores by default; the numbers are the same for any. `max_pulls`: give a
+    trial up after so many measurements. `progress`: a bar on the terminal; by default if there is one.
     """
     if not isinstance(instance, Instance):
         raise TypeError(f"simulate needs a coterie.Instance, got {short(instance)}")
     chosen = method_named(method)
-    kinds = [check_threshold_kind(threshold)] if isinstance(threshold, str) else [
-        check_threshold_kind(kind) for kind in threshold
-    ]  # fmt: skip
+    several = isinstance(threshold, list | tuple)
+    kinds = [check_threshold_kind(kind) for kind in (threshold if several else [threshold])]
     given = [check_delta(delta) for delta in np.atleast_1d(np.asarray(deltas, dtype=object))]
     if not given or not kinds:
         raise ValueError("simulate needs at least one delta and one threshold")
@@ -186,7 +225,7 @@ def simulate(
         )
         for kind in kinds
     }
-    return found[kinds[0]] if isinstance(threshold, str) else found
+    return found if several else found[kinds[0]]
 
 
 def _oracle(instance: Instance) -> tuple[IntArray, FloatArray]:
@@ -200,19 +239,19 @@ def _run_all(
 ) -> list[tuple[IntArray, IntArray]]:
     """All trials, in order. Ctrl-C ends the running ones within a moment and leaves nothing behind."""
     load()  # compile before the bar starts, in one thread
-    cancelled = threading.Event()
+    running = Running()
     outcomes: list[Any] = [None] * len(seeds)
     with _Bar(progress, title, len(seeds)) as bar, ThreadPoolExecutor(threads) as pool:
         try:
-            waiting = {pool.submit(run_trial, plan, child, cancelled): i for i, child in enumerate(seeds)}
+            waiting = {pool.submit(run_trial, plan, child, running): i for i, child in enumerate(seeds)}
             while waiting:
                 finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in finished:
                     outcomes[waiting.pop(future)] = future.result()
                     bar.advance()
         except BaseException:
-            cancelled.set()
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            running.cancel()
             raise
     return outcomes
 

@@ -97,9 +97,7 @@ def _check(sizes: Any, squared_distances: Any) -> tuple[IntArray, FloatArray]:
     np.fill_diagonal(gaps, 1.0)
     if gaps.min() <= 0.0:
         k, j = (int(i) for i in np.argwhere(gaps <= 0.0)[0])
-        raise ValueError(
-            f"squared_distances must be positive, got {float(gaps[k, j])!r} for clusters {k} and {j}"
-        )
+        raise ValueError(f"squared_distances must be positive, got {float(gaps[k, j])!r} for clusters {k} and {j}")
     return n.astype(np.int64), gaps
 
 

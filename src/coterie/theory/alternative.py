@@ -50,8 +50,7 @@ def _pair_costs(
     smallest = np.full(n_clusters, np.inf)
     np.minimum.at(smallest, labels, weights)
     total = smallest[:, None] + cluster_weights[None, :]
-    # wbar w' / (wbar + w') as wbar * (w' / total): the product of two large or two tiny weights cannot
-    # overflow.
+    # wbar w' / (wbar + w') as wbar * (w' / total): wbar * w' itself could overflow or vanish.
     share = np.divide(cluster_weights[None, :], total, out=np.zeros_like(total), where=total > 0.0)
     costs = smallest[:, None] * share * squared_distances(centers)  # theorem_opt2, corrected: all k != k'
     np.fill_diagonal(costs, np.inf)
@@ -60,9 +59,7 @@ def _pair_costs(
     return costs, smallest, cluster_weights
 
 
-def alternative_value(
-    labels: IntArray, centers: FloatArray, weights: FloatArray, *, as_printed: bool = False
-) -> float:
+def alternative_value(labels: IntArray, centers: FloatArray, weights: FloatArray, *, as_printed: bool = False) -> float:
     """The value of the closest alternative, for arrays that are trusted (a running guess, pull counts).
 
     0 when some weight is 0 and, as nothing is certain about such a guess, when a cluster is empty.

@@ -46,9 +46,7 @@ def _psi(x: float) -> float:
         # h = (1 + s)/2 with s = 1/(1 + e^-u): both ends of (1/2, 1), where zeta(2h) and log(1-h) diverge, are
         # at infinity, and 2h - 1 and 1 - h keep their digits close to them.
         s = 1.0 / (1.0 + math.exp(-u))
-        log_one_minus_h = -math.log(2.0) - (
-            u + math.log1p(math.exp(-u)) if u > 0.0 else math.log1p(math.exp(u))
-        )
+        log_one_minus_h = -math.log(2.0) - (u + math.log1p(math.exp(-u)) if u > 0.0 else math.log1p(math.exp(u)))
         h = (1.0 + s) / 2.0
         # Psi below equation_beta
         return 2.0 - 2.0 * math.log(4.0 * h) + (math.log(zeta(1.0 + s)) - log_one_minus_h / 2.0 + x) / h

@@ -1,0 +1,1 @@
+"""Benchmarks: every figure is a ratio of two times measured in the same run."""

@@ -1,0 +1,57 @@
+"""Ctrl-C ends a simulation at once and leaves nothing behind, whether a pull takes a microsecond or a millisecond."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals and process groups of POSIX")
+
+SCRIPT = """
+import sys, threading
+import numpy as np
+import coterie
+
+n_arms, dim = {n_arms}, {dim}
+labels = np.arange(n_arms) % 10
+endless = coterie.Instance(labels, 1e-4 * np.random.default_rng(0).normal(size=(10, dim)))
+coterie.simulate(endless, trials=1, max_pulls=1)  # compiled and loaded
+print("started", flush=True)
+try:
+    coterie.simulate(endless, deltas=[1e-9], trials=50, workers=2)
+except KeyboardInterrupt:
+    print("threads", threading.active_count(), flush=True)
+    raise
+"""
+
+
+@pytest.mark.parametrize(("n_arms", "dim"), [(11, 1), (3000, 12)])
+def test_interrupt_leaves_nothing_behind(n_arms: int, dim: int) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT.format(n_arms=n_arms, dim=dim)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "started\n"
+        time.sleep(1.0)
+        assert child.poll() is None
+        os.kill(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=10)  # raises TimeoutExpired if it does not end
+        assert "KeyboardInterrupt" in err
+        assert out == "threads 1\n"
+        assert child.returncode != 0
+        with pytest.raises(ProcessLookupError):  # nobody is left in its process group
+            os.killpg(child.pid, 0)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()

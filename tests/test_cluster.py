@@ -1,0 +1,186 @@
+"""`cluster`: measure until the groups are proven, or until the budget ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coterie
+
+INST = coterie.Instance([0, 1, 1, 2, 0, 2, 2], [[0.0, 0.0, 1.0], [8.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+
+
+class World:
+    """Measurements with unit noise, and a record of which arms were measured."""
+
+    def __init__(self, inst: coterie.Instance = INST, seed: int = 0, fails_after: int | None = None) -> None:
+        self.inst = inst
+        self.rng = np.random.default_rng(seed)
+        self.calls: list[int] = []
+        self.fails_after = fails_after
+
+    def __call__(self, arm: int) -> Any:
+        if self.fails_after is not None and len(self.calls) >= self.fails_after:
+            raise ConnectionError("the robot arm is stuck")
+        self.calls.append(arm)
+        return self.inst.means[arm] + self.rng.normal(size=self.inst.dim)
+
+
+@pytest.mark.parametrize("method", ["boc", "boc-linear", "uniform", "oracle"])
+@pytest.mark.parametrize("threshold", ["proven", "heuristic"])
+def test_the_groups_are_proven(method: str, threshold: str) -> None:
+    world = World()
+    more: dict[str, Any] = {"boc-linear": {"distance_ratio": 0.5}, "oracle": {"instance": INST}}.get(method, {})
+    result = coterie.cluster(world, 7, 3, delta=0.01, method=method, threshold=threshold, progress=False, **more)
+    assert result.done
+    assert result.labels is not None
+    assert result.centers is not None
+    assert result.labels.tolist() == [0, 1, 1, 2, 0, 2, 2]
+    assert result.t == len(world.calls) == result.pulls.sum()
+    assert result.pulls.tolist() == np.bincount(world.calls).tolist()
+    assert result.session.dim == 3  # found out from the first measurement
+    assert result.session.delta == 0.01
+    assert result.session.pending == []
+    np.testing.assert_allclose(result.centers, INST.centers, atol=2.0)
+    # The same conversation by hand.
+    session, again = coterie.Session(7, 3, 3, 0.01, method, threshold, **more), World()
+    while not session.done:
+        arm = session.ask()
+        session.tell(arm, again(arm))
+    assert again.calls == world.calls
+    assert session.to_dict() == result.session.to_dict()
+
+
+@pytest.mark.parametrize("budget", [1, 5, 7, 12])
+def test_the_budget_is_kept(budget: int) -> None:
+    hard = coterie.Instance(INST.labels, 0.01 * INST.centers)
+    world = World(hard)
+    result = coterie.cluster(world, 7, 3, budget=budget, progress=False)
+    assert len(world.calls) == result.t == budget
+    assert not result.done
+    assert (result.labels is None) == (budget < 7)  # a guess as soon as every arm was measured
+    assert (result.centers is None) == (budget < 7)
+    # The answer so far can be gone on with.
+    assert result.session.ask() == (budget if budget < 7 else result.session.pending[0][1])
+
+
+def test_a_budget_that_is_not_needed_changes_nothing() -> None:
+    free, bounded = World(), World()
+    result = coterie.cluster(free, 7, 3, progress=False)
+    again = coterie.cluster(bounded, 7, 3, budget=result.t, progress=False)
+    assert again.done
+    assert bounded.calls == free.calls
+
+
+@pytest.mark.parametrize("form", [float, np.float32, lambda x: [float(x)], lambda x: np.array([x])])
+def test_one_dimension_comes_in_any_form(form: Callable[[float], Any]) -> None:
+    rng = np.random.default_rng(1)
+    result = coterie.cluster(lambda arm: form(20.0 * (arm % 2) + rng.normal()), 6, 2, progress=False)
+    assert result.done
+    assert result.labels is not None
+    assert result.labels.tolist() == [0, 1, 0, 1, 0, 1]
+    assert result.centers is not None
+    assert result.centers.shape == (2, 1)
+
+
+def test_noise_and_names_reach_the_session() -> None:
+    world = World()
+    result = coterie.cluster(lambda arm: 100.0 * world(arm), 7, 3, noise=100.0, names=list("abcdefg"), progress=False)
+    assert result.done
+    assert result.session.names == tuple("abcdefg")
+    assert result.t == coterie.cluster(World(), 7, 3, progress=False).t
+    assert result.centers is not None
+    np.testing.assert_allclose(result.centers, 100.0 * INST.centers, atol=200.0)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_it_is_silent_without_a_terminal(progress: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    coterie.cluster(World(), 7, 3, progress=False)  # the engine may say that it is compiled
+    capfd.readouterr()
+    assert coterie.cluster(World(), 7, 3, progress=progress).done
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_terminal_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    import rich.console
+
+    seen: list[str] = []
+
+    class Status:
+        def start(self) -> None:
+            seen.append("start")
+
+        def stop(self) -> None:
+            seen.append("stop")
+
+        def update(self, text: str) -> None:
+            seen.append(text)
+
+    monkeypatch.setattr(rich.console.Console, "is_terminal", property(lambda _: True))
+    monkeypatch.setattr(rich.console.Console, "status", lambda *_: Status())
+    result = coterie.cluster(World(), 7, 3)
+    assert seen[0] == "start"
+    assert seen[-1] == "stop"
+    evidence = result.session.evidence
+    assert seen[-2] == f"{result.t} measurements, evidence {evidence.statistic:.1f} of {evidence.threshold:.1f}"
+    seen.clear()
+    with pytest.raises(ConnectionError):
+        coterie.cluster(World(fails_after=4), 7, 3)
+    assert seen[-1] == "stop"
+
+
+@pytest.mark.parametrize("fails_after", [0, 3, 9])
+def test_what_measure_raises_comes_through(fails_after: int) -> None:
+    world = World(fails_after=fails_after)
+    with pytest.raises(ConnectionError, match="the robot arm is stuck"):
+        coterie.cluster(world, 7, 3, progress=False)
+    assert len(world.calls) == fails_after
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"n_arms": 0}, ValueError, "n_arms must be at least 1, got 0"),
+        ({"n_arms": 7.0}, TypeError, r"n_arms must be an integer, got 7\.0"),
+        ({"n_clusters": 1}, ValueError, "n_clusters must be at least 2, got 1"),
+        ({"n_clusters": 7}, ValueError, "got 7 clusters for 7 arms"),
+        ({"delta": 2.0}, ValueError, r"delta must lie in \(0, 1\), got 2\.0"),
+        ({"method": "best"}, ValueError, "unknown method 'best'"),
+        ({"threshold": "none"}, ValueError, "unknown threshold 'none'"),
+        ({"method": "boc-linear"}, ValueError, "distance_ratio is needed"),
+        ({"method": "boc-linear", "distance_ratio": 2.0}, ValueError, r"got 2\.0"),
+        ({"method": "oracle"}, ValueError, "needs the true instance"),
+        ({"method": "oracle", "instance": INST, "n_arms": 8}, ValueError, "the instance has 7 arms"),
+        ({"budget": 0}, ValueError, "budget must be at least 1, got 0"),
+        ({"budget": 10.0}, TypeError, r"budget must be an integer, got 10\.0"),
+        ({"names": ["a"]}, ValueError, "names must be 7 strings"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_measured(
+    change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    world = World()
+    with pytest.raises(error, match=message):
+        coterie.cluster(world, **{"n_arms": 7, "n_clusters": 3, "progress": False, **change})
+    assert world.calls == []
+
+
+@pytest.mark.parametrize(
+    ("measure", "error", "message"),
+    [
+        (5, TypeError, "measure must be a function of the arm, got 5"),
+        (lambda arm: [], ValueError, "dim must be at least 1, got 0"),
+        (lambda arm: None, TypeError, "a measurement must hold real numbers, got None"),
+        (lambda arm: "1.0", TypeError, "a measurement must hold real numbers, got '1.0'"),
+        (lambda arm: [[1.0, 2.0]], ValueError, r"a measurement must have shape \(2,\), got shape \(1, 2\)"),
+        (lambda arm: [1.0, [2.0]], ValueError, "a measurement must be a regular array"),
+        (lambda arm: [1.0, float("nan")], ValueError, "a measurement must be finite, got nan"),
+        (lambda arm: [1.0] * (1 + arm), ValueError, r"must have shape \(1,\), got shape \(2,\)"),
+    ],
+)
+def test_bad_measurements_are_refused(measure: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        coterie.cluster(measure, 7, 3, progress=False)
