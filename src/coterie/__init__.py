@@ -21,18 +21,23 @@ _HOMES = {
     "closest_alternative": "coterie.theory.alternative",
     "Alternative": "coterie.theory.alternative",
     "threshold": "coterie.theory.thresholds",
+    "pair_evidence": "coterie.theory.evidence",
     "kmeans_maximin": "coterie.clustering.maximin",
     "Session": "coterie.session",
     "SessionDone": "coterie.session",
     "cluster": "coterie.session",
     "simulate": "coterie.simulate.trials",
     "Trials": "coterie.simulate.trials",
+    "verify": "coterie.certificate",
+    "Verdict": "coterie.certificate",
     "datasets": "coterie.paper",
 }
 
 __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
+    from coterie.certificate import Verdict as Verdict
+    from coterie.certificate import verify as verify
     from coterie.clustering.maximin import kmeans_maximin as kmeans_maximin
     from coterie.paper import datasets as datasets
     from coterie.problem.instance import Instance as Instance
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from coterie.simulate.trials import simulate as simulate
     from coterie.theory.alternative import Alternative as Alternative
     from coterie.theory.alternative import closest_alternative as closest_alternative
+    from coterie.theory.evidence import pair_evidence as pair_evidence
     from coterie.theory.hardness import allocation as allocation
     from coterie.theory.hardness import hardness as hardness
     from coterie.theory.hardness import lower_bound as lower_bound

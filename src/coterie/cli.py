@@ -1,6 +1,7 @@
 """The commands. Each one reads its arguments, calls one function of the library and prints the answer.
 
-What goes wrong because of the input is one line on standard error and exit code 2; Ctrl-C is exit code 130.
+What goes wrong because of the input is one line on standard error and exit code 2; a certificate that does not hold is
+exit code 1; Ctrl-C is exit code 130.
 """
 
 from __future__ import annotations
@@ -258,6 +259,28 @@ def hardness(
         size = int(known.sizes[k])
         table.add_row(str(k), str(size), f"{share:.5f}", f"{share / size:.6f}")
     Console().print(table)
+
+
+@app.command()
+def verify(
+    certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="The certificate, a JSON file.")],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The measurement log, a CSV file.")],
+) -> None:
+    """Recompute a certificate from the measurement log alone; exit code 1 and what is wrong if it does not hold."""
+    from coterie.certificate import read_certificate
+    from coterie.certificate import verify as recompute
+
+    verdict = recompute(certificate, log)
+    if not verdict:
+        typer.echo(f"not valid: {certificate} does not follow from {log}")
+        for problem in verdict.problems:
+            typer.echo(f"- {problem}")
+        raise typer.Exit(1)
+    claim = read_certificate(certificate)
+    typer.echo(
+        f"valid: {claim['n_arms']} arms in {claim['n_clusters']} groups after {claim['t']} measurements, wrong with "
+        f"probability at most {claim['delta']:g} ({verdict.tests} tests recomputed)"
+    )
 
 
 def _shape(known: Instance) -> dict[str, int]:

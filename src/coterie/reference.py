@@ -98,7 +98,7 @@ def guess_allocation(labels: IntArray, centers: FloatArray, *, as_printed: bool 
     too."""
     sizes = np.bincount(labels, minlength=centers.shape[0])
     gaps = squared_distances(centers)
-    if (sizes == 0).any() or (gaps[~np.eye(sizes.size, dtype=bool)] <= 0.0).any():
+    if (sizes == 0).any() or (gaps[~np.eye(sizes.size, dtype=bool)] <= 1e-100).any():
         return np.full(labels.size, 1.0 / labels.size)  # departure: such a guess has no allocation
     shares = solve_allocation(sizes, gaps, as_printed=as_printed).cluster_weights / sizes
     return np.asarray(shares[labels])

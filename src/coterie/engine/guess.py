@@ -24,6 +24,9 @@ from coterie.engine.state import (
 )
 from coterie.engine.vectors import copy_row, distance_to_mean, squared_distance
 
+COINCIDENT = 1e-100
+"""Centers whose squared distance is below this are in one place: the allocation between them would overflow."""
+
 RESUM_EVERY = 4096
 """Running sums are recomputed after max(M, this) measurements, so that rounding cannot drift (issue: long runs)."""
 
@@ -49,7 +52,7 @@ def _measure_gaps(centers: Floats, k: int, gaps: Floats) -> bool:
             gap = squared_distance(centers, k, centers, j)
             gaps[k, j] = gap
             gaps[j, k] = gap
-            equal = equal or not (gap > 0.0)
+            equal = equal or not (gap > COINCIDENT)
     return equal
 
 
@@ -60,7 +63,7 @@ def _note_degenerate(s: State) -> None:
         if s.sizes[k] == 0:
             s.counters[DEGENERATE] = 1
         for j in range(k):
-            if not (s.gaps[k, j] > 0.0):
+            if not (s.gaps[k, j] > COINCIDENT):
                 s.counters[DEGENERATE] = 1
 
 

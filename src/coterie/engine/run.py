@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coterie.engine.cached import announce_compilation
 from coterie.engine.state import (
     DEGENERATE,
     FLOOR,
@@ -39,36 +38,9 @@ def load() -> Any:
     if _loaded is None:
         from coterie.engine import advance
 
-        if not _is_cached(advance.advance):
-            print(
-                "coterie: compiling the engine, once on this machine (some 20 s) …",
-                file=sys.stderr,
-                flush=True,
-            )
+        announce_compilation(advance.advance, "the engine", Path(__file__).parent.glob("*.py"))
         _loaded = advance
     return _loaded
-
-
-def _is_cached(function: Any) -> bool:
-    """Whether numba's cache holds this function for the present sources; True where there is no cache to look at.
-
-    numba only notices a change of the file that the function is in, not of those that it calls: what was compiled
-    from other sources is thrown away here.
-    """
-    path = getattr(getattr(function, "_cache", None), "cache_path", None)
-    if not path:  # the compiler is switched off
-        return True
-    folder = Path(path)
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
-    stamp = folder / f"coterie-engine-{digest.hexdigest()[:16]}.stamp"
-    if not stamp.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in [*folder.glob("*.nb[ic]"), *folder.glob("coterie-engine-*.stamp")]:
-            old.unlink(missing_ok=True)
-        stamp.touch()
-    return any(folder.glob(f"*.{function.py_func.__name__}-*.nbi"))
 
 
 class Run:

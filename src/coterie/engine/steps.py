@@ -144,7 +144,7 @@ def next_arm(s: State) -> int:
             arm = s.heap[s.first_slot[g]]
             if arm < chosen and t * s.shares[g] - s.committed[arm] >= best - TRACKING_TIE * t:
                 chosen = arm  # line 8: argmax t·λ*_m(t) − N_m(t)
-    return int(chosen)
+    return int(chosen) if chosen < n_arms else int(least)
 
 
 @spliced

@@ -21,11 +21,16 @@ class Method:
     sentence: str
     needs_ratio: bool = False
     needs_instance: bool = False
+    certifies: bool = False
 
+
+CROC = -1
+"""CROC's sampling is not one of the engine's rules for the paper's methods: it has steps of its own."""
 
 METHODS = {
     method.name: method
     for method in (
+        Method("croc", CROC, "ours: certified representatives, pools and rounds (docs/CROC.md)", certifies=True),
         Method(
             "boc",
             BOC,

@@ -19,6 +19,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.engine.croc.run import CrocRun
+from coterie.engine.croc.run import load as load_croc
 from coterie.engine.run import Run, load
 from coterie.problem.checks import (
     FloatArray,
@@ -30,12 +32,16 @@ from coterie.problem.checks import (
     short,
 )
 from coterie.problem.instance import Instance
+from coterie.problem.partition import same_partition
 from coterie.rules.methods import Method, method_named
 from coterie.rules.stopping import KINDS, levels_for
 from coterie.theory.hardness import allocation
 
 NO_END = 2**62
 """Measurements, when there is no limit."""
+
+CROC_CHUNK = 500
+"""Pulls of CROC between two looks at whether the user wants to stop."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,7 @@ class Plan:
     instance: Instance
     method: Method
     levels: FloatArray
+    log_inverse_deltas: tuple[float, ...]
     max_pulls: int | None
     distance_ratio: float | None
     oracle: tuple[IntArray, FloatArray] | None
@@ -117,6 +124,11 @@ class Running:
                 run.play(plan.max_pulls or NO_END, centers, truth, rng, np.zeros(0, dtype=np.int64))
         finally:
             self._runs.remove(run)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the user wants to stop."""
+        return self._cancelled
 
     def cancel(self) -> None:
         """End all trials at their next measurement and wait until they have."""
@@ -141,6 +153,25 @@ def run_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> tup
     )
     running.play(run, plan, np.random.default_rng(seed))
     return run.stops, run.correct
+
+
+def run_certified(plan: Plan, seed: np.random.SeedSequence, running: Running) -> tuple[IntArray, IntArray]:
+    """The same for CROC, whose sampling looks at δ: one run for each, on the same stream of noise."""
+    inst = plan.instance
+    stops = np.zeros(plan.levels.shape, dtype=np.int64)
+    correct = np.zeros(plan.levels.shape, dtype=np.int64)
+    for column, log_inverse_delta in enumerate(plan.log_inverse_deltas):
+        run = CrocRun(inst.n_arms, inst.n_clusters, inst.dim, log_inverse_delta)
+        rng = np.random.default_rng(seed)
+        left = plan.max_pulls or NO_END
+        while not run.done and left > 0 and not running.cancelled:
+            steps = min(left, CROC_CHUNK)
+            run.play(steps, inst.centers, inst.labels, rng)
+            left -= steps
+        if run.done:
+            stops[:, column] = run.t
+            correct[:, column] = same_partition(run.state.labels, inst.labels)
+    return stops, correct
 
 
 @overload
@@ -186,7 +217,8 @@ def simulate(
 ) -> Trials | dict[str, Trials]:
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
 
-    `threshold`: "proven", "heuristic", or a list of them, which gives a dictionary of `Trials`. `workers`:
+    `threshold`: "proven", "heuristic", or a list of them, which gives a dictionary of `Trials`;
+    it means nothing to CROC. `workers`:
     threads, as many as there are cores by default; the numbers are the same for any. `max_pulls`: give a
     trial up after so many measurements. `progress`: a bar on the terminal; by default if there is one.
     """
@@ -207,6 +239,7 @@ def simulate(
         instance,
         chosen,
         levels_for(kinds, unique, instance.n_arms, instance.dim),
+        tuple(unique),
         None if max_pulls is None else check_count(max_pulls, "max_pulls", 1),
         check_distance_ratio(distance_ratio) if chosen.needs_ratio else None,
         _oracle(instance) if chosen.needs_instance else None,
@@ -238,12 +271,13 @@ def _run_all(
     plan: Plan, seeds: list[np.random.SeedSequence], threads: int, progress: bool | None, title: str
 ) -> list[tuple[IntArray, IntArray]]:
     """All trials, in order. Ctrl-C ends the running ones within a moment and leaves nothing behind."""
-    load()  # compile before the bar starts, in one thread
+    trial = run_certified if plan.method.certifies else run_trial
+    (load_croc if plan.method.certifies else load)()  # says, before the bar starts, if it has to be compiled
     running = Running()
     outcomes: list[Any] = [None] * len(seeds)
     with _Bar(progress, title, len(seeds)) as bar, ThreadPoolExecutor(threads) as pool:
         try:
-            waiting = {pool.submit(run_trial, plan, child, running): i for i, child in enumerate(seeds)}
+            waiting = {pool.submit(trial, plan, child, running): i for i, child in enumerate(seeds)}
             while waiting:
                 finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in finished:

@@ -1,0 +1,263 @@
+"""The measurement log that a certificate is checked against: its events, its CSV form, and what verify reads from it.
+
+Events, in the order in which they count (docs/CROC.md):
+    {"event": "result", "arm": m, "round": r, "values": [...]}               r = 0: outside rounds
+    {"event": "freeze", "epoch": j, "labels": [...], "cores": [[...], ...]}  j = 0, 1, 2, …
+    {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
+The CSV form has the columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for freezes and rounds.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coterie.problem.checks import (
+    FloatArray,
+    IntArray,
+    check_arm,
+    check_count,
+    check_labels,
+    check_real_array,
+    short,
+)
+from coterie.problem.noise import Noise
+
+_LARGEST_FIELD = 2**31 - 1  # a freeze of many arms is longer than the csv module takes unasked
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A frozen candidate: `at` counts the results before it, `cores` holds the arms of Q_k, sorted."""
+
+    number: int
+    at: int
+    labels: IntArray
+    cores: tuple[tuple[int, ...], ...]
+
+    def agrees(self, other: Frozen) -> bool:
+        """Whether both describe the same freeze."""
+        mine, its = (self.number, self.at, self.cores), (other.number, other.at, other.cores)
+        return mine == its and np.array_equal(self.labels, other.labels)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round: which arms it pulls how often (arms ascending), and the sums of their results, in units of the noise."""
+
+    number: int
+    epoch: int
+    arms: IntArray
+    counts: IntArray
+    sums: FloatArray
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Record:
+    """The first t results of a log and what was frozen and composed on the way."""
+
+    arms: IntArray  # (t)
+    values: FloatArray  # (t, d) in units of the noise
+    freezes: tuple[Frozen, ...]
+    rounds: tuple[Round, ...]
+
+
+def frozen_of(number: Any, at: Any, labels: Any, cores: Any, n_arms: int, n_clusters: int) -> Frozen:
+    """A freeze from plain values: K nonempty groups, and in each a nonempty core."""
+    cleaned = check_labels(labels, n_clusters)
+    if cleaned.size != n_arms:
+        raise ValueError(f"the freeze labels {cleaned.size} arms, there are {n_arms}")
+    if not isinstance(cores, list | tuple) or len(cores) != n_clusters:
+        raise ValueError(f"cores must list the core arms of each of the {n_clusters} groups, got {short(cores)}")
+    sets = []
+    for group, core in enumerate(cores):
+        if not isinstance(core, list | tuple) or not core:
+            raise ValueError(f"the core of group {group} must be a list of at least one arm, got {short(core)}")
+        arms = tuple(sorted(check_arm(arm, n_arms) for arm in core))
+        if len(set(arms)) != len(arms):
+            raise ValueError(f"the core of group {group} names an arm twice: {short(core)}")
+        for arm in arms:
+            if cleaned[arm] != group:
+                raise ValueError(f"arm {arm} is in the core of group {group} but labelled {int(cleaned[arm])}")
+        sets.append(arms)
+    return Frozen(check_count(number, "epoch", 0), check_count(at, "frozen_at", 0), cleaned, tuple(sets))
+
+
+class _Reading:
+    """What has been read so far, and the rules that the next event must keep."""
+
+    def __init__(self, n_arms: int, n_clusters: int, dim: int) -> None:
+        self.n_arms, self.n_clusters, self.dim = n_arms, n_clusters, dim
+        self.arms: list[int] = []
+        self.values: list[Any] = []
+        self.freezes: list[Frozen] = []
+        self.rounds: list[tuple[int, int, dict[int, int], list[int]]] = []  # number, epoch, composition, its results
+        self.left: dict[int, int] = {}  # of the round under way
+        self.open = 0  # results of the round under way that are still to come
+
+    def result(self, event: dict[str, Any]) -> None:
+        arm, number = check_arm(event.get("arm"), self.n_arms), check_count(event.get("round"), "round", 0)
+        values = event.get("values")
+        if not isinstance(values, list | tuple | np.ndarray) or len(values) != self.dim:
+            raise ValueError(f"a result must have {self.dim} values, got {short(values)}")
+        if number > 0:
+            if number != len(self.rounds):
+                raise ValueError(f"a result of round {number} while the last round is {len(self.rounds)}")
+            if self.left.get(arm, 0) == 0:
+                raise ValueError(f"round {number} has no pull (left) of arm {arm}")
+            self.left[arm] -= 1
+            self.open -= 1
+            self.rounds[-1][3].append(len(self.arms))
+        self.arms.append(arm)
+        self.values.append(values)
+
+    def freeze(self, event: dict[str, Any]) -> None:
+        found = frozen_of(
+            event.get("epoch"),
+            len(self.arms),
+            event.get("labels"),
+            event.get("cores"),
+            self.n_arms,
+            self.n_clusters,
+        )
+        if found.number != len(self.freezes):
+            raise ValueError(f"freeze {found.number} is out of order: {len(self.freezes)} comes next")
+        self.freezes.append(found)
+
+    def round(self, event: dict[str, Any]) -> None:
+        number = check_count(event.get("round"), "round", 1)
+        if number != len(self.rounds) + 1:
+            raise ValueError(f"round {number} is out of order: {len(self.rounds) + 1} comes next")
+        if self.open:
+            raise ValueError(f"round {number} begins while {self.open} results of round {number - 1} are missing")
+        epoch = check_count(event.get("epoch"), "epoch", 0)
+        if epoch >= len(self.freezes):
+            raise ValueError(f"round {number} is for epoch {epoch}, which is not frozen yet")
+        pulls = event.get("pulls")
+        if not isinstance(pulls, list | tuple) or not pulls:
+            raise ValueError(f"round {number} must say how often it pulls which arm, got {short(pulls)}")
+        self.left = {}
+        for pair in pulls:
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise ValueError(f"round {number} must list [arm, count] pairs, got {short(pair)}")
+            arm = check_arm(pair[0], self.n_arms)
+            if arm in self.left:
+                raise ValueError(f"round {number} lists arm {arm} twice")
+            self.left[arm] = check_count(pair[1], "count", 1)
+        self.open = sum(self.left.values())
+        self.rounds.append((number, epoch, dict(self.left), []))
+
+
+def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise, t: int) -> Record:
+    """The record of the first t results; what comes after the t-th is left aside. ValueError says what is wrong."""
+    reading = _Reading(n_arms, n_clusters, noise.dim)
+    readers = {"result": reading.result, "freeze": reading.freeze, "round": reading.round}
+    for place, event in enumerate(events):
+        kind = event.get("event") if isinstance(event, dict) else None
+        if not isinstance(kind, str) or kind not in readers:
+            raise ValueError(f"event {place} of the log must be a result, a freeze or a round, got {short(event)}")
+        if kind == "result" and len(reading.arms) == t:
+            break
+        try:
+            readers[kind](event)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"event {place} of the log: {error}") from None
+    if len(reading.arms) < t:
+        raise ValueError(f"the log holds {len(reading.arms)} results, the certificate counts {t}: it is not complete")
+    values = check_real_array(reading.values, "the values of the results")
+    white = noise.whiten(values.reshape(t, noise.dim))
+    arms = np.array(reading.arms, dtype=np.int64)
+    last = len(reading.rounds) - 1
+    rounds = tuple(
+        _finished(number, epoch, composition, np.array(rows, dtype=np.int64), arms, white, i < last or not reading.open)
+        for i, (number, epoch, composition, rows) in enumerate(reading.rounds)
+    )
+    return Record(arms, white, tuple(reading.freezes), rounds)
+
+
+def _finished(
+    number: int,
+    epoch: int,
+    composition: dict[int, int],
+    rows: IntArray,
+    arms: IntArray,
+    values: FloatArray,
+    complete: bool,
+) -> Round:
+    pulled = np.array(sorted(composition), dtype=np.int64)
+    sums = np.zeros((pulled.size, values.shape[1]))
+    np.add.at(sums, np.searchsorted(pulled, arms[rows]), values[rows])
+    # An incomplete round may be composed of anything; the counts of a complete one are bounded by its results.
+    counts = [composition[int(arm)] for arm in pulled] if complete else [0] * pulled.size
+    return Round(number, epoch, pulled, np.array(counts, dtype=np.int64), sums, complete)
+
+
+def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], dim: int) -> None:
+    """Write a log as CSV; `read_log` gives the same events back, every number exactly."""
+    d = check_count(dim, "dim", 1)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["event", "arm", "round", *(f"v{i}" for i in range(d)), "detail"])
+        for event in events:
+            kind = event["event"]
+            if kind == "result":
+                values = [repr(float(value)) for value in event["values"]]
+                if len(values) != d:
+                    raise ValueError(f"a result must have {d} values, got {short(event['values'])}")
+                writer.writerow([kind, event["arm"], event["round"], *values, ""])
+            elif kind in ("freeze", "round"):
+                detail = {key: value for key, value in event.items() if key not in ("event", "round")}
+                writer.writerow([kind, "", event.get("round", ""), *[""] * d, json.dumps(detail)])
+            else:
+                raise ValueError(f"an event must be a result, a freeze or a round, got {short(kind)}")
+
+
+def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The events of a CSV log. ValueError names the line that is not one."""
+    before = csv.field_size_limit(_LARGEST_FIELD)
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            return _events(csv.reader(file, strict=True), os.fspath(path))
+    except UnicodeDecodeError:
+        raise ValueError(f"{os.fspath(path)} is not a text file") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _events(rows: Any, name: str) -> list[dict[str, Any]]:
+    try:
+        header = next(rows, None)
+        dim = 0 if header is None else len(header) - 4
+        if dim < 1 or header != ["event", "arm", "round", *(f"v{i}" for i in range(dim)), "detail"]:
+            raise ValueError(f"{name} is not a log: its first line must be event,arm,round,v0,...,detail")
+        events = []
+        for row in rows:
+            try:
+                events.append(_event(row, dim))
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {rows.line_num} of {name}: {error}") from None
+        return events
+    except csv.Error as error:
+        raise ValueError(f"line {rows.line_num} of {name}: {error}") from None
+
+
+def _event(row: list[str], dim: int) -> dict[str, Any]:
+    if len(row) != dim + 4:
+        raise ValueError(f"expected {dim + 4} columns, got {len(row)}")
+    kind, arm, number, *values, detail = row
+    if kind == "result":
+        return {"event": kind, "arm": int(arm), "round": int(number), "values": [float(value) for value in values]}
+    if kind not in ("freeze", "round"):
+        raise ValueError(f"an event must be a result, a freeze or a round, got {short(kind)}")
+    content = json.loads(detail)
+    if not isinstance(content, dict):
+        raise ValueError(f"the detail of a {kind} must be a JSON object, got {short(detail)}")
+    rest = {key: value for key, value in content.items() if key not in ("event", "round")}
+    return {"event": kind, **rest} if kind == "freeze" else {"event": kind, "round": int(number), **rest}

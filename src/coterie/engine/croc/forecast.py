@@ -1,0 +1,195 @@
+"""How many more pulls the pairs from the start would need, or a fresh freeze; and the greedy pull for the pairs.
+
+Forecasts use the evidence's own counts, n = min(N_i, ⌊N_j/R⌋), from the arm's mean and the groups' centers. They decide
+where to pull; nothing here enters the proof.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from coterie.engine.compiled import planned
+from coterie.engine.croc.state import (
+    ALPHA,
+    BLOCK_RATIOS,
+    FIRST_SHARE,
+    FREEZES,
+    LOG_INVERSE_DELTA,
+    LOG_RATIO_WEIGHTS,
+    PAIR_LEVEL,
+    Croc,
+)
+from coterie.engine.state import Floats, Ints
+
+STEPS = np.array([0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
+DOUBLINGS = 6
+FREEZE_FACTOR = 1.15
+
+
+@planned
+def next_level(s: Croc) -> float:
+    """b_j of the epoch that would be frozen next."""
+    share = math.log(FIRST_SHARE) + s.ints[FREEZES] * math.log(1.0 - FIRST_SHARE)
+    return float(s.numbers[LOG_INVERSE_DELTA] - math.log(1.0 - ALPHA) - share)
+
+
+@planned
+def _geometry(s: Croc, m: int, k: int, out: Floats) -> None:
+    """OUT: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖² for the arm's own group l."""
+    out[:] = 0.0
+    home, inverse = s.labels[m], 1.0 / s.pulls[m]
+    for q in range(s.sums.shape[1]):
+        x = s.sums[m, q] * inverse - s.centers[k, q]
+        u = s.centers[home, q] - s.centers[k, q]
+        out[0] += x * x
+        out[1] += x * u
+        out[2] += u * u
+
+
+@planned
+def _expected(shape: Floats, dim: int, now: int, arm: int, other: int) -> float:
+    """Forecast of the pair evidence with `arm` ≥ `now` pulls of the arm and `other` of the representative."""
+    more = arm - now
+    apart = (now * now * shape[0] + 2.0 * now * more * shape[1] + more * more * shape[2] + dim * more) / (arm * arm)
+    best = -math.inf
+    for side in range(2):
+        for r in range(BLOCK_RATIOS.size):
+            ratio = BLOCK_RATIOS[r]
+            n = min(arm, other // ratio) if side == 0 else min(other, arm // ratio)
+            if n == 0:
+                break
+            energy = apart - dim / arm + dim / n + dim / (n * ratio)
+            energy *= n * ratio / (ratio + 1.0)
+            if energy > dim:
+                value = 0.5 * (energy - dim) - 0.5 * dim * math.log(energy / dim) - 1.0 + LOG_RATIO_WEIGHTS[r]
+                best = max(best, value)
+    return best
+
+
+@planned
+def pulls_for_pairs(s: Croc, limit: float) -> float:
+    """Pulls that the pairs from the start still need, over levels of the representatives; inf if over `limit`."""
+    dim, n_groups = s.sums.shape[1], s.totals.size
+    shape = np.empty(3)
+    best = limit
+    level = 1
+    for _ in range(8):
+        cost = 0.0
+        for k in range(n_groups):
+            for m in range(s.labels.size):
+                if s.labels[m] != k and s.settled[m, k] == 0:
+                    cost += max(0, level - s.pulls[s.representative[k]])
+                    break
+        for m in range(s.labels.size):
+            if cost >= best:
+                break
+            home = s.labels[m]
+            leads = s.representative[home] == m
+            step = 0
+            for k in range(n_groups):
+                if k == home or s.settled[m, k] == 1:
+                    continue
+                _geometry(s, m, k, shape)
+                other = max(level, s.pulls[s.representative[k]])
+                if leads:
+                    if _expected(shape, dim, s.pulls[m], max(level, s.pulls[m]), other) < s.numbers[PAIR_LEVEL]:
+                        cost = math.inf
+                else:
+                    while step < STEPS.size and (
+                        _expected(shape, dim, s.pulls[m], s.pulls[m] + STEPS[step], other) < s.numbers[PAIR_LEVEL]
+                    ):
+                        step += 1
+                if step == STEPS.size:
+                    cost = math.inf
+                if cost >= best:
+                    break
+            if step < STEPS.size:
+                cost += STEPS[step]
+        best = min(best, cost)
+        level *= 2
+    return best if best < limit else math.inf
+
+
+@planned
+def pulls_for_freeze(s: Croc) -> float:
+    """Pulls that a freeze of the present labels would need."""
+    n_groups, dim = s.centers.shape
+    aim = 2.0 * (next_level(s) + 0.3 * dim)
+    reach = np.zeros((n_groups, n_groups))
+    for k in range(n_groups):
+        for j in range(n_groups):
+            gap = 0.0
+            for q in range(dim):
+                gap += (s.centers[k, q] - s.centers[j, q]) ** 2
+            sure = gap - dim * (1.0 / s.totals[k] + 1.0 / s.totals[j])
+            reach[k, j] = aim / max(sure, 0.25 * gap, 1e-300)
+    touched = np.zeros(n_groups)
+    total = 0.0
+    for m in range(s.labels.size):
+        home, worst = s.labels[m], 0.0
+        for k in range(n_groups):
+            if k != home and s.settled[m, k] == 0:
+                worst = max(worst, reach[k, home])
+        if worst > 0.0:
+            total += max(1.5, worst * FREEZE_FACTOR)
+            touched[home] = 1.0
+    return float(total + 0.5 * touched.sum())
+
+
+@planned
+def greedy_gains(s: Croc, gains: Floats) -> int:
+    """Forecast gain of a pull, Σ min(deficit, gain)/deficit over unmet pairs. OUT: gains. Returns the unmet pairs."""
+    dim, n_groups = s.sums.shape[1], s.totals.size
+    lead_gain = np.zeros((n_groups, DOUBLINGS))
+    shape = np.empty(3)
+    gains[:] = 0.0
+    unmet = 0
+    for m in range(s.labels.size):
+        home = s.labels[m]
+        for k in range(n_groups):
+            if k == home or s.settled[m, k] == 1:
+                continue
+            unmet += 1
+            n_arm, n_lead = s.pulls[m], s.pulls[s.representative[k]]
+            _geometry(s, m, k, shape)
+            deficit = max(s.numbers[PAIR_LEVEL] - s.evidence[m, k], 0.2)
+            now = _expected(shape, dim, n_arm, n_arm, n_lead)
+            leads = s.representative[home] == m
+            if not leads:
+                for more in range(1, 4):
+                    gain = min(_expected(shape, dim, n_arm, n_arm + more, n_lead) - now, deficit) / deficit / more
+                    if gain > 0.0:
+                        gains[m] += gain
+                        break
+            more = 1
+            for i in range(DOUBLINGS):
+                gain = min(_expected(shape, dim, n_arm, n_arm, n_lead + more) - now, deficit) / deficit
+                if gain > 0.0:
+                    lead_gain[k, i] += gain / more
+                if leads:  # both are representatives: raise them together
+                    gain = min(_expected(shape, dim, n_arm, n_arm + more, n_lead + more) - now, deficit) / deficit
+                    if gain > 0.0:
+                        lead_gain[k, i] += 0.25 * gain / more
+                        lead_gain[home, i] += 0.25 * gain / more
+                more *= 2
+    for k in range(n_groups):
+        gains[s.representative[k]] = lead_gain[k].max()
+    return unmet
+
+
+@planned
+def greedy_arms(gains: Floats, wanted: int, out: Ints) -> int:
+    """The arms with the largest gains, at most `wanted`, best first. OUT: out. Returns how many."""
+    if wanted == 1:
+        best = np.argmax(gains)
+        out[0] = best
+        return 1 if gains[best] > 0.0 else 0
+    order = np.argsort(-gains)
+    count = 0
+    for i in range(wanted):
+        if gains[order[i]] > 0.0:
+            out[count] = order[i]
+            count += 1
+    return count

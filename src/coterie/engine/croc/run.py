@@ -1,0 +1,155 @@
+"""A CROC run as Python sees it. Measurements are whitened, and come in the ask order of each arm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.engine.cached import announce_compilation
+from coterie.engine.croc.state import (
+    ALARM,
+    BY_PAIRS,
+    CERTIFIED_EPOCH,
+    DONE,
+    ESTIMATED,
+    FIRST_PASS,
+    FREEZES,
+    MODE,
+    PAIR_LEVEL,
+    QUEUE_HEAD,
+    ROUND,
+    ROUND_EPOCH,
+    UNSEEN,
+    T,
+    new_croc,
+)
+from coterie.engine.state import Floats, Ints
+from coterie.problem.partition import same_partition
+
+_loaded: Any = None
+
+
+def load() -> Any:
+    """The compiled entries. Says so, once, if they have to be compiled first."""
+    global _loaded
+    if _loaded is None:
+        from coterie.engine.croc import steps
+
+        here = Path(__file__).parent
+        announce_compilation(steps.drive, "CROC", [*here.glob("*.py"), here.parent / "compiled.py"])
+        _loaded = steps
+    return _loaded
+
+
+class CrocRun:
+    """State of one run and the steps on it."""
+
+    def __init__(self, n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -> None:
+        self._steps = load()
+        self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta)
+        self._x = np.zeros(dim)
+        self._no_centers = np.zeros((1, dim))
+        self._no_truth = np.zeros(1, dtype=np.int64)
+        self._no_rng = np.random.default_rng(0)  # never drawn from: a live run brings its results
+
+    def _drive(
+        self, steps: int, scripted: bool, arm: int, values: Floats, of_round: int, asked: bool, ask: bool
+    ) -> tuple[int, int]:
+        found = self._steps.drive(
+            self.state, steps, scripted, arm, values, of_round, asked, self._no_centers, self._no_truth, self._no_rng,
+            ask, self._x,
+        )  # fmt: skip
+        return int(found[0]), int(found[1])
+
+    def pop(self) -> tuple[int, int]:
+        """The next arm and the round that it is pulled for (0: none); counts as under way."""
+        return self._drive(0, True, 0, self._x, 0, True, ask=True)
+
+    def absorb(self, arm: int, value: Floats, of_round: int, asked: bool) -> None:
+        """Take in a result, then plan if it is due."""
+        self._drive(1, True, arm, value, of_round, asked, ask=False)
+
+    def give_up(self, arm: int, of_round: int) -> None:
+        """A pull under way will not come: a round asks for it again."""
+        s = self.state
+        s.committed[arm] -= 1
+        if s.ints[MODE] == FIRST_PASS:
+            s.ints[QUEUE_HEAD] = min(s.ints[QUEUE_HEAD], arm)
+        elif of_round > 0 and of_round == s.ints[ROUND] and s.ints[ROUND_EPOCH] > 0:
+            s.ints[QUEUE_HEAD] -= 1
+            s.queue[s.ints[QUEUE_HEAD]] = arm
+
+    def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator) -> None:
+        """Simulate up to `steps` results of a world whose groups and centers are known."""
+        self._steps.drive(self.state, steps, False, 0, self._x, 0, True, centers, truth, rng, False, self._x)
+
+    def pair_evidence(self, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
+        """Evidence from the start that arms i and j differ, at these counts."""
+        return float(self._steps.pair_at(self.state, i, j, pulls_i, pulls_j))
+
+    def pulls_left(self) -> float:
+        """A forecast of the pulls still needed; NaN if unknown."""
+        return float(self._steps.pulls_left(self.state))
+
+    @property
+    def matching_epoch(self) -> int:
+        """The slot of the epoch whose candidate is the present estimate, -1 if there is none."""
+        s = self.state
+        for number in range(self.freezes - 1, max(self.freezes - len(s.level), 0) - 1, -1):
+            slot = number % len(s.level)
+            if self.ready and same_partition(s.labels, s.frozen[slot]):
+                return slot
+        return -1
+
+    @property
+    def open_epoch(self) -> int:
+        """The slot of the epoch whose round is under way, -1 if none is."""
+        return int(self.state.ints[ROUND_EPOCH]) - 1
+
+    @property
+    def done(self) -> bool:
+        """Whether the groups are proven."""
+        return bool(self.state.ints[DONE] > 0)
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether they are proven by the pairs from the start alone."""
+        return bool(self.state.ints[DONE] == BY_PAIRS)
+
+    @property
+    def epoch(self) -> int:
+        """The slot of the epoch that proved them."""
+        return int(self.state.ints[CERTIFIED_EPOCH])
+
+    @property
+    def t(self) -> int:
+        """Results so far."""
+        return int(self.state.ints[T])
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is an estimate."""
+        return bool(self.state.ints[ESTIMATED] > 0 and self.state.ints[UNSEEN] == 0)
+
+    @property
+    def freezes(self) -> int:
+        """Epochs so far."""
+        return int(self.state.ints[FREEZES])
+
+    @property
+    def round(self) -> int:
+        """The number of the last round composed."""
+        return int(self.state.ints[ROUND])
+
+    @property
+    def alarm(self) -> int | None:
+        """An arm known to differ from all representatives, if there is one: K is too small."""
+        arm = int(self.state.ints[ALARM]) - 1
+        return arm if arm >= 0 else None
+
+    @property
+    def pair_level(self) -> float:
+        """log(H/(α·δ))."""
+        return float(self.state.numbers[PAIR_LEVEL])

@@ -1,0 +1,425 @@
+"""The steps of CROC on its state: `observe` a result, `plan` what to pull next, `pop` the next arm; and whole trials.
+
+`plan` runs when the queue is used up and no round is open. The order of its questions is docs/CROC.md, section 7.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from coterie.engine.compiled import planned, planned_entry
+from coterie.engine.croc.doubt import doubts
+from coterie.engine.croc.estimate import estimate
+from coterie.engine.croc.evidence import pair_evidence_at, test_pair
+from coterie.engine.croc.forecast import greedy_arms, greedy_gains, pulls_for_freeze, pulls_for_pairs
+from coterie.engine.croc.rounds import close_round, compose_round, find_epoch, freeze, unmet
+from coterie.engine.croc.state import (
+    ALARM,
+    BY_EPOCH,
+    BY_PAIRS,
+    CERTIFIED_EPOCH,
+    CHANCE,
+    CHANCE_A,
+    CHANCE_B,
+    CHANGED,
+    DONE,
+    ESTIMATED,
+    EXPLORE,
+    FIRST_PASS,
+    FREEZE_DOUBT,
+    GREEDY,
+    GREEDY_LIMIT,
+    LEFT_GROUP,
+    MERGE_MARGIN,
+    MERGED_A,
+    MERGED_B,
+    MODE,
+    PAIRS,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    ROUND,
+    ROUND_EPOCH,
+    ROUND_LEFT,
+    ROUNDS,
+    SMALLEST_DOUBT,
+    SPLIT,
+    STEADY,
+    UNSEEN,
+    Croc,
+    T,
+)
+from coterie.engine.state import Floats, Ints
+
+DOUBT_CAP, DOUBT_WINDOW = 5.0, 2.0
+MERGE_CAP = 2.0
+
+
+@planned
+def _push(s: Croc, arm: int) -> None:
+    s.queue[s.ints[QUEUE_TAIL]] = arm
+    s.ints[QUEUE_TAIL] += 1
+
+
+@planned
+def _choose_representatives(s: Croc) -> bool:
+    """Keep a representative while it stays in its group, else the most pulled arm, ties nearest the center.
+
+    INOUT: s.representative; the pairs of a changed one are forgotten. True if one changed.
+    """
+    changed = False
+    for k in range(s.totals.size):
+        lead = s.representative[k]
+        if lead >= 0 and s.labels[lead] == k:
+            continue
+        best, away = -1, 0.0
+        for m in range(s.labels.size):
+            if s.labels[m] == k:
+                gap = 0.0
+                for q in range(s.sums.shape[1]):
+                    gap += (s.sums[m, q] / s.pulls[m] - s.centers[k, q]) ** 2
+                more = best < 0 or s.pulls[m] > s.pulls[best]
+                if more or (s.pulls[m] == s.pulls[best] and gap < away):
+                    best, away = m, gap
+        s.representative[k] = best
+        changed = True
+        for m in range(s.labels.size):
+            s.settled[m, k] = 0
+            s.evidence[m, k] = -math.inf
+    return changed
+
+
+@planned
+def _refresh_pairs(s: Croc) -> None:
+    for m in range(s.labels.size):
+        for k in range(s.totals.size):
+            if k != s.labels[m]:
+                test_pair(s, m, k)
+
+
+@planned
+def _pairs_done(s: Croc) -> bool:
+    for m in range(s.labels.size):
+        for k in range(s.totals.size):
+            if k != s.labels[m] and s.settled[m, k] == 0:
+                return False
+    return True
+
+
+@planned
+def _raise_alarm(s: Croc) -> bool:
+    """An arm known to differ from all K representatives refutes K. OUT: s.ints[ALARM]. True if there is one."""
+    for m in range(s.labels.size):
+        home = s.labels[m]
+        if s.representative[home] == m:
+            continue
+        others = True
+        for k in range(s.totals.size):
+            if k != home and s.settled[m, k] == 0:
+                others = False
+                break
+        if others:
+            test_pair(s, m, home)
+            if s.settled[m, home] == 1:
+                s.ints[ALARM] = m + 1
+                return True
+    s.ints[ALARM] = 0
+    return False
+
+
+@planned
+def _least_pulled(s: Croc, k: int) -> int:
+    best = -1
+    for m in range(s.labels.size):
+        if s.labels[m] == k and (best < 0 or s.committed[m] < s.committed[best]):
+            best = m
+    return best
+
+
+@planned
+def _least_committed(s: Croc) -> int:
+    best = 0
+    for m in range(s.labels.size):
+        if s.committed[m] < s.committed[best]:
+            best = m
+    return best
+
+
+@planned
+def _starved(s: Croc) -> int:
+    """An arm with fewer than ½·√(t/M) pulls, -1 if there is none: forced exploration."""
+    arm = _least_committed(s)
+    return arm if s.committed[arm] < 0.5 * math.sqrt(s.ints[T] / s.labels.size) else -1
+
+
+@planned
+def _plan_greedy(s: Croc) -> None:
+    """Pull for the pairs from the start: one arm, or with many unmet pairs the best few at once. OUT: the queue."""
+    s.ints[MODE] = PAIRS
+    arm = _starved(s)
+    if arm >= 0:
+        _push(s, arm)
+        return
+    gains = np.empty(s.labels.size)
+    pairs = greedy_gains(s, gains)
+    for m in range(s.labels.size):
+        if s.committed[m] > s.pulls[m]:
+            gains[m] = 0.0  # its result is on the way
+    chosen = np.empty(max(1, pairs // 64), dtype=np.int64)
+    count = greedy_arms(gains, chosen.size, chosen)
+    for i in range(count):
+        _push(s, chosen[i])
+    if count == 0:
+        _push(s, _least_committed(s))
+    s.ints[GREEDY] += max(count, 1)
+
+
+@planned
+def _plan_exploration(s: Croc) -> None:
+    """Pull where the estimate is doubtful. OUT: the queue."""
+    s.ints[MODE] = EXPLORE
+    limit = min(DOUBT_CAP, s.numbers[SMALLEST_DOUBT] + DOUBT_WINDOW)
+    take = np.zeros(s.labels.size, dtype=np.uint8)
+    floor = 0.5 * math.sqrt(s.ints[T] / s.labels.size)
+    for m in range(s.labels.size):
+        rival = int(np.argmin(s.doubt[m]))
+        if s.doubt[m, rival] < limit:
+            take[m] = 1
+            if s.totals[rival] < 3 * s.pulls[m]:
+                take[_least_pulled(s, rival)] = 1
+        if s.pulls[m] < floor:
+            take[m] = 1
+    split = -1
+    if s.numbers[MERGE_MARGIN] < MERGE_CAP:
+        split = _least_pulled(s, s.places[SPLIT])
+        take[split] = 1
+        for i in (MERGED_A, MERGED_B):
+            arm = _least_pulled(s, s.places[i])
+            if s.pulls[arm] <= 2 * s.pulls[split]:
+                take[arm] = 1
+    if s.numbers[CHANCE] > 0.25 * FREEZE_DOUBT:
+        first = _least_pulled(s, s.places[CHANCE_A])
+        take[first] = 1
+        take[_least_pulled(s, s.places[CHANCE_B])] = 1
+        if math.isfinite(s.numbers[MERGE_MARGIN]):
+            arm = _least_pulled(s, s.places[SPLIT])
+            if 2 * s.pulls[arm] <= s.pulls[first]:
+                take[arm] = 1
+    for m in range(s.labels.size):
+        if take[m] == 1 and s.committed[m] == s.pulls[m]:
+            _push(s, m)
+    if s.ints[QUEUE_TAIL] == 0:
+        _push(s, _least_committed(s))
+
+
+@planned
+def _start_round(s: Croc, e: int) -> bool:
+    """Compose a round for epoch e. OUT: the queue. False if no test is unmet: the candidate is certified."""
+    mark = np.zeros(s.labels.size, dtype=np.uint8)
+    against_group = np.zeros(s.totals.size, dtype=np.int64)
+    against_core = np.zeros(s.totals.size, dtype=np.int64)
+    if unmet(s, e, mark, against_group, against_core) == 0:
+        return False
+    compose_round(s, e, mark, against_group, against_core)
+    s.ints[MODE] = ROUNDS
+    for m in range(s.labels.size):
+        for _ in range(s.round_pulls[m]):
+            _push(s, m)
+    return True
+
+
+@planned
+def _certify(s: Croc, by: int, e: int) -> None:
+    s.ints[DONE] = by
+    s.ints[CERTIFIED_EPOCH] = e
+
+
+@planned
+def plan(s: Croc) -> None:
+    """Decide what to pull next, or that the groups are proven. OUT: the queue, or s.ints[DONE]."""
+    n_arms = s.labels.size
+    s.ints[QUEUE_HEAD] = 0
+    s.ints[QUEUE_TAIL] = 0
+    changed = False
+    due = s.ints[T] - s.ints[ESTIMATED] >= max(1, n_arms // 10)
+    if s.ints[ESTIMATED] == 0 or s.ints[LEFT_GROUP] == 1 or due:
+        changed = estimate(s)
+    if _choose_representatives(s) or changed:
+        _refresh_pairs(s)
+    if _raise_alarm(s):
+        _push(s, _least_committed(s))
+        return
+    if _pairs_done(s):
+        _certify(s, BY_PAIRS, -1)
+        return
+    e = find_epoch(s)
+    doubt = doubts(s)
+    may_be_greedy = s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
+    if e >= 0:
+        mark = np.zeros(n_arms, dtype=np.uint8)
+        against_group = np.zeros(s.totals.size, dtype=np.int64)
+        against_core = np.zeros(s.totals.size, dtype=np.int64)
+        if unmet(s, e, mark, against_group, against_core) == 0:
+            _certify(s, BY_EPOCH, e)
+            return
+        if may_be_greedy:  # close to the end of the pairs from the start: finish those
+            needed = pulls_for_pairs(s, mark.sum() + 1.0)
+            if needed <= mark.sum():
+                _allow_greedy(s, needed)
+                _plan_greedy(s)
+                return
+        if doubt < 1.0:
+            _start_round(s, e)
+            return
+        _plan_exploration(s)
+        return
+    if may_be_greedy and doubt < 1.0:
+        frozen = pulls_for_freeze(s)
+        needed = pulls_for_pairs(s, frozen + 1.0)
+        if needed <= frozen:
+            _allow_greedy(s, needed)
+            _plan_greedy(s)
+            return
+    if doubt <= FREEZE_DOUBT and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
+        e = freeze(s)
+        if not _start_round(s, e):
+            _certify(s, BY_EPOCH, e)
+        return
+    _plan_exploration(s)
+
+
+@planned
+def _allow_greedy(s: Croc, needed: float) -> None:
+    """Greedy pulls are limited by the first forecast: a wrong estimate must not hold the run for ever."""
+    if s.numbers[GREEDY_LIMIT] == 0.0:
+        s.numbers[GREEDY_LIMIT] = 2.0 * needed + 20.0
+
+
+@planned
+def observe(s: Croc, arm: int, x: Floats, of_round: int) -> None:
+    """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s."""
+    if s.pulls[arm] == 0:
+        s.ints[UNSEEN] -= 1
+    s.pulls[arm] += 1
+    s.ints[T] += 1
+    n = s.pulls[arm]
+    for q in range(x.size):
+        s.sums[arm, q] += x[q]
+    if n < s.prefixes.shape[1]:
+        for q in range(x.size):
+            s.prefixes[arm, n, q] = s.sums[arm, q]
+    if of_round > 0 and of_round == s.ints[ROUND] and s.ints[ROUND_EPOCH] > 0:
+        for q in range(x.size):
+            s.round_sums[arm, q] += x[q]
+        s.ints[ROUND_LEFT] -= 1
+    if s.ints[ESTIMATED] > 0:
+        home = s.labels[arm]
+        s.totals[home] += 1.0
+        nearest, best = home, math.inf
+        for q in range(x.size):
+            s.centers[home, q] += (x[q] - s.centers[home, q]) / s.totals[home]
+        for k in range(s.totals.size):
+            gap = 0.0
+            for q in range(x.size):
+                gap += (s.sums[arm, q] / n - s.centers[k, q]) ** 2
+            if gap < best:
+                nearest, best = k, gap
+        if nearest != home:
+            s.ints[LEFT_GROUP] = 1
+        if n < s.prefixes.shape[1]:
+            for k in range(s.totals.size):
+                if k != home:
+                    test_pair(s, arm, k)
+            if s.representative[home] == arm:
+                for m in range(s.labels.size):
+                    if s.labels[m] != home:
+                        test_pair(s, m, home)
+    if s.ints[ROUND_EPOCH] > 0 and s.ints[ROUND_LEFT] == 0:
+        close_round(s)
+
+
+@planned
+def plan_if_due(s: Croc) -> None:
+    """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s."""
+    idle = s.ints[MODE] == FIRST_PASS or s.ints[QUEUE_HEAD] >= s.ints[QUEUE_TAIL]
+    if idle and s.ints[DONE] == 0 and s.ints[UNSEEN] == 0 and s.ints[ROUND_EPOCH] == 0:
+        plan(s)
+
+
+@planned_entry
+def pair_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
+    """`pair_evidence_at` for Python."""
+    return pair_evidence_at(s, i, j, pulls_i, pulls_j)
+
+
+@planned_entry
+def pulls_left(s: Croc) -> float:
+    """A forecast of the pulls still needed, the cheaper of the pairs from the start and a freeze; NaN if unknown."""
+    if s.ints[ESTIMATED] == 0 or s.ints[UNSEEN] > 0:
+        return math.nan
+    frozen = pulls_for_freeze(s)
+    return min(frozen, pulls_for_pairs(s, frozen + 1.0))
+
+
+@planned
+def _pop(s: Croc) -> int:
+    """The next arm. INOUT: the queue. Call `plan_if_due` first."""
+    if s.ints[MODE] == FIRST_PASS and s.ints[UNSEEN] > 0:
+        while s.ints[QUEUE_HEAD] < s.labels.size and s.committed[s.ints[QUEUE_HEAD]] > 0:
+            s.ints[QUEUE_HEAD] += 1
+        return int(s.ints[QUEUE_HEAD]) if s.ints[QUEUE_HEAD] < s.labels.size else _least_committed(s)
+    if s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]:
+        s.ints[QUEUE_HEAD] += 1
+        return int(s.queue[s.ints[QUEUE_HEAD] - 1])
+    return -1
+
+
+@planned_entry
+def drive(
+    s: Croc,
+    steps: int,
+    scripted: bool,
+    arm: int,
+    values: Floats,
+    of_round: int,
+    asked: bool,
+    centers: Floats,
+    truth: Ints,
+    rng: np.random.Generator,
+    ask: bool,
+    x: Floats,
+) -> tuple[int, int]:
+    """The one entry, for live sessions and simulations: take up to `steps` results, plan, and ask for the next arm.
+
+    Scripted: the result is `values` of `arm`, of that round, asked for or not. Otherwise arms are those that the rule
+    asks for, and results are drawn: centers[truth[arm]] plus standard Gaussian noise. With `ask`, returns the next arm
+    and its round, and counts the pull as under way. INOUT: s. Work space: x.
+    """
+    for i in range(steps + 1):
+        if i > 0 or steps == 0 or not scripted:  # a result first, then what follows from it
+            plan_if_due(s)
+        if i == steps or s.ints[DONE] > 0:
+            break
+        if scripted:
+            for q in range(x.size):
+                x[q] = values[q]
+            if not asked:  # a result nobody asked for changes the plan, unless a round is open
+                s.committed[arm] += 1
+                if s.ints[ROUND_EPOCH] == 0 and s.ints[MODE] != FIRST_PASS:
+                    s.ints[QUEUE_HEAD] = s.ints[QUEUE_TAIL]
+        else:
+            arm = _pop(s)
+            s.committed[arm] += 1
+            of_round = s.ints[ROUND] if s.ints[ROUND_EPOCH] > 0 else 0
+            for q in range(x.size):
+                x[q] = centers[truth[arm], q] + rng.standard_normal()
+        observe(s, arm, x, of_round)
+    if not ask:
+        return -1, 0
+    in_queue = s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]
+    arm = _pop(s)
+    if arm < 0:  # the round is asked for and not yet in: something useful outside it
+        arm = _least_committed(s)
+    s.committed[arm] += 1
+    return arm, int(s.ints[ROUND]) if in_queue and s.ints[ROUND_EPOCH] > 0 else 0

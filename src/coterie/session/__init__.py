@@ -1,0 +1,9 @@
+"""One ask/tell conversation in memory."""
+
+from __future__ import annotations
+
+from coterie.session.cluster import Result, cluster
+from coterie.session.conversation import Session, SessionDone
+from coterie.session.evidence import Evidence, Partial, Weakest
+
+__all__ = ["Evidence", "Partial", "Result", "Session", "SessionDone", "Weakest", "cluster"]

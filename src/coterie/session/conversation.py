@@ -1,0 +1,354 @@
+"""`Session`: ask which arm to measure, tell what came out.
+
+A session is its settings and its log of measurements; everything else follows from them by replay, so a session that
+was saved and loaded goes on exactly as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coterie.problem.checks import (
+    FloatArray,
+    IntArray,
+    check_arm,
+    check_count,
+    check_delta,
+    check_distance_ratio,
+    check_measurement,
+    check_real_array,
+    check_shape,
+    check_threshold_kind,
+    short,
+)
+from coterie.problem.instance import Instance
+from coterie.problem.noise import Noise
+from coterie.problem.partition import canonical
+from coterie.rules.methods import Method, method_named
+from coterie.session import saved as saving
+from coterie.session.croc import CrocDriver
+from coterie.session.drivers import Driver, PaperDriver
+from coterie.session.evidence import Evidence, Partial
+
+LARGEST = 1e50
+"""Measurements beyond this many standard deviations are refused: powers of their distances would overflow."""
+
+
+class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
+    """Raised by `ask` once the groups are proven: there is nothing left to measure."""
+
+
+class Session:
+    """Ask which arm to measure, tell what came out, until `done`.
+
+    `noise`: None for unit noise, a standard deviation, d of them, or a covariance; centers are reported in
+    the units of the measurements. `names` (M strings) lets arms be told by name. `method`: see
+    `coterie.rules.METHODS`; "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`, for all but
+    CROC: "proven" or "heuristic" (no proof).
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_clusters: int,
+        dim: int,
+        delta: float = 0.05,
+        method: str = "croc",
+        threshold: str = "proven",
+        noise: Any = None,
+        distance_ratio: float | None = None,
+        instance: Instance | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.n_arms, self.n_clusters, self.dim = check_shape(n_arms, n_clusters, dim)
+        self.delta = check_delta(delta)
+        self._method: Method = method_named(method)
+        self.threshold = check_threshold_kind(threshold)
+        self.noise = Noise.of(noise, self.dim)
+        self.distance_ratio = check_distance_ratio(distance_ratio) if self._method.needs_ratio else None
+        self.instance = self._check_instance(instance)
+        self.names = None if names is None else _check_names(names, self.n_arms)
+        self._index = {} if self.names is None else {name: arm for arm, name in enumerate(self.names)}
+        self._driver = self._new_driver()
+        self._arms: list[int] = []
+        self._tickets: list[int | None] = []
+        self._values: list[FloatArray] = []
+        self._pending: dict[int, int] = {}
+        self._next_ticket = 0
+        self._stopped: tuple[IntArray, FloatArray] | None = None
+
+    def _check_instance(self, instance: Instance | None) -> Instance | None:
+        if not self._method.needs_instance:
+            return None
+        if not isinstance(instance, Instance):
+            raise ValueError(f"method {self.method!r} needs the true instance, got {short(instance)}")
+        if (instance.n_arms, instance.n_clusters, instance.dim) != (self.n_arms, self.n_clusters, self.dim):
+            raise ValueError(
+                f"the instance has {instance.n_arms} arms, {instance.n_clusters} clusters and dimension "
+                f"{instance.dim}, the session {self.n_arms}, {self.n_clusters} and {self.dim}"
+            )
+        return instance
+
+    def _new_driver(self) -> Driver:
+        shape = (self.n_arms, self.n_clusters, self.dim)
+        if self._method.certifies:
+            return CrocDriver(shape, -math.log(self.delta))
+        white = None
+        if self.instance is not None:  # the oracle knows the true allocation in the units that the engine works in
+            white = Instance(self.instance.labels, self.noise.whiten(self.instance.centers))
+        level = -math.log(self.delta)
+        return PaperDriver(shape, self._method.sampling, level, self.threshold, self.distance_ratio, white)
+
+    # What to measure, and what came out.
+
+    def ask(self, n: int | None = None) -> Any:
+        """The next arm to measure, or a list of n of them; measurements still under way are counted as done.
+
+        Never-measured arms come first, in index order. Each ask opens a ticket (see `pending`). Raises
+        `SessionDone` once the groups are proven.
+        """
+        count = 1 if n is None else check_count(n, "n", 1)
+        if self.done:
+            raise SessionDone(
+                f"the groups are proven after {self.t} measurements (delta = {self.delta:g}): "
+                "read labels and centers, there is nothing left to measure"
+            )
+        arms = []
+        for _ in range(count):
+            arm = self._driver.ask(self._next_ticket)
+            self._pending[self._next_ticket] = arm
+            self._next_ticket += 1
+            arms.append(arm)
+        return arms[0] if n is None else arms
+
+    def tell(self, arm: Any, x: Any, ticket: Any = None) -> None:
+        """Report a measurement of an arm (index or name): asked for or not, in any order, after the end too.
+
+        With a sequence of arms and an (n, d) array, n of them at once, all or nothing. `ticket` says which
+        ask is answered (one, or one for each); left out, it is the oldest open one for that arm. Results told
+        after `done` are kept in the log and change nothing.
+        """
+        if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):
+            arms = [self._arm(one) for one in arm]
+            rows = check_real_array(x, "measurements")
+            if self.dim == 1 and rows.ndim == 1:
+                rows = rows[:, None]
+            if rows.shape != (len(arms), self.dim):
+                raise ValueError(
+                    f"{len(arms)} arms need measurements of shape ({len(arms)}, {self.dim}), "
+                    f"got shape {rows.shape}: {short(x)}"
+                )
+            values = list(rows)
+            if ticket is None:
+                tickets: list[Any] = [None] * len(arms)
+            elif isinstance(ticket, list | tuple | np.ndarray) and np.size(ticket) == len(arms):
+                tickets = list(ticket)
+            else:
+                raise ValueError(f"{len(arms)} arms need as many tickets, got {short(ticket)}")
+        else:
+            arms, values, tickets = [self._arm(arm)], [check_measurement(x, self.dim)], [ticket]
+        self._absorb(arms, values, self._claim(arms, tickets))
+
+    def forget(self, ticket: Any) -> None:
+        """Give up an ask whose measurement will not come; its arm is free to be asked for again."""
+        number = check_count(ticket, "ticket", 0)
+        if number not in self._pending:
+            raise ValueError(f"ticket {number} is not open: open tickets are {sorted(self._pending)}")
+        arm = self._pending.pop(number)
+        if not self.done:
+            self._driver.forget(number, arm)
+            self._check_done()
+
+    def _arm(self, arm: Any) -> int:
+        if isinstance(arm, str):
+            if arm not in self._index:
+                known = "there are none" if self.names is None else short(list(self.names))
+                raise ValueError(f"unknown arm {arm!r}: known names: {known}")
+            return self._index[arm]
+        return check_arm(arm, self.n_arms)
+
+    def _claim(self, arms: list[int], tickets: list[Any]) -> list[int | None]:
+        """Which open ticket each result answers; nothing is changed yet."""
+        free = dict(self._pending)
+        claimed: list[int | None] = []
+        for arm, ticket in zip(arms, tickets, strict=True):
+            if ticket is not None:
+                number = check_count(ticket, "ticket", 0)
+                if number not in free:
+                    raise ValueError(f"ticket {number} is not open: open tickets are {sorted(free)}")
+                if free[number] != arm:
+                    raise ValueError(f"ticket {number} is for arm {free[number]}, not for arm {arm}")
+                found: int | None = number
+            else:
+                found = next((number for number, its in free.items() if its == arm), None)
+            if found is not None:
+                del free[found]
+            claimed.append(found)
+        return claimed
+
+    def _absorb(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
+        white = self._whitened(values)
+        rows = range(len(self._arms), len(self._arms) + len(arms))
+        self._arms += arms
+        self._values += values
+        self._tickets += claimed
+        for ticket in claimed:
+            if ticket is not None:
+                del self._pending[ticket]
+        if self.done or not arms:
+            return
+        self._driver.tell(claimed, arms, white, rows)
+        self._check_done()
+
+    def _check_done(self) -> None:
+        if self._driver.done and self._stopped is None:
+            found = self._named()
+            assert found is not None
+            self._stopped = found
+
+    def _whitened(self, values: list[FloatArray]) -> FloatArray:
+        """(n, d) in units of the noise."""
+        # Row by row: solved together, rows may differ in the last bit from rows solved one at a time, and a
+        # batch, or a loaded session, must do exactly what single results do.
+        white = np.array([self.noise.whiten(value) for value in values]).reshape(-1, self.dim)
+        far = ~(np.abs(white).max(axis=1) <= LARGEST)
+        if far.any():
+            raise ValueError(
+                f"a measurement must lie within {LARGEST:g} standard deviations of 0, "
+                f"got {short(values[int(np.argmax(far))])}"
+            )
+        return white
+
+    # What is known.
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return self._method.name
+
+    @property
+    def done(self) -> bool:
+        """Whether the groups are proven. Never taken back."""
+        return self._stopped is not None
+
+    @property
+    def t(self) -> int:
+        """Measurements that counted: all of them, or those up to the stop."""
+        return self._driver.t
+
+    @property
+    def pulls(self) -> IntArray:
+        """Measurements of each arm that counted."""
+        return self._driver.pulls
+
+    @property
+    def pending(self) -> list[tuple[int, int]]:
+        """Open asks as (ticket, arm), oldest first."""
+        return list(self._pending.items())
+
+    @property
+    def labels(self) -> IntArray | None:
+        """The groups, numbered by first appearance: proven or the current guess; None before there is one."""
+        found = self._stopped or self._named()
+        return None if found is None else found[0].copy()
+
+    @property
+    def centers(self) -> FloatArray | None:
+        """The groups' centers in the units of the measurements, in the order of `labels`."""
+        found = self._stopped or self._named()
+        return None if found is None else found[1].copy()
+
+    def _order(self, labels: IntArray) -> IntArray:
+        """The engine's numbers of the groups in the order of their first appearance, emptied ones last."""
+        _, firsts = np.unique(labels, return_index=True)
+        seen = labels[np.sort(firsts)]
+        return np.concatenate([seen, np.setdiff1d(np.arange(self.n_clusters), seen)])
+
+    def _named(self) -> tuple[IntArray, FloatArray] | None:
+        guess = self._driver.guess
+        if guess is None:
+            return None
+        labels, centers = guess
+        return canonical(labels), self.noise.color(centers[self._order(labels)])
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the stopping rule read at the last measurement."""
+        now = self._driver.evidence()
+        guess = self._driver.guess
+        if now.weakest is None or guess is None:
+            return now
+        group = int(np.argmax(self._order(guess[0]) == now.weakest.group))
+        return replace(now, weakest=replace(now.weakest, group=group))
+
+    # What CROC adds.
+
+    def _croc(self, what: str) -> CrocDriver:
+        if not isinstance(self._driver, CrocDriver):
+            raise ValueError(f"only method 'croc' has {what}, this session uses {self.method!r}")
+        return self._driver
+
+    @property
+    def certificate(self) -> dict[str, Any] | None:
+        """The proof as plain JSON once `done`, else None; `coterie.verify(certificate, events)` re-checks it."""
+        driver = self._croc("a certificate")
+        return driver.certificate() | {"noise": self.noise.to_json()} if driver.done else None
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The measurement log as CROC counts it: results in ask order of each arm, freezes, rounds."""
+        found = []
+        for event in self._croc("events").events:
+            if event["event"] == "result":
+                event = {key: event[key] for key in ("event", "arm", "round")} | {
+                    "values": self._values[event["row"]].tolist()
+                }
+            found.append(event)
+        return found
+
+    @property
+    def waiting(self) -> int:
+        """Results told that wait for an earlier ask of their arm to be answered (CROC counts in ask order)."""
+        return self._driver.waiting if isinstance(self._driver, CrocDriver) else 0
+
+    @property
+    def alarm(self) -> int | None:
+        """An arm that differs from every group found: there are more groups than n_clusters (CROC only)."""
+        return self._driver.alarm if isinstance(self._driver, CrocDriver) else None
+
+    def partial(self) -> Partial:
+        """What is certified so far, when the budget ends before the proof (CROC only)."""
+        return self._croc("partial results").partial(self.labels)
+
+    @property
+    def log(self) -> list[tuple[int, FloatArray]]:
+        """All measurements told, as (arm, values), in the order in which they were told."""
+        return [(arm, value.copy()) for arm, value in zip(self._arms, self._values, strict=True)]
+
+    # Saving and loading.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: settings, log, open asks."""
+        return saving.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Session:
+        """The session that `to_dict` saved; it goes on as if it had never stopped."""
+        return saving.from_dict(cls, saved)
+
+
+def _check_names(names: Any, n_arms: int) -> tuple[str, ...]:
+    given = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
+    if not all(isinstance(name, str) for name in given) or isinstance(names, str):
+        raise TypeError(f"names must be {n_arms} strings, got {short(names)}")
+    if len(given) != n_arms:
+        raise ValueError(f"names must be {n_arms} strings, one for each arm, got {len(given)}")
+    if len(set(given)) != n_arms:
+        twice = next(name for name in given if given.count(name) > 1)
+        raise ValueError(f"names must differ, got {twice!r} more than once")
+    return tuple(given)
