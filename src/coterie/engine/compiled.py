@@ -64,13 +64,3 @@ def spliced(function: F) -> F:
     everything below; splicing the levels above the real work halves the first compilation.
     """
     return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, inline="always")(function))
-
-
-def planned(function: F) -> F:
-    """For CROC's planning, which runs once a batch of pulls: arrays may be made on the way."""
-    return cast(F, _njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
-
-
-def planned_entry(function: F) -> F:
-    """The same for what Python calls."""
-    return cast(F, _njit(cache=True, error_model="numpy", nogil=True)(function))

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from coterie.engine.compiled import planned
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import (
     CHANCE,
     CHANCE_A,
@@ -23,18 +21,19 @@ from coterie.engine.croc.state import (
     SMALLEST_DOUBT,
     SPLIT,
     Croc,
+    Work,
 )
 from coterie.engine.state import Floats, Ints
 
 SPLIT_PASSES = 6
 
 
-@planned
+@compiled
 def _unlikely(margin: float) -> float:
     return math.exp(-min(margin, 700.0)) if margin > 0.0 else 1.0
 
 
-@planned
+@compiled
 def _gap_to_center(s: Croc, m: int, k: int) -> float:
     total = 0.0
     inverse = 1.0 / s.pulls[m]
@@ -43,20 +42,20 @@ def _gap_to_center(s: Croc, m: int, k: int) -> float:
     return total
 
 
-@planned
-def _best_split(s: Croc, members: Ints, k: int, farthest: int) -> tuple[float, float]:
-    """2-means of group k from its farthest arm: gain of the split, and W_a·W_b/W of it."""
+@compiled
+def _best_split(s: Croc, w: Work, size: int, k: int, farthest: int) -> tuple[float, float]:
+    """2-means of group k, the first `size` of w.members, from its farthest arm: gain of the split, W_a·W_b/W of it."""
     d = s.sums.shape[1]
-    inside = np.zeros(members.size, dtype=np.uint8)
-    part = s.sums[farthest].copy()
-    whole = s.centers[k] * s.totals[k]
+    members, inside, part, whole = w.members, w.inside, w.part, w.mean
     weight, total = float(s.pulls[farthest]), s.totals[k]
-    for i in range(members.size):
-        if members[i] == farthest:
-            inside[i] = 1
+    for q in range(d):
+        part[q] = s.sums[farthest, q]
+        whole[q] = s.centers[k, q] * total
+    for i in range(size):
+        inside[i] = members[i] == farthest
     for _ in range(SPLIT_PASSES):
         moved = False
-        for i in range(members.size):
+        for i in range(size):
             m = members[i]
             n = float(s.pulls[m])
             if (inside[i] == 1 and weight <= n) or (inside[i] == 0 and total - weight <= n):
@@ -70,11 +69,13 @@ def _best_split(s: Croc, members: Ints, k: int, farthest: int) -> tuple[float, f
             if inside[i] == 1 and to_rest * rest / (rest + n) < to_part * weight / (weight - n):
                 inside[i], moved = 0, True
                 weight -= n
-                part -= s.sums[m]
+                for q in range(d):
+                    part[q] -= s.sums[m, q]
             elif inside[i] == 0 and to_part * weight / (weight + n) < to_rest * rest / (rest - n):
                 inside[i], moved = 1, True
                 weight += n
-                part += s.sums[m]
+                for q in range(d):
+                    part[q] += s.sums[m, q]
         if not moved:
             break
     share = weight * (total - weight) / total
@@ -84,7 +85,7 @@ def _best_split(s: Croc, members: Ints, k: int, farthest: int) -> tuple[float, f
     return gain * share, share
 
 
-@planned
+@compiled
 def _doubt_arms(s: Croc, sizes: Ints, gain: Floats, share: Floats, farthest: Ints) -> float:
     """D_mk for all arms, and the costliest arm of each group. OUT: s.doubt, gain, share, farthest. Returns Σ e^−D."""
     total = 0.0
@@ -109,27 +110,26 @@ def _doubt_arms(s: Croc, sizes: Ints, gain: Floats, share: Floats, farthest: Int
     return total
 
 
-@planned
-def doubts(s: Croc) -> float:
+@compiled
+def doubts(s: Croc, w: Work) -> float:
     """P_w. OUT: s.doubt, s.numbers and s.places of the worst doubts."""
     n_groups, d = s.centers.shape
-    sizes = np.zeros(n_groups, dtype=np.int64)
+    sizes, gain, share, farthest = w.sizes, w.gain, w.share, w.farthest
+    for k in range(n_groups):
+        sizes[k], gain[k], share[k], farthest[k] = 0, 0.0, 1.0, -1
     for m in range(s.labels.size):
         sizes[s.labels[m]] += 1
-    gain, share = np.zeros(n_groups), np.ones(n_groups)
-    farthest = np.full(n_groups, -1)
     total = _doubt_arms(s, sizes, gain, share, farthest)
     for k in range(n_groups):
         if sizes[k] < 2:
             gain[k] = -math.inf
         elif sizes[k] > 2 and farthest[k] >= 0:
-            members = np.empty(sizes[k], dtype=np.int64)
-            i = 0
+            size = 0
             for m in range(s.labels.size):
                 if s.labels[m] == k:
-                    members[i] = m
-                    i += 1
-            better, its_share = _best_split(s, members, k, farthest[k])
+                    w.members[size] = m
+                    size += 1
+            better, its_share = _best_split(s, w, size, k, farthest[k])
             if better > gain[k]:
                 gain[k], share[k] = better, its_share
     s.numbers[MERGE_MARGIN] = math.inf

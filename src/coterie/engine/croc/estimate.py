@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from coterie.engine.compiled import planned
-from coterie.engine.croc.state import CHANGED, ESTIMATED, LEFT_GROUP, Croc, T
+from coterie.engine.compiled import compiled
+from coterie.engine.croc.state import CHANGED, ESTIMATED, LEFT_GROUP, Croc, T, Work
 from coterie.engine.state import Floats, Ints
 
 PASSES = 20
@@ -20,7 +18,7 @@ ONE = 1.000001
 """A group whose weight is below this many times an arm's is that arm alone."""
 
 
-@planned
+@compiled
 def _gap(a: Floats, i: int, b: Floats, j: int) -> float:
     total = 0.0
     for q in range(a.shape[1]):
@@ -28,7 +26,7 @@ def _gap(a: Floats, i: int, b: Floats, j: int) -> float:
     return total
 
 
-@planned
+@compiled
 def _shift(centers: Floats, totals: Floats, k: int, points: Floats, m: int, weight: float) -> None:
     """Add (or, with a negative weight, take) arm m to group k. INOUT: centers, totals."""
     after = totals[k] + weight
@@ -37,7 +35,7 @@ def _shift(centers: Floats, totals: Floats, k: int, points: Floats, m: int, weig
     totals[k] = after
 
 
-@planned
+@compiled
 def _fill_empty(points: Floats, weights: Floats, labels: Ints, centers: Floats, totals: Floats) -> None:
     """Give every empty group the arm that is costliest where it is."""
     for k in range(totals.size):
@@ -57,19 +55,22 @@ def _fill_empty(points: Floats, weights: Floats, labels: Ints, centers: Floats, 
             centers[k, q] = points[worst, q]
 
 
-@planned
+@compiled
 def hartigan(points: Floats, weights: Floats, labels: Ints, centers: Floats, totals: Floats) -> float:
     """Move arms one at a time while the weighted cost falls. INOUT: labels. OUT: centers, totals. Returns the cost."""
     n_groups = totals.size
-    totals[:] = 0.0
-    centers[:, :] = 0.0
+    for k in range(n_groups):
+        totals[k] = 0.0
+        for q in range(points.shape[1]):
+            centers[k, q] = 0.0
     for m in range(labels.size):
         totals[labels[m]] += weights[m]
         for q in range(points.shape[1]):
             centers[labels[m], q] += weights[m] * points[m, q]
     for k in range(n_groups):
         if totals[k] > 0.0:
-            centers[k] /= totals[k]
+            for q in range(points.shape[1]):
+                centers[k, q] /= totals[k]
     _fill_empty(points, weights, labels, centers, totals)
     for _ in range(PASSES):
         moved = False
@@ -98,11 +99,17 @@ def hartigan(points: Floats, weights: Floats, labels: Ints, centers: Floats, tot
     return cost
 
 
-@planned
-def farthest_first(points: Floats, weights: Floats, n_groups: int, by_pulls: bool, labels: Ints) -> None:
-    """Maximin. OUT: labels. With `by_pulls`, squared distances times N_i·N_j/(N_i+N_j), from the most pulled arm."""
-    near = np.full(labels.size, np.inf)
-    start = int(np.argmax(weights)) if by_pulls else 0
+@compiled
+def farthest_first(points: Floats, weights: Floats, n_groups: int, by_pulls: bool, near: Floats, labels: Ints) -> None:
+    """Maximin. OUT: labels. With `by_pulls`, squared distances times N_i·N_j/(N_i+N_j), from the most pulled arm.
+
+    Work space: near.
+    """
+    start = 0
+    for m in range(labels.size):
+        near[m] = math.inf
+        if by_pulls and weights[m] > weights[start]:
+            start = m
     for k in range(n_groups):
         for m in range(labels.size):
             value = _gap(points, m, points, start)
@@ -111,65 +118,87 @@ def farthest_first(points: Floats, weights: Floats, n_groups: int, by_pulls: boo
             if value < near[m]:
                 near[m] = value
                 labels[m] = k
-        start = int(np.argmax(near))
+        start = 0
+        for m in range(labels.size):
+            if near[m] > near[start]:
+                start = m
 
 
-@planned
-def components(points: Floats, weights: Floats, rank: int) -> Floats:
-    """Coordinates of the points on about their `rank` leading weighted principal components (subspace iteration)."""
+@compiled
+def components(points: Floats, weights: Floats, rank: int, w: Work) -> None:
+    """Coordinates of the points along about their `rank` leading weighted principal components. OUT: w.reduced.
+
+    Subspace iteration, started at evenly spread arms: it only has to find the directions in which groups lie apart.
+    """
     n, d = points.shape
-    mean = np.zeros(d)
+    mean, basis, image = w.mean, w.basis, w.image
+    wide = basis.shape[0]
+    for q in range(d):
+        mean[q] = 0.0
     for m in range(n):
-        mean += weights[m] * points[m]
-    mean /= weights.sum()
-    scaled = np.empty((n, d))
-    for m in range(n):
-        scaled[m] = math.sqrt(weights[m]) * (points[m] - mean)
-    wide = min(n, 2 * rank + 2, d)
-    energy = np.empty(n)
-    for m in range(n):
-        energy[m] = (scaled[m] * scaled[m]).sum()
-    order = np.argsort(-energy)
-    basis = np.empty((d, wide))
+        for q in range(d):
+            mean[q] += points[m, q] / n
     for i in range(wide):
-        basis[:, i] = scaled[order[i]]
+        for q in range(d):
+            basis[i, q] = points[i * n // wide, q] - mean[q]
     for _ in range(12):
         _orthonormalise(basis)
-        basis = np.dot(scaled.T, np.dot(scaled, basis))
-    # The iteration orders columns by how much they carry: keep the longest ones.
-    length = np.empty(wide)
+        for i in range(wide):
+            for q in range(d):
+                image[i, q] = 0.0
+        for m in range(n):
+            for i in range(wide):
+                along = 0.0
+                for q in range(d):
+                    along += (points[m, q] - mean[q]) * basis[i, q]
+                along *= weights[m]
+                for q in range(d):
+                    image[i, q] += along * (points[m, q] - mean[q])
+        for i in range(wide):
+            for q in range(d):
+                basis[i, q] = image[i, q]
+    # The iteration brings the rows into the order of what they carry.
     _orthonormalise(basis)
-    onto = np.dot(scaled, basis)
-    for i in range(wide):
-        length[i] = (onto[:, i] * onto[:, i]).sum()
-    keep = np.argsort(-length)[:rank]
-    found = np.empty((n, rank))
-    for i in range(rank):
-        found[:, i] = np.dot(points, np.ascontiguousarray(basis[:, keep[i]]))
-    return found
+    for m in range(n):
+        for i in range(rank):
+            along = 0.0
+            for q in range(d):
+                along += points[m, q] * basis[i, q]
+            w.reduced[m, i] = along
 
 
-@planned
+@compiled
 def _orthonormalise(basis: Floats) -> None:
-    """Gram–Schmidt, twice for accuracy. INOUT: the columns."""
+    """Gram–Schmidt, twice for accuracy. INOUT: the rows."""
+    n, d = basis.shape
     for _ in range(2):
-        for i in range(basis.shape[1]):
+        for i in range(n):
             for j in range(i):
-                along = (basis[:, i] * basis[:, j]).sum()
-                basis[:, i] -= along * basis[:, j]
-            length = math.sqrt((basis[:, i] * basis[:, i]).sum())
+                along = 0.0
+                for q in range(d):
+                    along += basis[i, q] * basis[j, q]
+                for q in range(d):
+                    basis[i, q] -= along * basis[j, q]
+            length = 0.0
+            for q in range(d):
+                length += basis[i, q] * basis[i, q]
             if length > 0.0:
-                basis[:, i] /= length
+                length = 1.0 / math.sqrt(length)
+                for q in range(d):
+                    basis[i, q] *= length
 
 
-@planned
-def _keep_names(before: Ints, labels: Ints, centers: Floats, totals: Floats) -> None:
-    """Number the groups so that they overlap most with those before, largest overlap first. INOUT: all but before."""
-    n = totals.size
-    overlap = np.zeros((n, n))
-    for m in range(labels.size):
-        overlap[labels[m], before[m]] += 1.0
-    name = np.full(n, -1)
+@compiled
+def _keep_names(before: Ints, w: Work) -> None:
+    """Number the groups so that they overlap most with those before, largest overlap first. INOUT: w.winner, won_*."""
+    n, d = w.won_centers.shape
+    overlap, name = w.square, w.names
+    for i in range(n):
+        name[i] = -1
+        for j in range(n):
+            overlap[i, j] = 0.0
+    for m in range(before.size):
+        overlap[w.winner[m], before[m]] += 1.0
     for _ in range(n):
         best, new, old = -1.0, 0, 0
         for i in range(n):
@@ -177,59 +206,62 @@ def _keep_names(before: Ints, labels: Ints, centers: Floats, totals: Floats) -> 
                 if name[i] < 0 and overlap[i, j] > best:
                     best, new, old = overlap[i, j], i, j
         name[new] = old
-        overlap[:, old] = -2.0
-    old_centers, old_totals = centers.copy(), totals.copy()
+        for i in range(n):
+            overlap[i, old] = -2.0
     for i in range(n):
-        centers[name[i]] = old_centers[i]
-        totals[name[i]] = old_totals[i]
-    for m in range(labels.size):
-        labels[m] = name[labels[m]]
+        w.totals[name[i]] = w.won_totals[i]
+        for q in range(d):
+            w.centers[name[i], q] = w.won_centers[i, q]
+    _copy(w.centers, w.totals, w.won_centers, w.won_totals)
+    for m in range(before.size):
+        w.winner[m] = name[w.winner[m]]
 
 
-@planned
-def estimate(s: Croc) -> bool:
+@compiled
+def _copy(centers: Floats, totals: Floats, to_centers: Floats, to_totals: Floats) -> None:
+    for k in range(totals.size):
+        to_totals[k] = totals[k]
+        for q in range(centers.shape[1]):
+            to_centers[k, q] = centers[k, q]
+
+
+@compiled
+def estimate(s: Croc, w: Work) -> bool:
     """Estimate anew. OUT: s.labels, s.centers, s.totals. True if the partition changed."""
     n_arms, d = s.sums.shape
     n_groups = s.totals.size
-    weights = np.empty(n_arms)
     for m in range(n_arms):
-        weights[m] = s.pulls[m]
+        w.weights[m] = s.pulls[m]
         for q in range(d):
             s.means[m, q] = s.sums[m, q] / s.pulls[m]
     first = s.ints[ESTIMATED] == 0
-    rank = min(n_groups - 1, d)
-    reduced = s.means
+    rank = w.reduced.shape[1]
     if rank < d:
-        reduced = components(s.means, weights, rank)
+        components(s.means, w.weights, rank, w)
     best = math.inf
-    labels = np.empty(n_arms, dtype=np.int64)
-    winner = s.labels.copy()
-    centers, totals = np.empty((n_groups, d)), np.empty(n_groups)
-    won_centers, won_totals = centers.copy(), totals.copy()
     for start in range(4):
-        if start == 0:
-            if first:
-                continue
-            labels[:] = s.labels
-        elif start == 2 and rank == d:
+        if (start == 0 and first) or (start == 2 and rank == d):
             continue
+        if start == 0:
+            for m in range(n_arms):
+                w.labels[m] = s.labels[m]
         else:
-            farthest_first(s.means if start == 1 else reduced, weights, n_groups, start == 3, labels)
-        cost = hartigan(s.means, weights, labels, centers, totals)
+            reduced = start >= 2 and rank < d
+            farthest_first(w.reduced if reduced else s.means, w.weights, n_groups, start == 3, w.near, w.labels)
+        cost = hartigan(s.means, w.weights, w.labels, w.centers, w.totals)
         if cost < best - 1e-9:
             best = cost
-            winner[:] = labels
-            won_centers[:, :] = centers
-            won_totals[:] = totals
+            for m in range(n_arms):
+                w.winner[m] = w.labels[m]
+            _copy(w.centers, w.totals, w.won_centers, w.won_totals)
     if not first:
-        _keep_names(s.labels, winner, won_centers, won_totals)
+        _keep_names(s.labels, w)
     changed = first
     for m in range(n_arms):
-        if s.labels[m] != winner[m]:
+        if s.labels[m] != w.winner[m]:
             changed = True
-            s.labels[m] = winner[m]
-    s.centers[:, :] = won_centers
-    s.totals[:] = won_totals
+            s.labels[m] = w.winner[m]
+    _copy(w.won_centers, w.won_totals, s.centers, s.totals)
     s.ints[ESTIMATED] = s.ints[T]
     s.ints[LEFT_GROUP] = 0
     if changed:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import planned
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
     LOG_RATIO_WEIGHTS,
@@ -19,7 +19,7 @@ from coterie.engine.croc.state import (
 from coterie.engine.state import Floats
 
 
-@planned
+@compiled
 def mixture(n: float, energy: float, dim: int) -> float:
     """log of the mean over ρ of (1+ρn)^(−d/2)·exp(½·ρn/(1+ρn)·energy), energy = n‖Ȳ‖²/v."""
     largest = -math.inf
@@ -35,7 +35,7 @@ def mixture(n: float, energy: float, dim: int) -> float:
     return largest + math.log(total)
 
 
-@planned
+@compiled
 def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
     """Evidence from the start that arms i and j differ, at these counts: weighted maximum over block ratio and side."""
     dim = s.sums.shape[1]
@@ -62,12 +62,12 @@ def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> flo
     return best
 
 
-@planned
-def directed(weight: float, total: Floats, guess: Floats, other: Floats, spread: float) -> float:
-    """log E of a frozen test: n = weight, S = total, θ0 = guess − other, τ² = spread (docs/CROC.md, section 4)."""
+@compiled
+def directed(weight: float, total: Floats, centers: Floats, home: int, k: int, spread: float) -> float:
+    """log E of a frozen test: n = weight, S = total, θ0 = Û_home − Û_k, τ² = spread (docs/CROC.md, section 4)."""
     before, after = 0.0, 0.0
     for q in range(total.size):
-        theta = guess[q] - other[q]
+        theta = centers[home, q] - centers[k, q]
         before += theta * theta
         moved = theta + spread * total[q]
         after += moved * moved
@@ -75,7 +75,7 @@ def directed(weight: float, total: Floats, guess: Floats, other: Floats, spread:
     return -0.5 * total.size * math.log(growth) + (after / growth - before) / (2.0 * spread)
 
 
-@planned
+@compiled
 def test_pair(s: Croc, m: int, k: int) -> None:
     """Latch arm m against the representative of k if the evidence from the start suffices. INOUT: settled, evidence."""
     if s.settled[m, k] == 1:

@@ -10,35 +10,36 @@ import math
 
 import numpy as np
 
-from coterie.engine.compiled import planned
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import (
     ALPHA,
     BLOCK_RATIOS,
+    DOUBLINGS,
     FIRST_SHARE,
     FREEZES,
     LOG_INVERSE_DELTA,
     LOG_RATIO_WEIGHTS,
     PAIR_LEVEL,
     Croc,
+    Work,
 )
-from coterie.engine.state import Floats, Ints
+from coterie.engine.state import Floats
 
 STEPS = np.array([0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
-DOUBLINGS = 6
 FREEZE_FACTOR = 1.15
 
 
-@planned
+@compiled
 def next_level(s: Croc) -> float:
     """b_j of the epoch that would be frozen next."""
     share = math.log(FIRST_SHARE) + s.ints[FREEZES] * math.log(1.0 - FIRST_SHARE)
     return float(s.numbers[LOG_INVERSE_DELTA] - math.log(1.0 - ALPHA) - share)
 
 
-@planned
+@compiled
 def _geometry(s: Croc, m: int, k: int, out: Floats) -> None:
     """OUT: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖² for the arm's own group l."""
-    out[:] = 0.0
+    out[0], out[1], out[2] = 0.0, 0.0, 0.0
     home, inverse = s.labels[m], 1.0 / s.pulls[m]
     for q in range(s.sums.shape[1]):
         x = s.sums[m, q] * inverse - s.centers[k, q]
@@ -48,7 +49,7 @@ def _geometry(s: Croc, m: int, k: int, out: Floats) -> None:
         out[2] += u * u
 
 
-@planned
+@compiled
 def _expected(shape: Floats, dim: int, now: int, arm: int, other: int) -> float:
     """Forecast of the pair evidence with `arm` ≥ `now` pulls of the arm and `other` of the representative."""
     more = arm - now
@@ -68,11 +69,11 @@ def _expected(shape: Floats, dim: int, now: int, arm: int, other: int) -> float:
     return best
 
 
-@planned
-def pulls_for_pairs(s: Croc, limit: float) -> float:
+@compiled
+def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
     """Pulls that the pairs from the start still need, over levels of the representatives; inf if over `limit`."""
     dim, n_groups = s.sums.shape[1], s.totals.size
-    shape = np.empty(3)
+    shape = w.shape
     best = limit
     level = 1
     for _ in range(8):
@@ -112,12 +113,12 @@ def pulls_for_pairs(s: Croc, limit: float) -> float:
     return best if best < limit else math.inf
 
 
-@planned
-def pulls_for_freeze(s: Croc) -> float:
+@compiled
+def pulls_for_freeze(s: Croc, w: Work) -> float:
     """Pulls that a freeze of the present labels would need."""
     n_groups, dim = s.centers.shape
     aim = 2.0 * (next_level(s) + 0.3 * dim)
-    reach = np.zeros((n_groups, n_groups))
+    reach, touched = w.square, w.names
     for k in range(n_groups):
         for j in range(n_groups):
             gap = 0.0
@@ -125,8 +126,9 @@ def pulls_for_freeze(s: Croc) -> float:
                 gap += (s.centers[k, q] - s.centers[j, q]) ** 2
             sure = gap - dim * (1.0 / s.totals[k] + 1.0 / s.totals[j])
             reach[k, j] = aim / max(sure, 0.25 * gap, 1e-300)
-    touched = np.zeros(n_groups)
     total = 0.0
+    for k in range(n_groups):
+        touched[k] = 0
     for m in range(s.labels.size):
         home, worst = s.labels[m], 0.0
         for k in range(n_groups):
@@ -134,17 +136,22 @@ def pulls_for_freeze(s: Croc) -> float:
                 worst = max(worst, reach[k, home])
         if worst > 0.0:
             total += max(1.5, worst * FREEZE_FACTOR)
-            touched[home] = 1.0
-    return float(total + 0.5 * touched.sum())
+            touched[home] = 1
+    for k in range(n_groups):
+        total += 0.5 * touched[k]
+    return float(total)
 
 
-@planned
-def greedy_gains(s: Croc, gains: Floats) -> int:
-    """Forecast gain of a pull, Σ min(deficit, gain)/deficit over unmet pairs. OUT: gains. Returns the unmet pairs."""
+@compiled
+def greedy_gains(s: Croc, w: Work) -> int:
+    """Forecast gain of a pull, Σ min(deficit, gain)/deficit over unmet pairs. OUT: w.gains. Returns the unmet pairs."""
     dim, n_groups = s.sums.shape[1], s.totals.size
-    lead_gain = np.zeros((n_groups, DOUBLINGS))
-    shape = np.empty(3)
-    gains[:] = 0.0
+    lead_gain, shape, gains = w.lead_gain, w.shape, w.gains
+    for k in range(n_groups):
+        for i in range(DOUBLINGS):
+            lead_gain[k, i] = 0.0
+    for m in range(s.labels.size):
+        gains[m] = 0.0
     unmet = 0
     for m in range(s.labels.size):
         home = s.labels[m]
@@ -175,21 +182,23 @@ def greedy_gains(s: Croc, gains: Floats) -> int:
                         lead_gain[home, i] += 0.25 * gain / more
                 more *= 2
     for k in range(n_groups):
-        gains[s.representative[k]] = lead_gain[k].max()
+        best = 0.0
+        for i in range(DOUBLINGS):
+            best = max(best, lead_gain[k, i])
+        gains[s.representative[k]] = best
     return unmet
 
 
-@planned
-def greedy_arms(gains: Floats, wanted: int, out: Ints) -> int:
-    """The arms with the largest gains, at most `wanted`, best first. OUT: out. Returns how many."""
-    if wanted == 1:
-        best = np.argmax(gains)
-        out[0] = best
-        return 1 if gains[best] > 0.0 else 0
-    order = np.argsort(-gains)
-    count = 0
-    for i in range(wanted):
-        if gains[order[i]] > 0.0:
-            out[count] = order[i]
-            count += 1
-    return count
+@compiled
+def best_gains(w: Work, wanted: int) -> int:
+    """The arms with the largest gains, at most `wanted`, best first. OUT: w.chosen, w.gains. Returns how many."""
+    for count in range(wanted):
+        best = 0
+        for m in range(w.gains.size):
+            if w.gains[m] > w.gains[best]:
+                best = m
+        if not (w.gains[best] > 0.0):
+            return count
+        w.chosen[count] = best
+        w.gains[best] = 0.0
+    return wanted

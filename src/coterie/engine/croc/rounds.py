@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from coterie.engine.compiled import planned
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.evidence import directed, pair_evidence_at
 from coterie.engine.croc.forecast import next_level
 from coterie.engine.croc.state import (
@@ -22,17 +20,17 @@ from coterie.engine.croc.state import (
     ROUND,
     ROUND_EPOCH,
     ROUND_LEFT,
-    Bits,
     Croc,
     T,
+    Work,
 )
-from coterie.engine.state import Ints
+from coterie.engine.state import Floats, Ints
 
 TOP_UP = 0.5
 """A round pulls a pool about this many times the square root of the tests against it."""
 
 
-@planned
+@compiled
 def freeze(s: Croc) -> int:
     """A new epoch for the present labels. OUT: one slot of the epochs. Returns it."""
     n_groups = s.totals.size
@@ -49,12 +47,15 @@ def freeze(s: Croc) -> int:
             s.met_core[e, m, k] = 0
             s.weight_group[e, m, k] = 0.0
             s.weight_core[e, m, k] = 0.0
-    s.met_pair[e] = 0
-    s.weight_pair[e] = 0.0
-    s.frozen_totals[e] = s.totals
-    s.frozen_centers[e] = s.centers
-    s.core[e] = -1
+    for i in range(s.core.shape[1]):
+        s.core[e, i] = -1
+        for j in range(s.core.shape[1]):
+            s.met_pair[e, i, j] = 0
+            s.weight_pair[e, i, j] = 0.0
     for k in range(n_groups):
+        s.frozen_totals[e, k] = s.totals[k]
+        for q in range(s.centers.shape[1]):
+            s.frozen_centers[e, k, q] = s.centers[k, q]
         size = 0
         for m in range(s.labels.size):
             size += s.labels[m] == k
@@ -65,7 +66,9 @@ def freeze(s: Croc) -> int:
             best, clearest = -1, -math.inf
             for m in range(s.labels.size):
                 if s.labels[m] == k and s.in_core[e, m] == 0:
-                    value = min(s.doubt[m].min(), 1e300)
+                    value = 1e300
+                    for j in range(n_groups):
+                        value = min(value, s.doubt[m, j])
                     if best < 0 or value > clearest:
                         best, clearest = m, value
             s.core[e, k * CORE_ROOM + i] = best
@@ -73,14 +76,14 @@ def freeze(s: Croc) -> int:
     return int(e)
 
 
-@planned
-def find_epoch(s: Croc) -> int:
-    """The newest remembered epoch whose candidate is the present partition, -1 if there is none."""
+@compiled
+def find_epoch(s: Croc, name: Ints) -> int:
+    """The newest remembered epoch whose candidate is the present partition, -1 if there is none. Work space: name."""
     n_groups = s.totals.size
-    name = np.empty(n_groups, dtype=np.int64)
     for back in range(min(EPOCHS, s.ints[FREEZES])):
         e = (s.ints[FREEZES] - 1 - back) % EPOCHS
-        name[:] = -1
+        for k in range(n_groups):
+            name[k] = -1
         same = True
         for m in range(s.labels.size):
             k = s.labels[m]
@@ -97,7 +100,7 @@ def find_epoch(s: Croc) -> int:
     return -1
 
 
-@planned
+@compiled
 def _settled_from_start(s: Croc, e: int, m: int, k: int) -> bool:
     """Whether arm m is known, by a pair from the start, to differ from the first core arm of the epoch's group k."""
     lead = s.core[e, k * CORE_ROOM]
@@ -105,13 +108,15 @@ def _settled_from_start(s: Croc, e: int, m: int, k: int) -> bool:
     return bool(s.representative[home] == lead and s.settled[m, home] == 1)
 
 
-@planned
-def unmet(s: Croc, e: int, mark: Bits, against_group: Ints, against_core: Ints) -> int:
-    """Tests of epoch e still unmet. OUT: mark, arms in one; how many against each pool. Returns how many in all."""
+@compiled
+def unmet(s: Croc, e: int, w: Work) -> int:
+    """Tests of epoch e still unmet. OUT: w.mark, arms in one; how many against each pool. Returns how many in all."""
     n_groups = s.totals.size
-    mark[:] = 0
-    against_group[:] = 0
-    against_core[:] = 0
+    mark, against_group, against_core = w.mark, w.against_group, w.against_core
+    for m in range(s.labels.size):
+        mark[m] = 0
+    for k in range(n_groups):
+        against_group[k], against_core[k] = 0, 0
     total = 0
     for m in range(s.labels.size):
         core = s.in_core[e, m] == 1
@@ -148,20 +153,21 @@ def unmet(s: Croc, e: int, mark: Bits, against_group: Ints, against_core: Ints) 
     return total
 
 
-@planned
-def compose_round(s: Croc, e: int, mark: Bits, against_group: Ints, against_core: Ints) -> None:
+@compiled
+def compose_round(s: Croc, e: int, w: Work) -> None:
     """Every arm of an unmet test once, pools topped up by their core. OUT: s.round_pulls; the round is then fixed."""
-    s.round_sums[:, :] = 0.0
     for m in range(s.labels.size):
-        s.round_pulls[m] = mark[m]
+        s.round_pulls[m] = w.mark[m]
+        for q in range(s.round_sums.shape[1]):
+            s.round_sums[m, q] = 0.0
     for k in range(s.totals.size):
         in_group, in_core = 0, 0
         for m in range(s.labels.size):
-            if s.frozen[e, m] == k and mark[m] == 1:
+            if s.frozen[e, m] == k and w.mark[m] == 1:
                 in_group += 1
                 in_core += s.in_core[e, m]
-        want_core = math.ceil(TOP_UP * math.sqrt(against_core[k]))
-        want_group = math.ceil(TOP_UP * math.sqrt(against_group[k]))
+        want_core = math.ceil(TOP_UP * math.sqrt(w.against_core[k]))
+        want_group = math.ceil(TOP_UP * math.sqrt(w.against_group[k]))
         while in_core < want_core or in_group < want_group:
             least = -1
             for i in range(CORE_ROOM):
@@ -173,29 +179,51 @@ def compose_round(s: Croc, e: int, mark: Bits, against_group: Ints, against_core
             in_core += 1
     s.ints[ROUND_EPOCH] = e + 1
     s.ints[ROUND] += 1
-    s.ints[ROUND_LEFT] = s.round_pulls.sum()
+    s.ints[ROUND_LEFT] = 0
+    for m in range(s.labels.size):
+        s.ints[ROUND_LEFT] += s.round_pulls[m]
 
 
-@planned
-def close_round(s: Croc) -> None:
+@compiled
+def _pool(s: Croc, e: int, w: Work) -> None:
+    """Pulls and means of the round in every group and every core. OUT: w.group_*, w.core_*."""
+    n_groups, d = s.centers.shape
+    for k in range(n_groups):
+        w.group_pulls[k], w.core_pulls[k] = 0.0, 0.0
+        for q in range(d):
+            w.group_mean[k, q], w.core_mean[k, q] = 0.0, 0.0
+    for m in range(s.labels.size):
+        if s.round_pulls[m] > 0:
+            k = s.frozen[e, m]
+            w.group_pulls[k] += s.round_pulls[m]
+            for q in range(d):
+                w.group_mean[k, q] += s.round_sums[m, q]
+            if s.in_core[e, m] == 1:
+                w.core_pulls[k] += s.round_pulls[m]
+                for q in range(d):
+                    w.core_mean[k, q] += s.round_sums[m, q]
+    for k in range(n_groups):
+        for q in range(d):
+            w.group_mean[k, q] /= max(w.group_pulls[k], 1.0)
+            w.core_mean[k, q] /= max(w.core_pulls[k], 1.0)
+
+
+@compiled
+def _add_contrast(weight: float, v: float, contrast: Floats, total: Floats) -> float:
+    """Add a contrast of variance v to a test. INOUT: total. Returns its new weight."""
+    for q in range(contrast.size):
+        # Sums of an earlier epoch in this slot are not cleared: a weight of 0 says that they do not count.
+        total[q] = (total[q] if weight > 0.0 else 0.0) + contrast[q] / v
+    return weight + 1.0 / v
+
+
+@compiled
+def close_round(s: Croc, w: Work) -> None:
     """All results of the round are in: add its contrasts to every unmet test with pulls on both sides. INOUT: tests."""
     e = s.ints[ROUND_EPOCH] - 1
     s.ints[ROUND_EPOCH] = 0
     n_groups, d = s.centers.shape
-    group_mean, core_mean = np.zeros((n_groups, d)), np.zeros((n_groups, d))
-    group_pulls, core_pulls = np.zeros(n_groups), np.zeros(n_groups)
-    for m in range(s.labels.size):
-        if s.round_pulls[m] > 0:
-            k = s.frozen[e, m]
-            group_pulls[k] += s.round_pulls[m]
-            group_mean[k] += s.round_sums[m]
-            if s.in_core[e, m] == 1:
-                core_pulls[k] += s.round_pulls[m]
-                core_mean[k] += s.round_sums[m]
-    for k in range(n_groups):
-        group_mean[k] /= max(group_pulls[k], 1.0)
-        core_mean[k] /= max(core_pulls[k], 1.0)
-    contrast = np.empty(d)
+    _pool(s, e, w)
     b = s.level[e]
     for m in range(s.labels.size):
         if s.round_pulls[m] == 0:
@@ -207,31 +235,25 @@ def close_round(s: Croc) -> None:
             spread = 1.0 / s.frozen_totals[e, k] + 1.0 / s.frozen_totals[e, home]
             for against in range(2):
                 if against == 0:
-                    met, pool, mean, level = s.met_core, core_pulls[k], core_mean, b if core else 0.5 * b
+                    met, pool, mean, level = s.met_core, w.core_pulls[k], w.core_mean, b if core else 0.5 * b
                     weight, total, last = s.weight_core, s.sum_core, s.last_core
                 else:
-                    met, pool, mean, level = s.met_group, group_pulls[k], group_mean, b
+                    met, pool, mean, level = s.met_group, w.group_pulls[k], w.group_mean, b
                     weight, total, last = s.weight_group, s.sum_group, s.last_group
                 if met[e, m, k] == 1 or pool == 0.0 or (against == 1 and core):
                     continue
-                v = 1.0 / s.round_pulls[m] + 1.0 / pool
                 for q in range(d):
-                    contrast[q] = (s.round_sums[m, q] / s.round_pulls[m] - mean[k, q]) / v
-                if weight[e, m, k] == 0.0:  # sums of an earlier epoch in this slot are not cleared
-                    total[e, m, k] = contrast
-                else:
-                    total[e, m, k] += contrast
-                weight[e, m, k] += 1.0 / v
-                found = directed(
-                    weight[e, m, k], total[e, m, k], s.frozen_centers[e, home], s.frozen_centers[e, k], spread
-                )
+                    w.contrast[q] = s.round_sums[m, q] / s.round_pulls[m] - mean[k, q]
+                v = 1.0 / s.round_pulls[m] + 1.0 / pool
+                weight[e, m, k] = _add_contrast(weight[e, m, k], v, w.contrast, total[e, m, k])
+                found = directed(weight[e, m, k], total[e, m, k], s.frozen_centers[e], home, k, spread)
                 if found >= level:
                     met[e, m, k], last[e, m, k] = 1, s.ints[ROUND]
-    _close_core_pairs(s, e, contrast)
+    _close_core_pairs(s, e, w.contrast)
 
 
-@planned
-def _close_core_pairs(s: Croc, e: int, contrast: np.ndarray) -> None:
+@compiled
+def _close_core_pairs(s: Croc, e: int, contrast: Floats) -> None:
     """The same for pairs of core arms, at half the level. INOUT: tests."""
     for i in range(s.core.shape[1]):
         p = s.core[e, i]
@@ -242,17 +264,11 @@ def _close_core_pairs(s: Croc, e: int, contrast: np.ndarray) -> None:
             q, k = s.core[e, j], j // CORE_ROOM
             if q < 0 or s.round_pulls[q] == 0 or s.met_pair[e, i, j] == 1:
                 continue
-            v = 1.0 / s.round_pulls[p] + 1.0 / s.round_pulls[q]
             for x in range(contrast.size):
-                contrast[x] = (s.round_sums[p, x] / s.round_pulls[p] - s.round_sums[q, x] / s.round_pulls[q]) / v
-            if s.weight_pair[e, i, j] == 0.0:
-                s.sum_pair[e, i, j] = contrast
-            else:
-                s.sum_pair[e, i, j] += contrast
-            s.weight_pair[e, i, j] += 1.0 / v
+                contrast[x] = s.round_sums[p, x] / s.round_pulls[p] - s.round_sums[q, x] / s.round_pulls[q]
+            v = 1.0 / s.round_pulls[p] + 1.0 / s.round_pulls[q]
+            total = s.sum_pair[e, i, j]
+            s.weight_pair[e, i, j] = _add_contrast(s.weight_pair[e, i, j], v, contrast, total)
             spread = 1.0 / s.frozen_totals[e, k] + 1.0 / s.frozen_totals[e, home]
-            found = directed(
-                s.weight_pair[e, i, j], s.sum_pair[e, i, j], s.frozen_centers[e, home], s.frozen_centers[e, k], spread
-            )
-            if found >= 0.5 * s.level[e]:
+            if directed(s.weight_pair[e, i, j], total, s.frozen_centers[e], home, k, spread) >= 0.5 * s.level[e]:
                 s.met_pair[e, i, j], s.last_pair[e, i, j] = 1, s.ints[ROUND]

@@ -24,6 +24,7 @@ from coterie.engine.croc.state import (
     UNSEEN,
     T,
     new_croc,
+    new_work,
 )
 from coterie.engine.state import Floats, Ints
 from coterie.problem.partition import same_partition
@@ -49,6 +50,7 @@ class CrocRun:
     def __init__(self, n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -> None:
         self._steps = load()
         self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta)
+        self._work = new_work(n_arms, n_clusters, dim)
         self._x = np.zeros(dim)
         self._no_centers = np.zeros((1, dim))
         self._no_truth = np.zeros(1, dtype=np.int64)
@@ -58,7 +60,7 @@ class CrocRun:
         self, steps: int, scripted: bool, arm: int, values: Floats, of_round: int, asked: bool, ask: bool
     ) -> tuple[int, int]:
         found = self._steps.drive(
-            self.state, steps, scripted, arm, values, of_round, asked, self._no_centers, self._no_truth, self._no_rng,
+            self.state, self._work, steps, scripted, arm, values, of_round, asked, self._no_centers, self._no_truth, self._no_rng,
             ask, self._x,
         )  # fmt: skip
         return int(found[0]), int(found[1])
@@ -83,7 +85,9 @@ class CrocRun:
 
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator) -> None:
         """Simulate up to `steps` results of a world whose groups and centers are known."""
-        self._steps.drive(self.state, steps, False, 0, self._x, 0, True, centers, truth, rng, False, self._x)
+        self._steps.drive(
+            self.state, self._work, steps, False, 0, self._x, 0, True, centers, truth, rng, False, self._x
+        )
 
     def pair_evidence(self, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
         """Evidence from the start that arms i and j differ, at these counts."""
@@ -91,7 +95,7 @@ class CrocRun:
 
     def pulls_left(self) -> float:
         """A forecast of the pulls still needed; NaN if unknown."""
-        return float(self._steps.pulls_left(self.state))
+        return float(self._steps.pulls_left(self.state, self._work))
 
     @property
     def matching_epoch(self) -> int:

@@ -36,7 +36,7 @@ REFRESHED = 16  # t at which the pairs were last evaluated for all arms
 N_INTS = 17
 
 BY_PAIRS, BY_EPOCH = 1, 2
-FIRST_PASS, PAIRS, EXPLORE, ROUNDS = 0, 1, 2, 3  # MODE
+FIRST_PASS, PAIRS, EXPLORE, ROUNDS, CERTIFIED = 0, 1, 2, 3, 4  # MODE
 
 # Numbers of the run.
 LOG_INVERSE_DELTA = 0
@@ -115,6 +115,70 @@ class Croc(NamedTuple):
     # the round under way
     round_pulls: Ints  # (M) its composition
     round_sums: Floats  # (M, d)
+
+
+class Work(NamedTuple):
+    """Work space of the planning; nothing in it lasts from one plan to the next."""
+
+    near: Floats  # (M)
+    weights: Floats  # (M)
+    gains: Floats  # (M)
+    labels: Ints  # (M)
+    winner: Ints  # (M)
+    members: Ints  # (M)
+    chosen: Ints  # (M)
+    mark: Bits  # (M)
+    inside: Bits  # (M)
+    reduced: Floats  # (M, min(K−1, d))
+    sizes: Ints  # (K)
+    names: Ints  # (K)
+    farthest: Ints  # (K)
+    against_group: Ints  # (K)
+    against_core: Ints  # (K)
+    gain: Floats  # (K)
+    share: Floats  # (K)
+    group_pulls: Floats  # (K)
+    core_pulls: Floats  # (K)
+    totals: Floats  # (K)
+    won_totals: Floats  # (K)
+    square: Floats  # (K, K)
+    lead_gain: Floats  # (K, DOUBLINGS)
+    centers: Floats  # (K, d)
+    won_centers: Floats  # (K, d)
+    group_mean: Floats  # (K, d)
+    core_mean: Floats  # (K, d)
+    basis: Floats  # (2·rank+2, d)
+    image: Floats  # (2·rank+2, d)
+    mean: Floats  # (d)
+    part: Floats  # (d)
+    contrast: Floats  # (d)
+    shape: Floats  # (3)
+
+
+DOUBLINGS = 6
+"""Forecasts look at 1, 2, 4, …, 32 more pulls of a representative."""
+
+
+def new_work(n_arms: int, n_clusters: int, dim: int) -> Work:
+    """Work space for M arms, K groups, d dimensions: about 8·M·(K + 8) bytes."""
+    m, k, d = n_arms, n_clusters, dim
+    rank = min(k - 1, d)
+    wide = min(m, 2 * rank + 2, d)
+
+    def floats(*shape: int) -> Floats:
+        return np.zeros(shape)
+
+    def ints(n: int) -> Ints:
+        return np.zeros(n, dtype=np.int64)
+
+    return Work(
+        floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m),
+        np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
+        ints(k), ints(k), ints(k), ints(k), ints(k),
+        floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
+        floats(k, d), floats(k, d), floats(k, d), floats(k, d), floats(wide, d), floats(wide, d),
+        floats(d), floats(d), floats(d), floats(3),
+    )  # fmt: skip
 
 
 def prefix_room(n_arms: int, dim: int) -> int:

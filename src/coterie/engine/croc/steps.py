@@ -9,16 +9,17 @@ import math
 
 import numpy as np
 
-from coterie.engine.compiled import planned, planned_entry
+from coterie.engine.compiled import compiled, entry, spliced
 from coterie.engine.croc.doubt import doubts
 from coterie.engine.croc.estimate import estimate
 from coterie.engine.croc.evidence import pair_evidence_at, test_pair
-from coterie.engine.croc.forecast import greedy_arms, greedy_gains, pulls_for_freeze, pulls_for_pairs
+from coterie.engine.croc.forecast import best_gains, greedy_gains, pulls_for_freeze, pulls_for_pairs
 from coterie.engine.croc.rounds import close_round, compose_round, find_epoch, freeze, unmet
 from coterie.engine.croc.state import (
     ALARM,
     BY_EPOCH,
     BY_PAIRS,
+    CERTIFIED,
     CERTIFIED_EPOCH,
     CHANCE,
     CHANCE_A,
@@ -49,6 +50,7 @@ from coterie.engine.croc.state import (
     UNSEEN,
     Croc,
     T,
+    Work,
 )
 from coterie.engine.state import Floats, Ints
 
@@ -56,13 +58,13 @@ DOUBT_CAP, DOUBT_WINDOW = 5.0, 2.0
 MERGE_CAP = 2.0
 
 
-@planned
+@compiled
 def _push(s: Croc, arm: int) -> None:
     s.queue[s.ints[QUEUE_TAIL]] = arm
     s.ints[QUEUE_TAIL] += 1
 
 
-@planned
+@compiled
 def _choose_representatives(s: Croc) -> bool:
     """Keep a representative while it stays in its group, else the most pulled arm, ties nearest the center.
 
@@ -90,7 +92,7 @@ def _choose_representatives(s: Croc) -> bool:
     return changed
 
 
-@planned
+@compiled
 def _refresh_pairs(s: Croc) -> None:
     for m in range(s.labels.size):
         for k in range(s.totals.size):
@@ -98,7 +100,7 @@ def _refresh_pairs(s: Croc) -> None:
                 test_pair(s, m, k)
 
 
-@planned
+@compiled
 def _pairs_done(s: Croc) -> bool:
     for m in range(s.labels.size):
         for k in range(s.totals.size):
@@ -107,7 +109,7 @@ def _pairs_done(s: Croc) -> bool:
     return True
 
 
-@planned
+@compiled
 def _raise_alarm(s: Croc) -> bool:
     """An arm known to differ from all K representatives refutes K. OUT: s.ints[ALARM]. True if there is one."""
     for m in range(s.labels.size):
@@ -128,7 +130,7 @@ def _raise_alarm(s: Croc) -> bool:
     return False
 
 
-@planned
+@compiled
 def _least_pulled(s: Croc, k: int) -> int:
     best = -1
     for m in range(s.labels.size):
@@ -137,7 +139,7 @@ def _least_pulled(s: Croc, k: int) -> int:
     return best
 
 
-@planned
+@compiled
 def _least_committed(s: Croc) -> int:
     best = 0
     for m in range(s.labels.size):
@@ -146,44 +148,45 @@ def _least_committed(s: Croc) -> int:
     return best
 
 
-@planned
+@compiled
 def _starved(s: Croc) -> int:
     """An arm with fewer than ½·√(t/M) pulls, -1 if there is none: forced exploration."""
     arm = _least_committed(s)
     return arm if s.committed[arm] < 0.5 * math.sqrt(s.ints[T] / s.labels.size) else -1
 
 
-@planned
-def _plan_greedy(s: Croc) -> None:
+@spliced
+def _plan_greedy(s: Croc, w: Work) -> None:
     """Pull for the pairs from the start: one arm, or with many unmet pairs the best few at once. OUT: the queue."""
-    s.ints[MODE] = PAIRS
     arm = _starved(s)
     if arm >= 0:
         _push(s, arm)
         return
-    gains = np.empty(s.labels.size)
-    pairs = greedy_gains(s, gains)
+    pairs = greedy_gains(s, w)
     for m in range(s.labels.size):
         if s.committed[m] > s.pulls[m]:
-            gains[m] = 0.0  # its result is on the way
-    chosen = np.empty(max(1, pairs // 64), dtype=np.int64)
-    count = greedy_arms(gains, chosen.size, chosen)
+            w.gains[m] = 0.0  # its result is on the way
+    count = best_gains(w, min(max(1, pairs // 64), s.labels.size))
     for i in range(count):
-        _push(s, chosen[i])
+        _push(s, w.chosen[i])
     if count == 0:
         _push(s, _least_committed(s))
     s.ints[GREEDY] += max(count, 1)
 
 
-@planned
-def _plan_exploration(s: Croc) -> None:
+@spliced
+def _plan_exploration(s: Croc, w: Work) -> None:
     """Pull where the estimate is doubtful. OUT: the queue."""
-    s.ints[MODE] = EXPLORE
     limit = min(DOUBT_CAP, s.numbers[SMALLEST_DOUBT] + DOUBT_WINDOW)
-    take = np.zeros(s.labels.size, dtype=np.uint8)
+    take = w.mark
+    for m in range(s.labels.size):
+        take[m] = 0
     floor = 0.5 * math.sqrt(s.ints[T] / s.labels.size)
     for m in range(s.labels.size):
-        rival = int(np.argmin(s.doubt[m]))
+        rival = 0
+        for k in range(s.totals.size):
+            if s.doubt[m, k] < s.doubt[m, rival]:
+                rival = k
         if s.doubt[m, rival] < limit:
             take[m] = 1
             if s.totals[rival] < 3 * s.pulls[m]:
@@ -213,91 +216,82 @@ def _plan_exploration(s: Croc) -> None:
         _push(s, _least_committed(s))
 
 
-@planned
-def _start_round(s: Croc, e: int) -> bool:
-    """Compose a round for epoch e. OUT: the queue. False if no test is unmet: the candidate is certified."""
-    mark = np.zeros(s.labels.size, dtype=np.uint8)
-    against_group = np.zeros(s.totals.size, dtype=np.int64)
-    against_core = np.zeros(s.totals.size, dtype=np.int64)
-    if unmet(s, e, mark, against_group, against_core) == 0:
-        return False
-    compose_round(s, e, mark, against_group, against_core)
-    s.ints[MODE] = ROUNDS
-    for m in range(s.labels.size):
-        for _ in range(s.round_pulls[m]):
-            _push(s, m)
-    return True
-
-
-@planned
+@compiled
 def _certify(s: Croc, by: int, e: int) -> None:
     s.ints[DONE] = by
     s.ints[CERTIFIED_EPOCH] = e
 
 
-@planned
-def plan(s: Croc) -> None:
+@compiled
+def _decide(s: Croc, w: Work) -> int:
+    """What to do next: PAIRS, EXPLORE or ROUNDS; or CERTIFIED, when nothing is left to do."""
+    if _pairs_done(s):
+        _certify(s, BY_PAIRS, -1)
+        return CERTIFIED
+    e = find_epoch(s, w.names)
+    doubt = doubts(s, w)
+    may_be_greedy = s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
+    rival = math.inf  # pulls that the pairs from the start have to beat
+    if e >= 0:
+        if unmet(s, e, w) == 0:
+            _certify(s, BY_EPOCH, e)
+            return CERTIFIED
+        rival = 0.0
+        for m in range(s.labels.size):
+            rival += w.mark[m]
+    elif doubt < 1.0:
+        rival = pulls_for_freeze(s, w)
+    if may_be_greedy and (e >= 0 or doubt < 1.0):
+        needed = pulls_for_pairs(s, w, rival + 1.0)
+        if needed <= rival:
+            _allow_greedy(s, needed)
+            return PAIRS
+    if e < 0 and doubt <= FREEZE_DOUBT and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
+        e = freeze(s)
+    elif e < 0 or doubt >= 1.0:
+        return EXPLORE
+    if unmet(s, e, w) == 0:
+        _certify(s, BY_EPOCH, e)
+        return CERTIFIED
+    compose_round(s, e, w)
+    return ROUNDS
+
+
+@spliced
+def plan(s: Croc, w: Work) -> None:
     """Decide what to pull next, or that the groups are proven. OUT: the queue, or s.ints[DONE]."""
-    n_arms = s.labels.size
     s.ints[QUEUE_HEAD] = 0
     s.ints[QUEUE_TAIL] = 0
     changed = False
-    due = s.ints[T] - s.ints[ESTIMATED] >= max(1, n_arms // 10)
+    due = s.ints[T] - s.ints[ESTIMATED] >= max(1, s.labels.size // 10)
     if s.ints[ESTIMATED] == 0 or s.ints[LEFT_GROUP] == 1 or due:
-        changed = estimate(s)
+        changed = estimate(s, w)
     if _choose_representatives(s) or changed:
         _refresh_pairs(s)
     if _raise_alarm(s):
         _push(s, _least_committed(s))
         return
-    if _pairs_done(s):
-        _certify(s, BY_PAIRS, -1)
-        return
-    e = find_epoch(s)
-    doubt = doubts(s)
-    may_be_greedy = s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
-    if e >= 0:
-        mark = np.zeros(n_arms, dtype=np.uint8)
-        against_group = np.zeros(s.totals.size, dtype=np.int64)
-        against_core = np.zeros(s.totals.size, dtype=np.int64)
-        if unmet(s, e, mark, against_group, against_core) == 0:
-            _certify(s, BY_EPOCH, e)
-            return
-        if may_be_greedy:  # close to the end of the pairs from the start: finish those
-            needed = pulls_for_pairs(s, mark.sum() + 1.0)
-            if needed <= mark.sum():
-                _allow_greedy(s, needed)
-                _plan_greedy(s)
-                return
-        if doubt < 1.0:
-            _start_round(s, e)
-            return
-        _plan_exploration(s)
-        return
-    if may_be_greedy and doubt < 1.0:
-        frozen = pulls_for_freeze(s)
-        needed = pulls_for_pairs(s, frozen + 1.0)
-        if needed <= frozen:
-            _allow_greedy(s, needed)
-            _plan_greedy(s)
-            return
-    if doubt <= FREEZE_DOUBT and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
-        e = freeze(s)
-        if not _start_round(s, e):
-            _certify(s, BY_EPOCH, e)
-        return
-    _plan_exploration(s)
+    mode = _decide(s, w)
+    s.ints[MODE] = mode
+    if mode == PAIRS:
+        _plan_greedy(s, w)
+    elif mode == EXPLORE:
+        _plan_exploration(s, w)
+    elif mode == ROUNDS:
+        for m in range(s.labels.size):
+            for _ in range(s.round_pulls[m]):
+                _push(s, m)
 
 
-@planned
+@compiled
 def _allow_greedy(s: Croc, needed: float) -> None:
     """Greedy pulls are limited by the first forecast: a wrong estimate must not hold the run for ever."""
     if s.numbers[GREEDY_LIMIT] == 0.0:
         s.numbers[GREEDY_LIMIT] = 2.0 * needed + 20.0
 
 
-@planned
-def observe(s: Croc, arm: int, x: Floats, of_round: int) -> None:
+@spliced
+def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s."""
     if s.pulls[arm] == 0:
         s.ints[UNSEEN] -= 1
@@ -336,33 +330,33 @@ def observe(s: Croc, arm: int, x: Floats, of_round: int) -> None:
                     if s.labels[m] != home:
                         test_pair(s, m, home)
     if s.ints[ROUND_EPOCH] > 0 and s.ints[ROUND_LEFT] == 0:
-        close_round(s)
+        close_round(s, w)
 
 
-@planned
-def plan_if_due(s: Croc) -> None:
+@spliced
+def plan_if_due(s: Croc, w: Work) -> None:
     """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s."""
     idle = s.ints[MODE] == FIRST_PASS or s.ints[QUEUE_HEAD] >= s.ints[QUEUE_TAIL]
     if idle and s.ints[DONE] == 0 and s.ints[UNSEEN] == 0 and s.ints[ROUND_EPOCH] == 0:
-        plan(s)
+        plan(s, w)
 
 
-@planned_entry
+@entry
 def pair_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
     """`pair_evidence_at` for Python."""
     return pair_evidence_at(s, i, j, pulls_i, pulls_j)
 
 
-@planned_entry
-def pulls_left(s: Croc) -> float:
+@entry
+def pulls_left(s: Croc, w: Work) -> float:
     """A forecast of the pulls still needed, the cheaper of the pairs from the start and a freeze; NaN if unknown."""
     if s.ints[ESTIMATED] == 0 or s.ints[UNSEEN] > 0:
         return math.nan
-    frozen = pulls_for_freeze(s)
-    return min(frozen, pulls_for_pairs(s, frozen + 1.0))
+    frozen = pulls_for_freeze(s, w)
+    return min(frozen, pulls_for_pairs(s, w, frozen + 1.0))
 
 
-@planned
+@compiled
 def _pop(s: Croc) -> int:
     """The next arm. INOUT: the queue. Call `plan_if_due` first."""
     if s.ints[MODE] == FIRST_PASS and s.ints[UNSEEN] > 0:
@@ -375,9 +369,10 @@ def _pop(s: Croc) -> int:
     return -1
 
 
-@planned_entry
+@entry
 def drive(
     s: Croc,
+    w: Work,
     steps: int,
     scripted: bool,
     arm: int,
@@ -398,7 +393,7 @@ def drive(
     """
     for i in range(steps + 1):
         if i > 0 or steps == 0 or not scripted:  # a result first, then what follows from it
-            plan_if_due(s)
+            plan_if_due(s, w)
         if i == steps or s.ints[DONE] > 0:
             break
         if scripted:
@@ -414,7 +409,7 @@ def drive(
             of_round = s.ints[ROUND] if s.ints[ROUND_EPOCH] > 0 else 0
             for q in range(x.size):
                 x[q] = centers[truth[arm], q] + rng.standard_normal()
-        observe(s, arm, x, of_round)
+        observe(s, w, arm, x, of_round)
     if not ask:
         return -1, 0
     in_queue = s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]

@@ -1,0 +1,389 @@
+"""`coterie.verify` refuses a certificate after any single change to it or to the log that matters."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coterie
+from coterie.theory.evidence import BLOCK_RATIOS, RATIO_WEIGHTS, pair_evidence, paired_evidence
+
+Certificate = dict[str, Any]
+Events = list[dict[str, Any]]
+Case = Callable[[str], tuple[Certificate, Events]]
+
+NAMES = [
+    "made by pairs",
+    "made by epoch",
+    "easy",
+    "easy 1e-10",
+    "easy 1e-300",
+    "moderate",
+    "moderate in batches",
+    "moderate 1e-10",
+    "challenging",
+    "noise",
+    "one dimension",
+    "iris",
+    "many dimensions",
+]
+
+
+# Single changes of the certificate.
+
+
+def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else None
+    if children is None:
+        yield path, node
+    else:
+        for key, child in children:
+            yield from leaves(child, (*path, key))
+
+
+def with_change(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    changed = copy.deepcopy(document)
+    node = changed
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    return changed
+
+
+def noticeable(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return [value + "x", ""]
+    if isinstance(value, int):
+        return [value + 1, value - 1]
+    if isinstance(value, float):
+        return [value * 1.01 + 0.01, value * 0.99 - 0.01]
+    return [0.5, 1]  # None: no noise, or an arm against its own group
+
+
+def stacks_of(events: Events, noise: Any) -> dict[int, list[Any]]:
+    stacks: dict[int, list[Any]] = defaultdict(list)
+    for event in events:
+        if event["event"] == "result":
+            stacks[event["arm"]].append(coterie.Noise.of(noise, len(event["values"])).whiten(event["values"]))
+    return stacks
+
+
+def matters(certificate: Certificate, events: Events, path: tuple[Any, ...], value: Any) -> bool:
+    """Whether a number that is used changes; those that are not are listed here, with why."""
+    if path == ("prefix_room",):
+        return False  # tested below: it matters where more was read
+    if path == ("t",):  # results after the last one that is used may be counted or not
+        results = [i for i, event in enumerate(events) if event["event"] == "result"]
+        return value > len(results) or results[value] <= used_rows(certificate, events)[-1]
+    if path == ("noise",):
+        return bool(value != 1)  # the same noise, said otherwise
+    if path[0] == "representatives" and certificate["by"] == "epoch":
+        return not (0 <= value < certificate["n_arms"]) or certificate["labels"][value] != path[1]
+    stacks, room = stacks_of(events, certificate["noise"]), certificate["prefix_room"]
+    if path[:2] in (("pairs", "pulls_arm"), ("pairs", "pulls_representative")) and isinstance(value, int):
+        # the evidence may be the same with a result more or less: then nothing that is used has changed
+        m, k = path[2:]
+        if certificate["labels"][m] == k:
+            return True
+        changed = with_change(certificate, path, value)["pairs"]
+        n, other = changed["pulls_arm"][m][k], changed["pulls_representative"][m][k]
+        return evidence_moved(stacks, m, certificate["representatives"][k], n, other, room, changed["evidence"][m][k])
+    if path[:2] == ("epoch", "by_pairs") and path[-1] in (3, 4):
+        row = [*certificate["epoch"]["by_pairs"][path[2]]]
+        row[path[-1]] = value
+        return evidence_moved(stacks, row[0], row[1], row[3], row[4], room, row[2])
+    if path[:2] == ("epoch", "by_pairs") and path[-1] in (0, 1):
+        return True
+    if path[0] == "epoch" and path[1].endswith("_tests") and path[-1] == 3:
+        # a round in which the arm or its pool rests changes nothing
+        rounds = {event["round"]: event for event in events if event["event"] == "round"}
+        old, new = certificate["epoch"][path[1]][path[2]][3], value
+        if new not in certificate["epoch"]["rounds"]:
+            return True
+        arm, other = certificate["epoch"][path[1]][path[2]][:2]
+        pulls = dict(rounds[max(old, new)]["pulls"])
+        pool = [other]
+        if path[1] == "core_tests":
+            pool = certificate["epochs"][certificate["epoch"]["number"]]["cores"][other]
+        elif path[1] == "group_tests":
+            pool = [m for m, label in enumerate(certificate["labels"]) if label == other]
+        return arm in pulls and any(m in pulls for m in pool)
+    return True
+
+
+def evidence_moved(stacks: dict[int, Any], a: int, b: int, n_a: int, n_b: int, room: int, stated: float) -> bool:
+    if not (1 <= n_a <= len(stacks[a]) and 1 <= n_b <= len(stacks[b])):
+        return True
+    return abs(pair_evidence(stacks[a][:n_a], stacks[b][:n_b], prefix_room=room) - stated) > 1e-5 * max(1, abs(stated))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "far away"])
+def test_verify_refuses_any_changed_number_of_the_certificate(case: Case, name: str) -> None:
+    certificate, events = case(name)
+    rng = np.random.default_rng(len(name))
+    scalars = [
+        leaf for leaf in leaves(certificate) if len(leaf[0]) == 1 or (leaf[0][0] == "epochs" and len(leaf[0]) == 3)
+    ]
+    inside = [leaf for leaf in leaves(certificate) if leaf not in scalars]
+    limit = 400 if name.startswith("made") else 100
+    picked = rng.permutation(len(inside))[:limit]
+    tried = 0
+    for path, value in scalars + [inside[i] for i in picked]:
+        for other in noticeable(value):
+            if matters(certificate, events, path, other):
+                verdict = coterie.verify(with_change(certificate, path, other), events)
+                assert not verdict.valid, f"{path}: {value!r} -> {other!r}"
+                assert verdict.problems
+                assert all("\n" not in problem for problem in verdict.problems)
+                tried += 1
+    assert tried > 60
+
+
+@pytest.mark.parametrize("name", ["made by pairs", "made by epoch", "moderate"])
+def test_verify_refuses_certificates_with_a_part_missing(case: Case, name: str) -> None:
+    certificate, events = case(name)
+    for key in certificate:
+        without = {k: v for k, v in certificate.items() if k != key}
+        assert not coterie.verify(without, events), key
+    part = certificate["by"]
+    for key in certificate[part]:
+        changed = copy.deepcopy(certificate)
+        del changed[part][key]
+        assert not coterie.verify(changed, events), key
+        if key == "by_pairs":  # several of these may settle the same
+            changed = copy.deepcopy(certificate)
+            changed[part][key].clear()
+            assert not coterie.verify(changed, events) or not certificate[part][key]
+        elif isinstance(certificate[part][key], list) and certificate[part][key]:
+            for drop in (0, -1):
+                changed = copy.deepcopy(certificate)
+                del changed[part][key][drop]
+                # the last round of an epoch may have been used by no test
+                if key != "rounds" or changed[part][key][-1:] < [max(t[3] for t in certificate[part]["core_tests"])]:
+                    assert not coterie.verify(changed, events), (key, drop)
+
+
+def test_prefix_room_matters_where_more_was_read(case: Case) -> None:
+    certificate, events = case("made by pairs")
+    assert coterie.verify(certificate | {"prefix_room": 100}, events)
+    assert coterie.verify(certificate | {"prefix_room": 10**30}, events)
+    assert not coterie.verify(certificate | {"prefix_room": 5}, events)
+
+
+def test_the_verdict_says_what_failed(case: Case) -> None:
+    certificate, events = case("made by pairs")
+    verdict = coterie.verify(with_change(certificate, ("pairs", "evidence", 4, 2), 3.0), events)
+    assert len(verdict.problems) == 1
+    assert verdict.problems[0].startswith("evidence that arms 4 and 3 differ: the certificate says 3, the log gives ")
+    certificate, events = case("made by epoch")
+    test = certificate["epoch"]["group_tests"][0]
+    changed = copy.deepcopy(certificate)
+    del changed["epoch"]["group_tests"][0]
+    (problem,) = coterie.verify(changed, events).problems
+    assert problem.startswith(f"arm {test[0]} is not shown to differ from group {test[1]}: its evidence must reach ")
+    changed = copy.deepcopy(certificate)
+    changed["epoch"]["core_tests"].clear()
+    assert len(coterie.verify(changed, events).problems) <= 20
+
+
+def test_evidence_below_its_level_is_refused_even_when_it_is_stated_truly(case: Case) -> None:
+    """All tests of an epoch one round before the last of them was met."""
+    certificate, events = case("made by epoch")
+    stop = max(test[3] for test in certificate["epoch"]["core_tests"])
+    earlier = stop - 1
+    assert earlier > 2
+    changed = copy.deepcopy(certificate)
+    for kind in ("group_tests", "core_tests", "pair_tests"):
+        for test in changed["epoch"][kind]:
+            test[3] = min(test[3], earlier)
+    first = coterie.verify(changed, events)
+    # take over what the verdict recomputed, so that only the level is left to fail
+    for problem in first.problems:
+        for kind, words in (
+            ("group_tests", " and group "),
+            ("core_tests", " and the core of group "),
+            ("pair_tests", " and arm "),
+        ):
+            for test in changed["epoch"][kind]:
+                if problem.startswith(f"evidence that arm {test[0]}{words}{test[1]} differ at round {test[3]}:"):
+                    test[2] = float(problem.rsplit(" ", 1)[1])
+    second = coterie.verify(changed, events)
+    assert not second
+    assert all("is not shown to differ" in problem or "are not shown" in problem for problem in second.problems)
+
+
+# Single changes of the log.
+
+
+def used_rows(certificate: Certificate, events: Events) -> list[int]:
+    """Places in the log whose values enter a number of the certificate, by brute force."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, event in enumerate(events):
+        if event["event"] == "result":
+            places[event["arm"]].append(place)
+    stacks, room = stacks_of(events, certificate["noise"]), certificate["prefix_room"]
+    used: set[int] = set()
+
+    def use_pair(a: int, b: int, n_a: int, n_b: int) -> None:
+        x, y = stacks[a][: min(n_a, room)], stacks[b][: min(n_b, room)]
+        options = []
+        for ratio, weight in zip(BLOCK_RATIOS, RATIO_WEIGHTS, strict=True):
+            for (i, one), (j, two) in (((a, x), (b, y)), ((b, y), (a, x))):
+                n = min(len(one), len(two) // ratio)
+                options.append((math.log(weight) + paired_evidence(one, two, ratio), i, n, j, n * ratio))
+        _, i, n_i, j, n_j = max(options)
+        used.update(places[i][:n_i], places[j][:n_j])
+
+    if certificate["by"] == "pairs":
+        table = certificate["pairs"]
+        for m, label in enumerate(certificate["labels"]):
+            for k, lead in enumerate(certificate["representatives"]):
+                if k != label:
+                    use_pair(m, lead, table["pulls_arm"][m][k], table["pulls_representative"][m][k])
+        return sorted(used)
+    section = certificate["epoch"]
+    epoch = certificate["epochs"][section["number"]]
+    for a, b, _, n_a, n_b in section["by_pairs"]:
+        use_pair(a, b, n_a, n_b)
+    frozen = next(i for i, e in enumerate(events) if e["event"] == "freeze" and e["epoch"] == epoch["number"])
+    labels = epoch["labels"]
+    pools = {
+        "group_tests": lambda k: [m for m in range(len(labels)) if labels[m] == k],
+        "core_tests": lambda k: epoch["cores"][k],
+        "pair_tests": lambda q: [q],
+    }
+    for kind, pool in pools.items():
+        for arm, other, _, last in section[kind]:
+            its = pool(other)
+            groups = {labels[arm], labels[its[0]]}
+            used.update(
+                i for i in range(frozen) if events[i]["event"] == "result" and labels[events[i]["arm"]] in groups
+            )
+            for event in events:
+                if event["event"] == "round" and event["epoch"] == epoch["number"] and event["round"] <= last:
+                    pulled = dict(event["pulls"])
+                    if arm in pulled and any(m in pulled for m in its):
+                        for m in (arm, *its):
+                            used.update(i for i in places[m] if events[i]["round"] == event["round"])
+    return sorted(used)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "far away"])
+def test_verify_refuses_a_changed_result(case: Case, name: str) -> None:
+    certificate, events = case(name)
+    rng = np.random.default_rng(40)
+    rows = used_rows(certificate, events)
+    extra = {"event": "result", "arm": 0, "round": 0, "values": [0.25] * certificate["dim"]}
+    labels = certificate["labels"]
+    for place in rng.permutation(rows)[:60]:
+        event = events[place]
+        q = int(rng.integers(certificate["dim"]))
+        larger = with_change(events, (place, "values", q), event["values"][q] + 0.7 * (1 + abs(event["values"][q])))
+        changes = {
+            "value": larger,
+            # in another group: the same result of another arm of the group may do as well
+            "arm": with_change(
+                events, (place, "arm"), next(m for m, g in enumerate(labels) if g != labels[event["arm"]])
+            ),
+            "dropped": [*events[:place], *events[place + 1 :]],
+            "dropped, and one more at the end": [*events[:place], *events[place + 1 :], extra],
+            "short": with_change(events, (place, "values"), event["values"][:-1]),
+            "round": with_change(events, (place, "round"), event["round"] + 1),
+        }
+        for what, changed in changes.items():
+            assert not coterie.verify(certificate, changed), f"{what}: {place}, {event}"
+
+
+@pytest.mark.parametrize("name", ["made by epoch", "moderate", "moderate 1e-10", "challenging"])
+def test_verify_refuses_changed_rounds_and_freezes(case: Case, name: str) -> None:
+    certificate, events = case(name)
+    rng = np.random.default_rng(50)
+    assert certificate["by"] == "epoch"
+    number = certificate["epoch"]["number"]
+    last = max(t[3] for kind in ("group_tests", "core_tests", "pair_tests") for t in certificate["epoch"][kind])
+    rounds = [i for i, e in enumerate(events) if e["event"] == "round"]
+    used = [i for i in rounds if events[i]["epoch"] == number and events[i]["round"] <= last]
+    for place in rng.permutation(used)[:8]:
+        event = events[place]
+        pulls = event["pulls"]
+        absent = next((m for m in range(certificate["n_arms"]) if m not in dict(pulls)), None)
+        changes = {
+            "count": with_change(events, (place, "pulls", 0, 1), pulls[0][1] + 1),
+            "arm missing": with_change(events, (place, "pulls"), pulls[1:]),
+            "arm twice": with_change(events, (place, "pulls"), [*pulls, pulls[0]]),
+            "epoch": with_change(events, (place, "epoch"), number + 1 if number == 0 else number - 1),
+            "number": with_change(events, (place, "round"), event["round"] + 1),
+            "dropped": [*events[:place], *events[place + 1 :]],
+            "after its first result": [*events[:place], events[place + 1], event, *events[place + 2 :]],
+        }
+        if absent is not None:
+            changes["arm added"] = with_change(events, (place, "pulls"), [*pulls, [absent, 1]])
+            changes["other arm"] = with_change(events, (place, "pulls", 0, 0), absent)
+        for what, changed in changes.items():
+            assert not coterie.verify(certificate, changed), f"{what}: {place}"
+    for place in [i for i, e in enumerate(events) if e["event"] == "freeze"]:
+        event = events[place]
+        before, after = events[:place], events[place + 1 :]
+        label, core = event["labels"][0], event["cores"][0]
+        result = next(i for i, e in enumerate(after) if e["event"] == "result")
+        changes = {
+            "earlier": [*before[:-1], event, before[-1], *after],
+            "later": [*before, *after[: result + 1], event, *after[result + 1 :]],
+            "dropped": [*before, *after],
+            "twice": [*before, event, event, *after],
+            "labels": with_change(events, (place, "labels", 0), (label + 1) % certificate["n_clusters"]),
+            "core": with_change(events, (place, "cores", 0), core[:-1]),
+            "epoch": with_change(events, (place, "epoch"), event["epoch"] + 1),
+        }
+        for what, changed in changes.items():
+            assert not coterie.verify(certificate, changed), f"{what}: {place}"
+
+
+@pytest.mark.parametrize("name", ["made by epoch", "moderate", "challenging"])
+def test_verify_refuses_rows_that_change_places_across_rounds(case: Case, name: str) -> None:
+    certificate, events = case(name)
+    rng = np.random.default_rng(60)
+    results = [i for i, e in enumerate(events) if e["event"] == "result"]
+    tried = 0
+    while tried < 60:
+        i, j = (int(k) for k in rng.choice(results, 2))
+        if events[i]["round"] == events[j]["round"]:
+            continue
+        changed = [*events]
+        changed[i], changed[j] = events[j], events[i]
+        first, second = min(i, j), max(i, j)
+        late = events[second]["round"] > events[first]["round"]
+        if late or any(e["event"] == "round" for e in events[first:second]):
+            assert not coterie.verify(certificate, changed), (i, j)
+            tried += 1
+
+
+def test_verify_refuses_results_whose_arms_are_exchanged(case: Case) -> None:
+    certificate, events = case("made by pairs")
+    rng = np.random.default_rng(70)
+    for _ in range(40):
+        i, j = (int(k) for k in rng.choice(used_rows(certificate, events), 2, replace=False))
+        if events[i]["arm"] != events[j]["arm"]:
+            changed = with_change(with_change(events, (i, "arm"), events[j]["arm"]), (j, "arm"), events[i]["arm"])
+            assert not coterie.verify(certificate, changed)
+
+
+def test_verify_refuses_reordered_logs(case: Case) -> None:
+    rng = np.random.default_rng(80)
+    for name in ("made by pairs", "made by epoch", "moderate"):
+        certificate, events = case(name)
+        assert not coterie.verify(certificate, events[::-1])
+        assert not coterie.verify(certificate, [events[i] for i in rng.permutation(len(events))])
+
+
+def test_verify_refuses_the_log_of_another_problem(case: Case) -> None:
+    names = ["made by pairs", "made by epoch", "moderate", "easy", "noise", "one dimension", "many dimensions"]
+    for one in names:
+        for other in names:
+            assert coterie.verify(case(one)[0], case(other)[1]).valid == (one == other), (one, other)
