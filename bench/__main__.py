@@ -1,4 +1,4 @@
-"""`make bench`: measure, print one table, keep it as JSON in bench/results/."""
+"""`make bench`: measure, print the tables, keep them as JSON in bench/results/. Parts: engine, croc."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from bench import engine
+from bench import croc, engine
 
 RESULTS = Path(__file__).parent / "results"
+console = Console(width=150)
 
 
 def machine() -> dict[str, object]:
@@ -26,17 +28,26 @@ def machine() -> dict[str, object]:
         name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
     except OSError:
         pass
+    packages = ("coterie", "numpy", "scipy", "numba", "scikit-learn")
     return {
         "processor": name,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        **{package: version(package) for package in ("coterie", "numpy", "scipy", "numba", "scikit-learn")},
+        **{package: version(package) for package in packages},
     }
 
 
-def main() -> None:
-    console = Console()
-    console.print("Measuring; some three minutes. Each figure is a ratio of times from this run.")
+def keep(part: str, rows: list[dict[str, Any]]) -> None:
+    """Write the rows with machine and time."""
+    RESULTS.mkdir(exist_ok=True)
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    text = json.dumps({"when": when, "machine": machine(), "rows": rows}, indent=1)
+    (RESULTS / f"{part}.json").write_text(text + "\n")
+    console.print(f"kept in bench/results/{part}.json")
+
+
+def show_engine() -> None:
+    console.print("Speed; each figure is a ratio of times from this run.")
     rows = engine.rows()
     table = Table("figure", "measured", "asked for", "", "behind it")
     for row in rows:
@@ -44,12 +55,31 @@ def main() -> None:
         text = f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
         table.add_row(row["what"], text, row["asked"], "✓" if row["met"] else "✗", row["detail"])
     console.print(table)
-    RESULTS.mkdir(exist_ok=True)
-    kept = RESULTS / "engine.json"
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    kept.write_text(json.dumps({"when": when, "machine": machine(), "rows": rows}, indent=1) + "\n")
-    console.print(f"kept in {kept.relative_to(Path.cwd()) if kept.is_relative_to(Path.cwd()) else kept}")
-    sys.exit(0)
+    keep("engine", rows)
+
+
+def show_croc() -> None:
+    console.print(f"Measurements needed, means of {croc.TRIALS} trials.")
+    rows = croc.rows()
+    names = ("instance", "δ", "BOC, β̃ (no proof)", "BOC, β", "CROC", "wrong", "at most", "aim", "floor")
+    table = Table(*names)
+    for row in rows:
+        both = [f"{row[key]:,.0f}" if key in row else "–" for key in ("boc_heuristic", "boc_proven")]
+        table.add_row(
+            row["instance"], f"{row['delta']:g}", *both, f"{row['croc']:,.1f} ± {row['standard_error']:.1f}",
+            str(row["wrong"]), f"{row['limit']:,}", f"{row['aim']:,}", f"{row['lower_bound']:,.0f}",
+        )  # fmt: skip
+    console.print(table)
+    keep("croc", rows)
+
+
+def main() -> None:
+    parts = {"engine": show_engine, "croc": show_croc}
+    wanted = sys.argv[1:] or list(parts)
+    if unknown := [part for part in wanted if part not in parts]:
+        sys.exit(f"unknown part {unknown[0]!r}: choose from {', '.join(parts)}")
+    for part in wanted:
+        parts[part]()
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ def test_what_a_session_hands_out_is_a_copy() -> None:
 
 def test_a_guess_with_an_empty_group_proves_nothing() -> None:
     """Two distinct values for three groups: no statistic, no weakest place, and the session goes on."""
-    session = coterie.Session(5, 3, 1)
+    session = coterie.Session(5, 3, 1, method="boc")
     for _ in range(40):
         arm = session.ask()
         session.tell(arm, [100.0 * (arm % 2)])

@@ -68,9 +68,10 @@ def noticeable(value: Any) -> list[Any]:
 
 def stacks_of(events: Events, noise: Any) -> dict[int, list[Any]]:
     stacks: dict[int, list[Any]] = defaultdict(list)
-    for event in events:
-        if event["event"] == "result":
-            stacks[event["arm"]].append(coterie.Noise.of(noise, len(event["values"])).whiten(event["values"]))
+    results = [event for event in events if event["event"] == "result"]
+    values = np.array([event["values"] for event in results])
+    for event, value in zip(results, coterie.Noise.of(noise, values.shape[1]).whiten(values), strict=True):
+        stacks[event["arm"]].append(value)
     return stacks
 
 

@@ -90,11 +90,11 @@ def test_three_hundred_random_instances_equal_reference(batch: int) -> None:
         rng = np.random.default_rng([2024, i])
         inst = random_instance(rng)
         max_pulls = inst.n_arms + int(rng.integers(40, 130))
-        for method in METHODS:
+        for method in reference.METHODS:
             compare(inst, method, i, max_pulls)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", reference.METHODS)
 def test_runs_to_both_thresholds_equal_reference(method: str) -> None:
     """Instances easy enough that every δ stops under both thresholds, so that stops are really compared."""
     stops = 0
@@ -106,14 +106,14 @@ def test_runs_to_both_thresholds_equal_reference(method: str) -> None:
     assert stops == 3 * len(KINDS) * len(LOGS)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", reference.METHODS)
 def test_symmetric_instance_equals_reference(method: str) -> None:
     """Equal groups at equal distances: dependent constraints and exact ties everywhere."""
     inst = Instance(np.arange(12) % 4, 6.0 * np.eye(4))
     compare(inst, method, 3, 160)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", reference.METHODS)
 @pytest.mark.parametrize("seed", range(6))
 def test_integer_data_with_exact_ties_equals_reference(method: str, seed: int) -> None:
     """Measurements from a small grid: tied distances, duplicate means, emptied clusters."""

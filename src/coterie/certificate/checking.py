@@ -47,14 +47,14 @@ def verify(certificate: Any, log: Any) -> Verdict:
         raise TypeError(f"a certificate must be a dict or the path of a JSON file, got {short(certificate)}")
     if not isinstance(log, list | tuple | str | os.PathLike):
         raise TypeError(f"a log must be a list of events or the path of a CSV file, got {short(log)}")
-    try:
-        claim = claim_of(certificate if isinstance(certificate, dict) else read_certificate(certificate))
-        events = log if isinstance(log, list | tuple) else read_log(log)
-        record = parse_log(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        return Verdict(False, [" ".join(str(error).split()) or type(error).__name__])
-    checking = _Checking(claim, record)
     with np.errstate(all="ignore"):  # what overflows is not finite, and reported as that
+        try:
+            claim = claim_of(certificate if isinstance(certificate, dict) else read_certificate(certificate))
+            events = log if isinstance(log, list | tuple) else read_log(log)
+            record = parse_log(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t)
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            return Verdict(False, [" ".join(str(error).split()) or type(error).__name__])
+        checking = _Checking(claim, record)
         checking.epochs()
         if claim.pairs is not None:
             checking.by_pairs(claim.pairs)

@@ -110,21 +110,27 @@ class Session:
         """The next arm to measure, or a list of n of them; measurements still under way are counted as done.
 
         Never-measured arms come first, in index order. Each ask opens a ticket (see `pending`). Raises
-        `SessionDone` once the groups are proven.
+        `SessionDone` once the groups are proven; if that is found on the way, the list is shorter.
         """
-        count = 1 if n is None else check_count(n, "n", 1)
-        if self.done:
+        arms = self._open(1 if n is None else check_count(n, "n", 1))
+        if not arms:
             raise SessionDone(
                 f"the groups are proven after {self.t} measurements (delta = {self.delta:g}): "
                 "read labels and centers, there is nothing left to measure"
             )
-        arms = []
-        for _ in range(count):
-            arm = self._driver.ask(self._next_ticket)
-            self._pending[self._next_ticket] = arm
-            self._next_ticket += 1
-            arms.append(arm)
         return arms[0] if n is None else arms
+
+    def _open(self, count: int) -> list[int]:
+        """The next arms, a ticket opened for each; fewer than `count` if the groups are proven."""
+        arms: list[int] = []
+        while len(arms) < count and not self.done:
+            arm = self._driver.ask(self._next_ticket)
+            self._check_done()
+            if arm is not None:
+                self._pending[self._next_ticket] = arm
+                self._next_ticket += 1
+                arms.append(arm)
+        return arms
 
     def tell(self, arm: Any, x: Any, ticket: Any = None) -> None:
         """Report a measurement of an arm (index or name): asked for or not, in any order, after the end too.
@@ -159,10 +165,8 @@ class Session:
         number = check_count(ticket, "ticket", 0)
         if number not in self._pending:
             raise ValueError(f"ticket {number} is not open: open tickets are {sorted(self._pending)}")
-        arm = self._pending.pop(number)
-        if not self.done:
-            self._driver.forget(number, arm)
-            self._check_done()
+        self._driver.forget(number, self._pending.pop(number))
+        self._check_done()
 
     def _arm(self, arm: Any) -> int:
         if isinstance(arm, str):

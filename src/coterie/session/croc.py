@@ -49,10 +49,13 @@ class CrocDriver:
         else:
             self.history[-1][1] += 1
 
-    def ask(self, ticket: int) -> int:
+    def ask(self, ticket: int) -> int | None:
         arm, of_round = self._run.pop()
         self._note("ask")
         self._note_events()
+        if self.done:  # results since the last plan were enough
+            self._run.give_up(arm, of_round)
+            return None
         self._places[ticket] = place = _Place(ticket, of_round)
         self._lines.setdefault(arm, deque()).append(place)
         return arm
@@ -72,6 +75,8 @@ class CrocDriver:
 
     def forget(self, ticket: int, arm: int) -> None:
         self._note("forget", ticket)
+        if self.done:
+            return
         place = self._places.pop(ticket)
         self._lines[arm].remove(place)
         self._run.give_up(arm, place.of_round)
@@ -156,7 +161,7 @@ class CrocDriver:
         return found
 
     def evidence(self) -> Evidence:
-        if not self._run.ready:
+        if not self._run.ready or self.alarm is not None:  # with K refuted, no test leads to a proof
             return Evidence(0.0, self._run.pair_level, None)
         if self.done:
             tests = [(t["evidence"], t["level"], t["arm"], t["group"], t["against"]) for t in self._met_tests()]

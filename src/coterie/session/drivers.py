@@ -24,14 +24,14 @@ from coterie.theory.thresholds import threshold_from_log
 class Driver(Protocol):
     """One method at work. `rows` are positions in the session's log."""
 
-    def ask(self, ticket: int) -> int:
-        """The next arm; it counts as under way."""
+    def ask(self, ticket: int) -> int | None:
+        """The next arm; it counts as under way. None if looking for it has proven the groups."""
 
     def tell(self, tickets: list[int | None], arms: list[int], white: FloatArray, rows: range) -> None:
         """Results, in the order in which they were told."""
 
     def forget(self, ticket: int, arm: int) -> None:
-        """The result of an ask will not come."""
+        """The result of an ask will not come. Changes nothing once the groups are proven."""
 
     @property
     def done(self) -> bool:
@@ -84,7 +84,8 @@ class PaperDriver:
         self._run.absorb(np.array(arms, dtype=np.int64), white, asked)
 
     def forget(self, ticket: int, arm: int) -> None:
-        self._run.commit(arm, -1)
+        if not self.done:
+            self._run.commit(arm, -1)
 
     def reserve(self, arm: int) -> None:
         """Count a pull of this arm as under way: an open ask of a session that was loaded."""

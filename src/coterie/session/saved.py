@@ -92,14 +92,14 @@ def _repeat(session: Session, history: list[Any], arms: list[int], values: list[
         if what == "forget":
             session.forget(number)
             continue
-        if what == "tell" and row + number > len(arms):
+        if what == "ask":
+            session._open(number)
+            continue
+        if row + number > len(arms):
             raise ValueError(f"the saved history tells {row + number} results, the log has {len(arms)}")
-        for _ in range(number):
-            if what == "ask":
-                session.ask()
-            else:
-                session._absorb([arms[row]], [values[row]], session._claim([arms[row]], [tickets[row]]))
-                row += 1
+        for told in range(row, row + number):
+            session._absorb([arms[told]], [values[told]], session._claim([arms[told]], [tickets[told]]))
+        row += number
     for rest in range(row, len(arms)):  # told after the stop: kept, and change nothing
         session._absorb([arms[rest]], [values[rest]], session._claim([arms[rest]], [tickets[rest]]))
 

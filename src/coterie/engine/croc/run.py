@@ -60,8 +60,8 @@ class CrocRun:
         self, steps: int, scripted: bool, arm: int, values: Floats, of_round: int, asked: bool, ask: bool
     ) -> tuple[int, int]:
         found = self._steps.drive(
-            self.state, self._work, steps, scripted, arm, values, of_round, asked, self._no_centers, self._no_truth, self._no_rng,
-            ask, self._x,
+            self.state, self._work, steps, scripted, arm, values, of_round, asked, self._no_centers,
+            self._no_truth, self._no_rng, ask, self._x,
         )  # fmt: skip
         return int(found[0]), int(found[1])
 
