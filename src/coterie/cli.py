@@ -68,7 +68,7 @@ Rescale = Annotated[
     float | None,
     typer.Option("--rescale", help="Rescale the centers so that D* is this number.", show_default=False),
 ]
-Method = Annotated[str, typer.Option("--method", "-m", help="boc, boc-linear, uniform or oracle.")]
+Method = Annotated[str, typer.Option("--method", "-m", help="croc, boc, boc-linear, uniform or oracle.")]
 Ratio = Annotated[
     float | None,
     typer.Option("--distance-ratio", help="r of boc-linear, in (0, 1]; default: that of the instance."),
@@ -97,7 +97,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the picture.")] = Path("demo.png"),
     seed: Annotated[int, typer.Option("--seed", help="The seed of the noise.")] = 0,
     delta: Annotated[float, typer.Option("--delta", help="The error probability that is allowed.")] = 0.05,
-    method: Method = "boc",
+    method: Method = "croc",
     threshold: Annotated[
         Threshold,
         typer.Option("--threshold", help="heuristic: the paper's experiments; proven: with the guarantee."),

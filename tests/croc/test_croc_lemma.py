@@ -136,10 +136,14 @@ def test_lemma_needs_every_kind_of_test(dropped: str) -> None:
 
 
 @numba.njit
-def count_unmet(state, epoch, mark):  # type: ignore[no-untyped-def]
-    against_group = np.zeros(state.totals.size, dtype=np.int64)
-    against_core = np.zeros(state.totals.size, dtype=np.int64)
-    return rounds.unmet(state, epoch, mark, against_group, against_core)
+def _count(state, work):  # type: ignore[no-untyped-def]
+    return rounds.unmet(state, 0, work)
+
+
+def count_unmet(run: CrocRun) -> tuple[int, list[int]]:
+    """Tests that the engine still wants of the epoch, and the arms that it would pull for them."""
+    count = _count(run.state, run._work)
+    return count, np.flatnonzero(run._work.mark).tolist()
 
 
 def frozen_run(labels: list[int], cores: list[list[int]]) -> CrocRun:
@@ -174,18 +178,13 @@ def test_engine_demands_the_tests_of_the_lemma(labels: list[int]) -> None:
     cores = engine_cores(labels)
     tests = required_tests(labels, cores)
     run = frozen_run(labels, cores)
-    mark = np.zeros(len(labels), dtype=np.uint8)
-    assert count_unmet(run.state, 0, mark) == len(tests)
+    assert count_unmet(run)[0] == len(tests)
     for test in tests:
         set_met(run, test, 1)
-    assert count_unmet(run.state, 0, mark) == 0
-    assert not mark.any()
+    assert count_unmet(run) == (0, [])
     for test in tests:
         set_met(run, test, 0)
-        assert count_unmet(run.state, 0, mark) == 1
-        assert bits(np.flatnonzero(mark).tolist()) == bits(
-            [test.arm, test.other] if test.kind == "pair" else [test.arm]
-        )
+        assert count_unmet(run) == (1, sorted([test.arm, test.other]) if test.kind == "pair" else [test.arm])
         set_met(run, test, 1)
 
 
@@ -193,16 +192,14 @@ def test_engine_demands_the_tests_of_the_lemma(labels: list[int]) -> None:
 def test_pair_from_the_start_settles_its_arm_against_that_core_only(labels: list[int]) -> None:
     cores = engine_cores(labels)
     tests = required_tests(labels, cores)
-    mark = np.zeros(len(labels), dtype=np.uint8)
     for m, home in enumerate(labels):
         for k in range(len(cores)):
             if k != home:
-                run = frozen_run(labels, cores)
-                run.state.settled[m, k] = 1
                 gone = sum(test.kind != "pair" and (test.arm, test.other) == (m, k) for test in tests)
-                assert count_unmet(run.state, 0, mark) == len(tests) - gone
-                run.state.representative[k] = -1  # no longer the arm that the pair was tested against
                 run = frozen_run(labels, cores)
                 run.state.settled[m, k] = 1
-                run.state.representative[k] = (cores[k][0] + 1) % len(labels)
-                assert count_unmet(run.state, 0, mark) == len(tests)
+                assert count_unmet(run)[0] == len(tests) - gone
+                run = frozen_run(labels, cores)
+                run.state.settled[m, k] = 1
+                run.state.representative[k] = -1  # the pair is not about the first arm of the core
+                assert count_unmet(run)[0] == len(tests)
