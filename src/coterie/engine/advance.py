@@ -47,9 +47,15 @@ def _draw(rng: np.random.Generator, x: Floats) -> None:
 
 
 @compiled
-def _add_row(a: Floats, i: int, x: Floats) -> None:
-    for q in range(x.shape[0]):
-        x[q] += a[i, q]
+def _place(a: Floats, i: int, origin: Floats, first: bool, x: Floats) -> None:
+    """Add row i of a to x, relative to the origin, which the first measurement sets. INOUT: x, origin."""
+    if first:
+        for q in range(x.shape[0]):
+            origin[q] = x[q] + a[i, q]
+            x[q] = 0.0
+    else:
+        for q in range(x.shape[0]):
+            x[q] += a[i, q] - origin[q]
 
 
 @entry
@@ -90,12 +96,13 @@ def advance(
         if scripted:
             arm = arms[i]
             for q in range(dim):
-                x[q] = values[i, q]
+                x[q] = 0.0
+            _place(values, i, s.origin, s.counters[T] == 0, x)
         else:
             if s.counters[T] < arms.shape[0]:
                 arms[s.counters[T]] = arm
             _draw(rng, x)
-            _add_row(centers, truth[arm], x)
+            _place(centers, truth[arm], s.origin, s.counters[T] == 0, x)
         observe(s, arm, x, scripted and asked[i] == 1)
         if s.gauges[Z] <= 0.0:
             continue

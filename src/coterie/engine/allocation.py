@@ -120,7 +120,7 @@ def mend_active(s: State, f: Forest) -> bool:
     return False
 
 
-@spliced
+@compiled
 def solve_cold(s: State, f: Forest) -> None:
     """Solve from scratch; what comes out active is left for `mend_active` to polish. OUT: s.slack, f.kept, s.edge_*."""
     n = s.sizes.shape[0]

@@ -144,7 +144,7 @@ def _map_heaps(s: State) -> None:
             s.heap_of[k] = -1
 
 
-@spliced
+@compiled
 def _adopt(s: State, p: int) -> None:
     """Take the labels of pass p of the cached run as the guess. OUT: the guess and its heaps."""
     n = s.centers.shape[0]
@@ -203,8 +203,9 @@ def _clean(counters: Ints, dirty: Ints, is_dirty: Ints) -> None:
 def refresh(s: State) -> None:
     """Alg. 1, line 6: the guess that K-means–Maximin gives for the present means and pulls. INOUT: the guess."""
     n_arms = s.labels.shape[0]
-    if s.counters[READY] == 1 and s.counters[CERTIFIED] == 1:
-        move_centers(s)
+    if s.counters[READY] == 1:
+        move_centers(s)  # right if the labels stay as they are; `_adopt` starts afresh
+    if s.counters[CERTIFIED] == 1:
         if not _separated(s.radius, s.gaps) and s.counters[SINCE_MEASURED] >= n_arms // 4:
             measure_radii(s)
         if _separated(s.radius, s.gaps):
@@ -222,13 +223,11 @@ def refresh(s: State) -> None:
         p = run_whole(s)
     if p != UNCHANGED and (s.counters[READY] == 0 or not _same_as_guess(s, p)):
         _adopt(s, p)
-    else:
-        move_centers(s)
-        if s.counters[SINCE_SUMMED] >= max(n_arms, RESUM_EVERY):
-            sum_up(s)
-            s.counters[CACHED] = 0  # the cached passes carry running sums too
-        elif s.counters[SINCE_MEASURED] >= n_arms:
-            measure_radii(s)
+    elif s.counters[SINCE_SUMMED] >= max(n_arms, RESUM_EVERY):
+        sum_up(s)
+        s.counters[CACHED] = 0  # the cached passes carry running sums too
+    elif s.counters[SINCE_MEASURED] >= n_arms:
+        measure_radii(s)
     _clean(s.counters, s.dirty, s.is_dirty)
     if s.counters[DEGENERATE] == 0 and _separated(s.radius, s.gaps):
         s.counters[CERTIFIED] = 1

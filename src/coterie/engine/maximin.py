@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.engine.compiled import INT, compiled, spliced
+from coterie.engine.compiled import INT, compiled
 from coterie.engine.state import CACHED, DIRTY, FULL_RUNS, MAX_PASSES, PASSES, REPLAYED_PASSES, State
 from coterie.engine.vectors import TIE, copy_row, distance_to_mean, nearest_two, squared_distance
 
@@ -120,7 +120,7 @@ def _note_same(s: State, p: int) -> None:
             break
 
 
-@spliced
+@compiled
 def run_whole(s: State) -> int:
     """Alg. 2 from scratch. OUT: the cache. Returns the pass whose labels are final."""
     s.counters[FULL_RUNS] += 1
@@ -174,7 +174,7 @@ def cache_measurement(s: State, arm: int, x: np.ndarray) -> None:
             s.pass_sums[row, q] += x[q]
 
 
-@spliced
+@compiled
 def _replay_starts(s: State) -> None:
     """Bring the farthest-first order up to date with the arms that moved. INOUT: s.starts, s.to_starts."""
     n = s.centers.shape[0]
@@ -225,7 +225,7 @@ def _pass_stands(s: State, p: int) -> bool:
     return True
 
 
-@spliced
+@compiled
 def replay(s: State) -> int:
     """Bring the cached run up to date with the dirty arms.
 

@@ -151,14 +151,8 @@ def next_arm(s: State) -> int:
 def observe(s: State, arm: int, x: Floats, asked: bool) -> None:
     """One measurement (line 9) and Z(t); call `settle` first. `asked`: it was counted as under way.
 
-    INOUT: s, and x, which is left relative to the origin.
+    x is relative to the origin. INOUT: s.
     """
-    d = x.shape[0]
-    if s.counters[T] == 0:
-        for q in range(d):
-            s.origin[q] = x[q]
-    for q in range(d):
-        x[q] -= s.origin[q]
     s.counters[T] += 1
     s.counters[STALE] = 1
     if asked:
@@ -169,7 +163,7 @@ def observe(s: State, arm: int, x: Floats, asked: bool) -> None:
         if s.pulls[arm] == 0:
             s.counters[UNSEEN] -= 1
         s.pulls[arm] += 1
-        for q in range(d):
+        for q in range(x.shape[0]):
             s.sums[arm, q] += x[q]
         return
     if not asked:
