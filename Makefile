@@ -11,7 +11,7 @@ help: ## Show the targets
 	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
 	@echo "make test    set up .venv, then lint, type check, check the rooms, and run the tests"
 	@echo "make lint    the first part of make test: ruff, mypy, import-linter"
-	@echo "make bench   the speed and memory figures, kept in bench/results/"
+	@echo "make bench   speed, memory and measurements needed, kept in bench/results/"
 	@echo "make clean   remove .venv and everything that was generated"
 	@echo "Another interpreter: make test PYTHON=python3.12"
 

@@ -11,7 +11,7 @@ import pytest
 
 import coterie
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import CORE_ROOM, prefix_room
+from coterie.engine.croc.state import CORE_ROOM, QUEUE_TAIL, prefix_room
 from coterie.theory.evidence import BLOCK_RATIOS, RATIO_WEIGHTS, SCALE_WEIGHTS, SCALES
 
 TRUTH = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1])
@@ -333,6 +333,22 @@ def test_edges_of_the_settings(n_arms: int, n_groups: int, dim: int, delta: floa
         session.tell(arm, centers[truth[arm]] + rng.standard_normal(dim))
     assert coterie.same_partition(session.labels, truth) or delta > 0.01
     assert coterie.verify(session.certificate, session.events).valid
+
+
+def test_largest_round_has_room() -> None:
+    """Nearly as many groups as arms: every representative is pulled about ½·√M times in a round of an unmet epoch."""
+    n_arms, n_groups = 300, 299
+    rng = np.random.default_rng(0)
+    centers = rng.standard_normal((n_groups, 8))
+    gaps = ((centers[:, None] - centers) ** 2).sum(axis=2)
+    centers *= 6.0 / math.sqrt(gaps[gaps > 0].min())
+    run = CrocRun(n_arms, n_groups, 8, 300 * math.log(10))
+    assert run.state.queue.size >= n_arms + n_groups * math.ceil(0.5 * math.sqrt(n_arms))
+    while run.freezes == 0:
+        assert run.t < 2000
+        run.play(20, centers, np.arange(n_arms) % n_groups, rng)
+    assert run.state.round_pulls.sum() > 8 * n_arms
+    assert run.state.ints[QUEUE_TAIL] == run.state.round_pulls.sum() <= run.state.queue.size
 
 
 @pytest.mark.parametrize(("n_groups", "dim", "value"), [(2, 1, 0.0), (3, 2, 0.0), (2, 3, -7.0), (4, 50, 1e6)])

@@ -151,7 +151,9 @@ def _tree_root_value(low_place: int, high_place: int, start: float, f: Forest) -
             high = min(high, edge)
     if not (low < high) or not np.isfinite(high):
         return -1.0
-    value = start if low < start < high else 0.5 * (low + high)
+    # Too close to an end, a Newton step is lost in rounding: such a start tells nothing.
+    edge = 1e-6 * (high - low)
+    value = start if low + edge < start < high - edge else 0.5 * (low + high)
     for _ in range(100):
         gradient, curvature = 0.0, 0.0
         for place in range(low_place, high_place):
@@ -174,8 +176,8 @@ def _tree_root_value(low_place: int, high_place: int, start: float, f: Forest) -
             k = f.order[place]
             largest = max(largest, abs(f.slope[k] * step / (f.offset[k] + f.slope[k] * before)))
         if largest <= 1e-8:  # Newton squares the error: what is left is below 1e-15
-            break
-    return value
+            return value
+    return -1.0
 
 
 @spliced

@@ -136,7 +136,8 @@ class Session:
         """Report a measurement of an arm (index or name): asked for or not, in any order, after the end too.
 
         With a sequence of arms and an (n, d) array, n of them at once, all or nothing. `ticket` says which
-        ask is answered (one, or one for each); left out, it is the oldest open one for that arm. Results told
+        ask is answered (one, or one for each); left out, it is the oldest open one for that arm (give it
+        where results can overtake each other: CROC's proof counts them in ask order). Results told
         after `done` are kept in the log and change nothing.
         """
         if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):

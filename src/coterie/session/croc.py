@@ -167,7 +167,11 @@ class CrocDriver:
             tests = [(t["evidence"], t["level"], t["arm"], t["group"], t["against"]) for t in self._met_tests()]
             value, level, arm, group, against = min(tests, key=lambda test: test[0] - test[1])
             return Evidence(value, level, Weakest(arm, group, value, level, against, 0.0))
-        value, level, arm, group, against = max(self._open_tests(), key=lambda test: test[1] - test[0])
+        # With several workers all pairs may be settled before the plan is made anew: then the weakest of those.
+        tests = self._open_tests() or [
+            (t["evidence"], t["level"], t["arm"], t["group"], t["against"]) for t in self._settled_pairs()
+        ]
+        value, level, arm, group, against = max(tests, key=lambda test: test[1] - test[0])
         value = max(value, 0.0)
         return Evidence(value, level, Weakest(arm, group, value, level, against, self._run.pulls_left()))
 
@@ -248,8 +252,9 @@ class CrocDriver:
         return float(-0.5 * theta.size * math.log(growth) + gain / (2.0 * spread))
 
     def _met_tests(self) -> list[dict[str, Any]]:
-        if not self._run.by_pairs:
-            return self._frozen_tests(self._run.epoch)
+        return self._settled_pairs() if self._run.by_pairs else self._frozen_tests(self._run.epoch)
+
+    def _settled_pairs(self) -> list[dict[str, Any]]:
         s = self._run.state
         return [
             {

@@ -86,7 +86,7 @@ class Croc(NamedTuple):
     settled: Bits  # (M, K) 1: arm and representative of k are known to differ
     settled_pulls: Ints  # (M, K, 2) counts of arm and representative when that was found
     evidence: Floats  # (M, K) log-evidence from the start of arm against the representative of k, latched
-    queue: Ints  # arms to pull next
+    queue: Ints  # (M + K·⌈½·√M⌉, the largest round) arms to pull next
     doubt: Floats  # (M, K) D_mk
     means: Floats  # (M, d) work space of the estimate
     # epochs
@@ -206,7 +206,7 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
         ints(N_INTS), np.zeros(N_NUMBERS), ints(5),
         ints(m), ints(m), np.zeros((m, d)), np.zeros((m, p + 1, d)),
         ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), bits(m, k), ints(m, k, 2), np.full((m, k), -np.inf),
-        ints(8 * m + 64), np.zeros((m, k)), np.zeros((m, d)),
+        ints(m + k * (math.isqrt(m) // 2 + 1)), np.zeros((m, k)), np.zeros((m, d)),
         ints(e), ints(e), np.zeros(e), ints(e, m), np.zeros((e, k)), np.zeros((e, k, d)), np.full((e, c), -1),
         bits(e, m), bits(e, m, k), bits(e, m, k), bits(e, c, c),
         np.zeros((e, m, k)), np.zeros((e, m, k)), np.zeros((e, c, c)),

@@ -111,7 +111,12 @@ def _pairs_done(s: Croc) -> bool:
 
 @compiled
 def _raise_alarm(s: Croc) -> bool:
-    """An arm known to differ from all K representatives refutes K. OUT: s.ints[ALARM]. True if there is one."""
+    """An arm and K representatives, all known to differ, refute K. OUT: s.ints[ALARM]. True if there is such an arm."""
+    s.ints[ALARM] = 0
+    for k in range(s.totals.size):
+        for j in range(s.totals.size):
+            if j != k and s.settled[s.representative[k], j] == 0:
+                return False  # two representatives may share a group: then the arm would only show that
     for m in range(s.labels.size):
         home = s.labels[m]
         if s.representative[home] == m:
@@ -126,7 +131,6 @@ def _raise_alarm(s: Croc) -> bool:
             if s.settled[m, home] == 1:
                 s.ints[ALARM] = m + 1
                 return True
-    s.ints[ALARM] = 0
     return False
 
 
@@ -334,11 +338,19 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
 
 
 @spliced
-def plan_if_due(s: Croc, w: Work) -> None:
-    """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s."""
-    idle = s.ints[MODE] == FIRST_PASS or s.ints[QUEUE_HEAD] >= s.ints[QUEUE_TAIL]
-    if idle and s.ints[DONE] == 0 and s.ints[UNSEEN] == 0 and s.ints[ROUND_EPOCH] == 0:
-        plan(s, w)
+def plan_if_due(s: Croc, w: Work, outside: bool) -> None:
+    """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s.
+
+    After a result from outside an open round, see whether the pairs from the start are all settled: the results of the
+    round may never come.
+    """
+    if s.ints[DONE] > 0 or s.ints[UNSEEN] > 0:
+        return
+    if s.ints[ROUND_EPOCH] == 0:
+        if s.ints[MODE] == FIRST_PASS or s.ints[QUEUE_HEAD] >= s.ints[QUEUE_TAIL]:
+            plan(s, w)
+    elif outside and _pairs_done(s) and not _raise_alarm(s):
+        _certify(s, BY_PAIRS, -1)
 
 
 @entry
@@ -393,7 +405,7 @@ def drive(
     """
     for i in range(steps + 1):
         if i > 0 or steps == 0 or not scripted:  # a result first, then what follows from it
-            plan_if_due(s, w)
+            plan_if_due(s, w, scripted and steps > 0 and of_round == 0)
         if i == steps or s.ints[DONE] > 0:
             break
         if scripted:
