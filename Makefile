@@ -39,7 +39,7 @@ lint: $(VENV)/.coterie-dev ## Style, types, rooms
 	$(VENV)/bin/lint-imports
 
 test: lint ## Everything that must hold
-	$(PY) -m pytest -n $(WORKERS)
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS)
 
 bench: $(VENV)/.coterie-run ## Speed and memory
 	$(PY) -m bench $(BENCH)

@@ -40,7 +40,7 @@ def kmeans_maximin(means: Any, weights: Any, n_clusters: int, first: int = 0) ->
     k = check_count(n_clusters, "n_clusters", 1)
     if k > len(points):
         raise ValueError(f"n_clusters must be at most the number of arms, got {k} for {len(points)} arms")
-    return _lloyd(points, pulls, points[_maximin(points, k, check_arm(first, len(points)))])
+    return lloyd(points, pulls, points[farthest_first(points, k, check_arm(first, len(points)))])
 
 
 def squared_distances_to(points: FloatArray, center: FloatArray) -> FloatArray:
@@ -49,7 +49,7 @@ def squared_distances_to(points: FloatArray, center: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("md,md->m", gap, gap))
 
 
-def _maximin(points: FloatArray, n_clusters: int, first: int) -> list[int]:
+def farthest_first(points: FloatArray, n_clusters: int, first: int) -> list[int]:
     """Alg. 2, lines 1 to 4: farthest-first starts."""
     starts = [first]
     near = squared_distances_to(points, points[first])
@@ -76,7 +76,7 @@ def weighted_centers(points: FloatArray, weights: FloatArray, labels: IntArray, 
     return np.where(totals[:, None] > 0, sums / np.maximum(totals, 1e-300)[:, None], before)
 
 
-def _lloyd(points: FloatArray, weights: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
+def lloyd(points: FloatArray, weights: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
     """Alg. 2, lines 5 to 8, until the labels no longer change."""
     labels = np.full(len(points), -1, dtype=np.int64)
     for _ in range(10_000):  # Lloyd's cost falls strictly, so this ends; the bound guards against rounding
