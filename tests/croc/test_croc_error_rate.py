@@ -40,7 +40,7 @@ def hard_instance(rng: np.random.Generator, groups: tuple[int, int], arms: tuple
 
 
 def own_rule(seed: int, delta: float) -> tuple[int, int, int]:
-    """Four runs of CROC's own rule on one hard instance: how many ended wrong, did not end, ended by the pairs alone."""
+    """Four runs of CROC's own rule on a hard instance: how many ended wrong, did not end, ended by the pairs alone."""
     rng = np.random.default_rng(seed)
     truth, centers = hard_instance(rng, (2, 4), (5, 12), 5)
     wrong, unfinished, by_pairs = 0, 0, 0
@@ -99,7 +99,7 @@ def outcome(run: CrocRun, truth: np.ndarray) -> tuple[int, int]:
 
 
 def foreign_rule(seed: int, rule: Rule, share: float, limit: int) -> tuple[int, int]:
-    """One run at δ = 0.3 in which a share of the results is of arms that the rule chose, the others are CROC's asks."""
+    """One run at δ = 0.3 in which a share of the results is of arms that the rule chose, the rest CROC's asks."""
     rng = np.random.default_rng(seed)
     truth, centers = hard_instance(rng, (2, 2), (5, 6), 2)
     means = centers[truth]
@@ -121,7 +121,7 @@ def test_any_sampling_rule_error_rate_within_delta(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["most_extreme", "least_misleading"])
 def test_nothing_but_foreign_results_error_rate_within_delta(name: str) -> None:
-    """200 runs at δ = 0.3 in which CROC is never asked: only the pairs from the start can prove. False alarm: ALARM."""
+    """200 runs at δ = 0.3 in which CROC is never asked: only pairs from the start can prove. False alarm: ALARM."""
     _, wrong = np.sum([foreign_rule(1000 + seed, RULES[name], 1.0, 400) for seed in range(200)], axis=0)
     assert_rate_at_most(0.3, wrong, 200)
 

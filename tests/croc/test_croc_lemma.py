@@ -1,8 +1,8 @@
 """The lemma of the cores, by brute force, for exactly the tests that the engine demands.
 
-Lemma (docs/CROC.md): let ĉ be a candidate with K groups and cores in them. Every other partition c with at most K groups
-puts either all arms of one test at level b into one of its groups, or all arms of two tests at level b/2, which share
-no arm, each into one of its groups. Sets of arms are bits of an integer here.
+Lemma (docs/CROC.md): let ĉ be a candidate with K groups and cores in them. Every other partition c into at most K
+groups puts either all arms of one test at level b into one of its groups, or all arms of two tests at level b/2, which
+share no arm, each into one of its groups. Sets of arms are bits of an integer here.
 """
 
 from __future__ import annotations

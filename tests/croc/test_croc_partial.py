@@ -24,8 +24,10 @@ def with_budget(budget: int | None, seed: int, delta: float = 0.01) -> Any:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_budget_ends_with_what_is_certified(seed: int) -> None:
-    """Pairs that are said to differ do, arms that are said to be settled are: wrong with probability at most α·δ = 0.002
-    a run; these 10 runs are fixed."""
+    """Pairs that are said to differ do, and arms that are said to be settled are.
+
+    Wrong with probability at most α·δ = 0.002 a run; these 10 runs are fixed.
+    """
     found = with_budget(90, seed)
     assert not found.done
     assert found.t == found.pulls.sum() == 90

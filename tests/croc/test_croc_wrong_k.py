@@ -69,7 +69,7 @@ def test_proof_with_too_small_k_holds_in_part() -> None:
 
 
 def test_alarm_is_silent_when_k_is_right() -> None:
-    """300 runs at δ = 0.1: an alarm needs a settled pair of equal arms, which has a probability of at most α·δ = 0.02.
+    """300 runs at δ = 0.1: an alarm needs a settled pair of equal arms, which has probability at most α·δ = 0.02.
 
     False alarm of this test: at most ALARM.
     """
@@ -90,7 +90,7 @@ def test_alarm_is_silent_when_k_is_right() -> None:
     ("truth", "gap", "n_groups"), [([0] * 5, 0.0, 2), ([0, 0, 0, 1, 1, 1], 1.0, 3), ([0, 1, 0, 1, 1, 1], 8.0, 4)]
 )
 def test_fewer_groups_than_k_error_rate_within_delta(truth: list[int], gap: float, n_groups: int) -> None:
-    """600 runs at δ = 0.3 with one or two groups and a larger K: any proof is wrong. False alarm: at most ALARM each."""
+    """600 runs at δ = 0.3 with one or two groups and a larger K: any proof is wrong. False alarm: ALARM each."""
     proven = 0
     for seed in range(600):
         run = CrocRun(len(truth), n_groups, 1, -math.log(0.3))

@@ -150,12 +150,13 @@ class CrocDriver:
         found: list[tuple[float, float, int, int, int | None]] = []
         slot = self._run.matching_epoch
         if slot >= 0:
-            for test in self._frozen_tests(slot):
+            for test in self._present_tests(slot):
                 if not test["met"]:
                     found.append((test["evidence"], test["level"], test["arm"], test["group"], test["against"]))
         if not found:
             other = np.arange(self._shape[1])[None] != s.labels[:, None]
-            for m, k in np.argwhere(other & (s.settled == 0)):
+            unmet = other & (s.settled == 0)
+            for m, k in np.argwhere(unmet if unmet.any() else other):  # all met: the next plan ends the run
                 lead = int(s.representative[k])
                 found.append((float(s.evidence[m, k]), self._run.pair_level, int(m), int(k), lead))
         return found
@@ -218,6 +219,12 @@ class CrocDriver:
                     tests.append(row | {"met": bool(met[place])})
         tests += self._core_pair_tests(slot, b)
         return tests
+
+    def _present_tests(self, slot: int) -> list[dict[str, Any]]:
+        """The same for an epoch whose candidate is the estimate, with groups numbered as they are now."""
+        s = self._run.state
+        now = s.labels[s.core[slot, ::CORE_ROOM]]
+        return [test | {"group": int(now[test["group"]])} for test in self._frozen_tests(slot)]
 
     def _core_pair_tests(self, slot: int, b: float) -> list[dict[str, Any]]:
         s = self._run.state
