@@ -1,8 +1,8 @@
 """A guess of the groups that survives high dimension: the best of several starts, each with weighted Lloyd passes.
 
 With one pull an arm, Maximin on the means fails once 2d exceeds the squared gap: it picks outliers. Maximin on the
-means' leading principal components does not, because noise spreads over d directions and groups only over K − 1. This is
-the plain form for one-off use, and the oracle of `coterie.engine.croc.estimate`, which CROC runs.
+means' leading principal components does not, because noise spreads over d directions and groups only over K − 1.
+This is the plain form for one-off use, and the oracle of `coterie.engine.croc.estimate`, which CROC runs.
 """
 
 from __future__ import annotations
