@@ -36,11 +36,11 @@ def load() -> Any:
     """The compiled entries. Says so, once, if they have to be compiled first."""
     global _loaded
     if _loaded is None:
-        from coterie.engine.croc import steps
+        from coterie.engine.croc import drive
 
         here = Path(__file__).parent
-        announce_compilation(steps.drive, "CROC", [*here.glob("*.py"), here.parent / "compiled.py"])
-        _loaded = steps
+        announce_compilation(drive.drive, "CROC", [*here.glob("*.py"), here.parent / "compiled.py"])
+        _loaded = drive
     return _loaded
 
 
