@@ -119,11 +119,12 @@ def test_any_sampling_rule_error_rate_within_delta(name: str) -> None:
     assert certified > 120  # or the test would say nothing
 
 
-@pytest.mark.parametrize("name", ["most_extreme", "least_misleading"])
+@pytest.mark.parametrize("name", ["uniform", "in_turn"])
 def test_nothing_but_foreign_results_error_rate_within_delta(name: str) -> None:
     """200 runs at δ = 0.3 in which CROC is never asked: only pairs from the start can prove. False alarm: ALARM."""
-    _, wrong = np.sum([foreign_rule(1000 + seed, RULES[name], 1.0, 400) for seed in range(200)], axis=0)
+    certified, wrong = np.sum([foreign_rule(1000 + seed, RULES[name], 1.0, 400) for seed in range(200)], axis=0)
     assert_rate_at_most(0.3, wrong, 200)
+    assert certified > 20
 
 
 def late_results(seed: int) -> tuple[int, int]:

@@ -363,3 +363,19 @@ def test_evidence_between_the_last_pair_and_the_next_plan() -> None:
     assert now.statistic == 100.0 >= now.threshold
     assert now.weakest is not None
     assert now.weakest.arm == 0
+
+
+@pytest.mark.parametrize("seed", [26, 31, 43, 66])
+def test_unasked_results_leave_a_wrong_candidate_whose_round_nobody_measures(seed: int) -> None:
+    """A frozen candidate that is wrong must not hold a session that is never asked: the estimate goes on."""
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.arange(8) % 3)
+    centers = np.array([[0.0, 0.0], [1.3, 0.0], [0.0, 1.3]])
+    session = coterie.Session(8, 3, 2, delta=0.05)
+    for i in range(64 * 8):
+        if session.done:
+            break
+        session.tell(i % 8, centers[truth[i % 8]] + rng.standard_normal(2))
+    assert session.done
+    assert coterie.same_partition(session.labels, truth)
+    assert coterie.verify(session.certificate, session.events)

@@ -259,17 +259,23 @@ def _decide(s: Croc, w: Work) -> int:
     return ROUNDS
 
 
-@spliced
-def plan(s: Croc, w: Work) -> None:
-    """Decide what to pull next, or that the groups are proven. OUT: the queue, or s.ints[DONE]."""
-    s.ints[QUEUE_HEAD] = 0
-    s.ints[QUEUE_TAIL] = 0
+@compiled
+def _renew(s: Croc, w: Work) -> None:
+    """Estimate anew if it is due; then the representatives and their pairs. INOUT: s."""
     changed = False
     due = s.ints[T] - s.ints[ESTIMATED] >= max(1, s.labels.size // 10)
     if s.ints[ESTIMATED] == 0 or s.ints[LEFT_GROUP] == 1 or due:
         changed = estimate(s, w)
     if _choose_representatives(s) or changed:
         _refresh_pairs(s)
+
+
+@spliced
+def plan(s: Croc, w: Work) -> None:
+    """Decide what to pull next, or that the groups are proven. OUT: the queue, or s.ints[DONE]."""
+    s.ints[QUEUE_HEAD] = 0
+    s.ints[QUEUE_TAIL] = 0
+    _renew(s, w)
     if _raise_alarm(s):
         _push(s, least_committed(s))
         return
@@ -339,13 +345,15 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
 def plan_if_due(s: Croc, w: Work, outside: bool) -> None:
     """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s.
 
-    After a result from outside an open round, see whether the pairs from the start are all settled: the results of the
-    round may never come.
+    After a result from outside an open round, renew the estimate and see whether the pairs from the start are all
+    settled: the results of the round may never come. The round itself goes by its frozen candidate.
     """
     if s.ints[DONE] > 0 or s.ints[UNSEEN] > 0:
         return
     if s.ints[ROUND_EPOCH] == 0:
         if s.ints[MODE] == FIRST_PASS or s.ints[QUEUE_HEAD] >= s.ints[QUEUE_TAIL]:
             plan(s, w)
-    elif outside and _pairs_done(s) and not _raise_alarm(s):
-        _certify(s, BY_PAIRS, -1)
+    elif outside:
+        _renew(s, w)
+        if _pairs_done(s) and not _raise_alarm(s):
+            _certify(s, BY_PAIRS, -1)
