@@ -30,6 +30,12 @@ def kmeans_maximin(means: Any, weights: Any, n_clusters: int, first: int = 0) ->
     Weights must be positive: every arm has been measured. Proposition theorem_maximum says when the labels
     are certainly right: all means within a quarter of the smallest distance between true centers.
     """
+    points, pulls, k = check_points(means, weights, n_clusters)
+    return lloyd(points, pulls, points[farthest_first(points, k, check_arm(first, len(points)))])
+
+
+def check_points(means: Any, weights: Any, n_clusters: Any) -> tuple[FloatArray, FloatArray, int]:
+    """Clean means (M, d), positive weights (M) and a number of clusters that is at most M."""
     points = check_real_array(means, "means")
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"means must have shape (M, d) with d at least 1, got shape {points.shape}")
@@ -40,7 +46,7 @@ def kmeans_maximin(means: Any, weights: Any, n_clusters: int, first: int = 0) ->
     k = check_count(n_clusters, "n_clusters", 1)
     if k > len(points):
         raise ValueError(f"n_clusters must be at most the number of arms, got {k} for {len(points)} arms")
-    return lloyd(points, pulls, points[farthest_first(points, k, check_arm(first, len(points)))])
+    return points, pulls, k
 
 
 def squared_distances_to(points: FloatArray, center: FloatArray) -> FloatArray:

@@ -11,22 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from coterie.clustering.maximin import farthest_first, lloyd
-from coterie.problem.checks import FloatArray, IntArray, check_count, check_labels, check_real_array, check_weights
+from coterie.clustering.maximin import check_points, farthest_first, lloyd
+from coterie.problem.checks import FloatArray, IntArray, check_labels
 
 
 def best_groups(means: Any, weights: Any, n_clusters: int, previous: Any = None) -> tuple[IntArray, FloatArray, float]:
     """Labels, centers and weighted cost: the best of `previous` labels and of Maximin on means and on components."""
-    points = check_real_array(means, "means")
-    if points.ndim != 2 or points.shape[1] == 0:
-        raise ValueError(f"means must have shape (M, d) with d at least 1, got shape {points.shape}")
-    pulls = check_weights(weights, len(points))
-    if not (pulls > 0).all():
-        arm = int(np.argmin(pulls))
-        raise ValueError(f"every arm needs a positive weight, got {float(pulls[arm])!r} for arm {arm}")
-    k = check_count(n_clusters, "n_clusters", 1)
-    if k > len(points):
-        raise ValueError(f"n_clusters must be at most the number of arms, got {k} for {len(points)} arms")
+    points, pulls, k = check_points(means, weights, n_clusters)
     starts = [points[farthest_first(points, k, 0)], points[farthest_first(components(points, pulls, k - 1), k, 0)]]
     if previous is not None:
         labels = check_labels(previous, k)
