@@ -283,7 +283,7 @@ def test_run_refuses_bad_input(change: dict[str, Any], error: type[Exception], m
 
 # --- the erratum: the printed Z_2 does not keep delta
 
-FACTS_CASES = [
+ERRATUM_CASES = [
     pytest.param([[0.0], [0.5], [10.0], [10.0]], [0, 1, 2, 2], id="four arms, K=3"),
     pytest.param(
         np.repeat([[0.0, 0.0], [0.1, 0.0], [0.0, 10.0], [10.0, 0.0]], 2, axis=0),
@@ -306,7 +306,7 @@ def stopped(means: Any, labels: list[int], seed: int, as_printed: bool, max_pull
     return None if stop is None else same_partition(stop[1], labels)
 
 
-@pytest.mark.parametrize(("means", "labels"), FACTS_CASES)
+@pytest.mark.parametrize(("means", "labels"), ERRATUM_CASES)
 def test_printed_form_error_rate_is_not_within_delta(means: Any, labels: list[int]) -> None:
     """With the printed Z_2, at delta = 1e-6, 3 or more of 12 runs end wrong (about 46 % and 100 % do).
 

@@ -110,7 +110,7 @@ def test_long_run_keeps_running_sums_exact(offset: float, gap: float, certified:
 
 
 def test_separated_run_needs_one_whole_clustering_and_one_cold_solve() -> None:
-    """The point of DESIGN's theorems: after the first guess everything is an update."""
+    """The point of the separation certificate: after the first guess everything is an update."""
     rng = np.random.default_rng(8)
     inst = Instance(np.arange(300) % 10, spread(rng, 10, 8, 60.0))
     run = endless(inst)

@@ -1,4 +1,4 @@
-"""With the corrected Z2 the proven threshold keeps δ on the instances where the printed one fails (FACTS, erratum).
+"""With the corrected Z2 the proven threshold keeps δ where the printed one fails (docs/PAPER.md, erratum).
 
 The printed form's failure is shown in tests/test_reference.py; here the corrected form runs to its stop.
 """

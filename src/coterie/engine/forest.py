@@ -1,6 +1,6 @@
 """The optimal allocation on a guessed set of active constraints, in O(K) a Newton step.
 
-The separable form of theorem_opt3 (DESIGN, "Allocation without bisection") is
+With y_k = 1/(w_k·v), v the value of the minimax, theorem_opt3 becomes separable:
 
     min Σ_k 1/y_k   subject to   n_k·y_k + y_j ≤ Δ²_kj  for all k ≠ j.
 

@@ -28,7 +28,7 @@ COINCIDENT = 1e-100
 """Centers whose squared distance is below this are in one place: the allocation between them would overflow."""
 
 RESUM_EVERY = 4096
-"""Running sums are recomputed after max(M, this) measurements, so that rounding cannot drift (issue: long runs)."""
+"""Running sums are recomputed after max(M, this) measurements, so that rounding cannot drift."""
 
 
 @compiled_sum
@@ -182,7 +182,11 @@ def _same_as_guess(s: State, p: int) -> bool:
 
 @compiled
 def _separated(radius: Floats, gaps: Floats) -> bool:
-    """DESIGN's certificate: all arms within ρ of their center, all centers more than 4ρ apart (theorem_maximum)."""
+    """All arms within ρ of their center and all centers more than 4ρ apart: Alg. 2 then gives just these labels.
+
+    The proof of theorem_maximum with the present centers in place of the true ones: a start's own group is within 2ρ of
+    it and every other farther than 2ρ, so that Maximin takes one start in each group and no later pass changes a label.
+    """
     farthest = 0.0
     nearest = np.inf
     for k in range(radius.shape[0]):

@@ -1,6 +1,6 @@
 """The least-pulled arm of every group: one binary heap a group, ordered by (pulls, index).
 
-Only the group's least-pulled arm can be the next one to track (DESIGN, "Tracking"), because λ* is constant within
+Only the group's least-pulled arm can be the next one to track, because λ* is constant within
 a cluster. Keys are `committed` pulls, so that a batch of asks counts what is still under way.
 """
 

@@ -1,10 +1,10 @@
 """K-means–Maximin (Alg. 2, algo2) as a cached run that is replayed when few arms have moved.
 
-DESIGN, "K-means–Maximin from one moved arm": the farthest-first order stands unless a start moved or a moved arm now
-reaches a stage's maximum, and the labels of a Lloyd pass stand while no center has drifted by the pass's smallest
-half-margin since it was last computed exactly. What no bound decides is computed again, so the outcome is always that
-of a run from scratch. Ties (within 1e-12 of the squared distance) go to the lowest index. Departure: a cluster that
-loses all its arms keeps its center; such a run is not cached.
+The farthest-first order stands unless a start moved or a moved arm now reaches a stage's maximum, and the labels of a
+Lloyd pass stand while no center has drifted by the pass's smallest half-margin since it was last computed exactly.
+What no bound decides is computed again, so the outcome is always that of a run from scratch. Ties (within 1e-12 of the
+squared distance) go to the lowest index. Departure: a cluster that loses all its arms keeps its center; such a run is
+not cached.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coterie.engine.state import CACHED, DIRTY, FULL_RUNS, MAX_PASSES, PASSES, R
 from coterie.engine.vectors import TIE, copy_row, distance_to_mean, nearest_two, squared_distance
 
 FIRST_ARM = 0
-"""Alg. 2, line 1 leaves the first center open; the paper's numbers are those of arm 0 (FACTS)."""
+"""Alg. 2, line 1 leaves the first center open; the paper's printed numbers are those of arm 0."""
 
 UNCHANGED, GIVE_UP = -1, -2
 

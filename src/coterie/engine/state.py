@@ -82,7 +82,7 @@ class State(NamedTuple):
     first_slot: Ints  # (K+1)
     heap_of: Ints  # (K) which heap holds exactly the arms of this cluster, -1 if none does
     # allocation
-    slack: Floats  # (K) y_k = 1/(w_k·v) of DESIGN's separable form
+    slack: Floats  # (K) y_k = 1/(w_k·v), see `coterie.engine.forest`
     shares: Floats  # (K) λ* of each arm of the group
     edge_from: Ints  # (2K+2) active constraints n_k·y_k + y_j = Δ²_kj: k …
     edge_to: Ints  # … and j

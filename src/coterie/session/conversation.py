@@ -115,7 +115,7 @@ class Session:
         arms = self._open(1 if n is None else check_count(n, "n", 1))
         if not arms:
             raise SessionDone(
-                f"the groups are proven after {self.t} measurements (delta = {self.delta:g}): "
+                f"{self._verdict} after {self.t} measurements (delta = {self.delta:g}): "
                 "read labels and centers, there is nothing left to measure"
             )
         return arms[0] if n is None else arms
@@ -237,8 +237,14 @@ class Session:
         return self._method.name
 
     @property
+    def _verdict(self) -> str:
+        if self._method.certifies or self.threshold == "proven":
+            return "the groups are proven"
+        return "the evidence has reached the heuristic threshold (no proof)"
+
+    @property
     def done(self) -> bool:
-        """Whether the groups are proven. Never taken back."""
+        """Whether the groups are proven, or the evidence has reached the heuristic threshold. Never taken back."""
         return self._stopped is not None
 
     @property
