@@ -30,12 +30,14 @@ _HOMES = {
     "Trials": "coterie.simulate.trials",
     "verify": "coterie.certificate",
     "Verdict": "coterie.certificate",
+    "plot": "coterie.plot",
     "datasets": "coterie.paper",
 }
 
 __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
+    from coterie import plot as plot
     from coterie.certificate import Verdict as Verdict
     from coterie.certificate import verify as verify
     from coterie.clustering.maximin import kmeans_maximin as kmeans_maximin
@@ -60,7 +62,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'coterie' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    value = home if _HOMES[name] == f"coterie.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

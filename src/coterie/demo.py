@@ -10,7 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from coterie.paper import datasets
+from coterie.plot import evidence as plot_evidence
+from coterie.plot import means as plot_means
+from coterie.plot.canvas import check_matplotlib, colour_of
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
 from coterie.session import Session
@@ -30,32 +33,21 @@ from coterie.theory.thresholds import threshold as threshold_of
 
 FRAMES = 80
 RIVALS = ("boc", "uniform")  # the paper's rule, and measuring the flowers in turn
-LINES = ("#0072B2", "#D55E00", "#999999")
-COLOURS = ("#0072B2", "#E69F00", "#009E73")  # told apart by the colour-blind, too
 
 
 @dataclass
 class Run:
-    """One run to its end: what was asked, what was measured, and the evidence after every measurement."""
+    """One run to its end."""
 
     instance: Instance
     session: Session
     method: str
     threshold: str
     forecast: float
-    sums: npt.NDArray[np.float64]
-    times: list[int] = field(default_factory=list)
-    statistics: list[float] = field(default_factory=list)
-    thresholds: list[float] = field(default_factory=list)
 
     @property
     def right(self) -> bool:
         return bool(same_partition(_labels(self), self.instance.labels))
-
-    @property
-    def means(self) -> npt.NDArray[np.float64]:
-        """The running mean of each arm: what the session knows."""
-        return np.asarray(self.sums / np.maximum(self.session.pulls, 1)[:, None])
 
 
 def run_demo(
@@ -123,7 +115,7 @@ def _new_run(instance: Instance, method: str, delta: float, threshold: str) -> R
     forecast = (math.sqrt(instance.n_arms * instance.dim) + math.sqrt(2 * needed)) ** 2
     if method == "croc":  # one measurement a flower, and a few more
         forecast, threshold = 1.03 * instance.n_arms, "proven"
-    return Run(instance, session, method, threshold, forecast, np.zeros((instance.n_arms, instance.dim)))
+    return Run(instance, session, method, threshold, forecast)
 
 
 def _finish(run: Run, rng: np.random.Generator, show: Callable[[], None]) -> None:
@@ -132,13 +124,7 @@ def _finish(run: Run, rng: np.random.Generator, show: Callable[[], None]) -> Non
     session, means = run.session, run.instance.means
     while not session.done:
         arm = session.ask()
-        x = means[arm] + rng.standard_normal(run.instance.dim)
-        session.tell(arm, x)
-        run.sums[arm] += x
-        evidence = session.evidence
-        run.times.append(session.t)
-        run.statistics.append(evidence.statistic)
-        run.thresholds.append(evidence.threshold)
+        session.tell(arm, means[arm] + rng.standard_normal(run.instance.dim))
         if session.t % frame == 0:
             show()
 
@@ -148,8 +134,8 @@ def _finish(run: Run, rng: np.random.Generator, show: Callable[[], None]) -> Non
 
 def _view(run: Run) -> RenderableType:
     session = run.session
-    statistic = run.statistics[-1] if run.times else 0.0
-    needed = run.thresholds[-1] if run.times else math.inf
+    evidence = session.evidence
+    statistic, needed = evidence.statistic, evidence.threshold
     grid = Table.grid(padding=(0, 2))
     grid.add_row("measurements", f"{session.t}", _bar(session.t, run.forecast))
     grid.add_row("evidence", f"{statistic:.1f} of {needed:.1f}", _bar(statistic, needed))
@@ -157,7 +143,7 @@ def _view(run: Run) -> RenderableType:
     for k in range(run.instance.n_clusters):
         size = int((labels == k).sum())
         name = f"group {k + 1}"
-        grid.add_row(f"[{COLOURS[k % 3]}]{name}[/]", f"{size} flowers", _bar(size, run.instance.n_arms))
+        grid.add_row(f"[{colour_of(k)}]{name}[/]", f"{size} flowers", _bar(size, run.instance.n_arms))
     verdict = f"the evidence has reached the {run.threshold} threshold" if session.done else "measuring …"
     return Panel(grid, title=f"{run.method}: {verdict}", expand=False)
 
@@ -209,11 +195,9 @@ def _comparison_table(runs: list[Run]) -> Table:
 
 def _check_picture(out: Path) -> None:
     """Fail before the run rather than after it."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-    except ImportError:
-        message = 'the demo\'s picture needs matplotlib: pip install "coterie[paper]"'
-        raise ImportError(message, name="matplotlib") from None
+    check_matplotlib("the demo's picture")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     kinds = sorted(FigureCanvasAgg.filetypes)
     if out.suffix.removeprefix(".").lower() not in kinds:
         raise ValueError(f"out must end in one of .{', .'.join(kinds)}, got {str(out)!r}")
@@ -223,64 +207,42 @@ def _check_picture(out: Path) -> None:
 
 def _draw(out: Path, runs: list[Run]) -> None:
     """Left: the running means in two principal components, and the pulls per arm. Right: the evidence."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     run = runs[0]
-    session = run.session
     labels = _labels(run)
-    centered = run.means - run.means.mean(axis=0)
-    _, _, axes = np.linalg.svd(centered, full_matrices=False)
-    plane = centered @ axes[:2].T
-
     figure = Figure(figsize=(12, 6), layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2, 2, height_ratios=(3, 1))
     cloud, bars = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
     proof = figure.add_subplot(grid[:, 1])
 
-    for k in range(run.instance.n_clusters):
-        mine = labels == k
-        cloud.scatter(
-            plane[mine, 0],
-            plane[mine, 1],
-            s=6.0 * session.pulls[mine],
-            c=COLOURS[k % len(COLOURS)],
-            alpha=0.7,
-            linewidths=0,
-            label=f"group {k + 1}: {mine.sum()} flowers",
-        )
-    cloud.legend()
-    cloud.set(
-        title="The flowers as measured (mean of each; area: measurements)",
-        xlabel="first principal component",
-        ylabel="second",
-    )
-    colours = [COLOURS[k % len(COLOURS)] for k in labels]
-    bars.bar(np.arange(run.instance.n_arms), session.pulls, width=1.0, color=colours)
+    names = [f"group {k + 1}: {(labels == k).sum()} flowers" for k in range(run.instance.n_clusters)]
+    plot_means(run.session, ax=cloud, groups=names, legend=False)
+    _head(cloud, "The flowers as measured (mean of each; area: measurements)")
+
+    colours = [colour_of(k) for k in labels]
+    bars.bar(np.arange(run.instance.n_arms), run.session.pulls, width=1.0, color=colours)
     bars.yaxis.set_major_locator(MaxNLocator(integer=True))
     bars.set(xlabel="flower", ylabel="measurements", xlim=(-0.5, run.instance.n_arms - 0.5))
 
-    for one, colour in zip(runs, LINES, strict=False):
-        share = np.minimum(np.array(one.statistics) / np.array(one.thresholds), 1.3)
-        proof.plot(one.times, share, color=colour, label=f"{one.method}, {one.threshold} threshold")
-        proof.axvline(one.session.t, color=colour, linewidth=0.8, linestyle=":")
-        proof.annotate(
-            f"{one.method}: {one.session.t}",
-            (one.session.t, 0),
-            xytext=(-4, 6),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="bottom",
-            color=colour,
-        )
-    proof.axhline(1.0, color="black", linestyle="--")
-    proof.set(
-        title="Stop when the evidence reaches what is needed",
-        xlabel="measurements",
-        ylabel="evidence, as a share of the threshold",
-    )
-    proof.legend(loc="center right")
+    longest = max(one.session.t for one in runs)
+    courses = {f"{one.method}, {one.threshold}: {one.session.t}": one.session for one in runs}
+    plot_evidence(courses, ax=proof, points=longest, legend=False)
+    _head(proof, "Stop when the evidence reaches what is needed")
     figure.savefig(out, dpi=120)
+
+
+def _head(ax: Any, title: str) -> None:
+    """A title, and below it the legend in one line, where it covers nothing."""
+    ax.set_title(title, pad=26)
+    ax.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        borderaxespad=0.2,
+        frameon=False,
+        ncols=4,
+        columnspacing=1.2,
+        handletextpad=0.4,
+        fontsize="small",
+    )

@@ -1,0 +1,166 @@
+"""One run over time: the shares of the pulls against λ*, and the evidence against its threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie.plot.canvas import add_legend, axes_for, colour_of
+from coterie.plot.replay import Course, counted, course, freezes, session_of
+from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, short
+from coterie.problem.instance import Instance
+from coterie.session import Result, Session
+from coterie.theory.hardness import allocation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEW_ARMS = 6
+"""Up to so many arms each has a curve of its own; else each true cluster has one."""
+
+MOST_TIMES = 2000
+"""Times at which shares are drawn: more than a picture can show."""
+
+HEADROOM = 1.3
+"""How far above its threshold the statistic is shown: at the stop it may jump far beyond."""
+
+
+def proportions(
+    run: Session | Result | Sequence[int],
+    instance: Instance,
+    *,
+    ax: Any = None,
+    by: str | None = None,
+    legend: bool = True,
+) -> Axes:
+    """The share of the pulls that each true cluster has had over time, and λ* (dashed).
+
+    `run`: the arms in the order in which they were pulled, a session, or a result of `cluster`. `by`: "cluster" or
+    "arm"; by default arms if there are at most six. λ* is that of unit noise, or of the session's noise.
+    """
+    if not isinstance(instance, Instance):
+        raise TypeError(f"proportions needs the true coterie.Instance, got {short(instance)}")
+    arms, best = _pulled(run, instance)
+    if by not in (None, "cluster", "arm"):
+        raise ValueError(f"by must be 'cluster', 'arm' or None, got {short(by)}")
+    each_arm = by == "arm" or (by is None and instance.n_arms <= FEW_ARMS)
+    if each_arm:
+        group, names = np.arange(instance.n_arms), [f"arm {m}" for m in range(instance.n_arms)]
+    else:
+        group = instance.labels
+        names = [f"cluster {k}: {_arms(int(size))}" for k, size in enumerate(instance.sizes)]
+    goals = np.bincount(group, weights=best)
+    times = np.unique(np.linspace(1, arms.size, MOST_TIMES).round().astype(np.int64))
+
+    axes = axes_for(ax)
+    top = float(goals.max())
+    for k, name in enumerate(names):
+        share = np.cumsum(group[arms] == k)[times - 1] / times
+        axes.plot(times, share, color=colour_of(k), linewidth=1.4, label=name)
+        top = max(top, float(share[times >= min(arms.size, instance.n_arms)].max()))
+    for k, goal in enumerate(goals):
+        # Goals that fall together are drawn as dashes that alternate, so that every colour is seen.
+        same = np.flatnonzero(np.abs(goals - goal) < 0.01)
+        dashes = (4.0 * int(np.argmax(same == k)), (4.0, 4.0 * max(1, same.size - 1)))
+        axes.axhline(goal, color=colour_of(k), linewidth=1.2, linestyle=dashes)
+    axes.plot([], [], color="#444444", linewidth=1.2, linestyle=(0, (4, 4)), label=r"$\lambda^*$, the best share")
+    axes.set(xlabel="measurements $t$", ylabel="share of the measurements")
+    axes.set_ylim(-0.03 * top, 1.1 * top)  # before every arm was measured once, shares say nothing
+    add_legend(axes, legend)
+    return axes
+
+
+def _arms(count: int) -> str:
+    return "1 arm" if count == 1 else f"{count} arms"
+
+
+def _pulled(run: Any, instance: Instance) -> tuple[IntArray, FloatArray]:
+    """The arms pulled, in order, and λ* of each arm."""
+    if not isinstance(run, Session | Result):
+        if isinstance(run, str | Mapping) or not isinstance(run, Sequence | np.ndarray):
+            raise TypeError(f"proportions needs a session or the arms in the order of their pulls, got {short(run)}")
+        arms = np.array([check_arm(arm, instance.n_arms) for arm in run], dtype=np.int64)
+        if arms.size == 0:
+            raise ValueError("proportions needs at least one pull, got none")
+        return arms, allocation(instance)
+    session = session_of(run, "proportions", guess=False)
+    if (session.n_arms, session.dim) != (instance.n_arms, instance.dim):
+        raise ValueError(
+            f"the instance has {instance.n_arms} arms and dimension {instance.dim}, "
+            f"the session {session.n_arms} and {session.dim}"
+        )
+    white = Instance(instance.labels, session.noise.whiten(instance.centers))
+    return counted(session)[0], allocation(white)
+
+
+def evidence(
+    run: Session | Result | Mapping[str, Session | Result],
+    *,
+    ax: Any = None,
+    points: int = 200,
+    legend: bool = True,
+) -> Axes:
+    """What the stopping rule read over a run: `Session.evidence`, its statistic and its threshold.
+
+    The session's own log is replayed, and read at about `points` times; with `points` at least `t`, after every
+    measurement. CROC's freezes are marked, and so is the stop. Label → session draws several sessions, each
+    statistic as a share of its threshold.
+    """
+    count = check_count(points, "points", 2)
+    if isinstance(run, Mapping):
+        if not run:
+            raise ValueError("evidence needs at least one session, got none")
+        sessions = {str(label): session_of(one, "evidence", guess=True) for label, one in run.items()}
+        axes = axes_for(ax)
+        _draw_shares(axes, sessions, count)
+    else:
+        session = session_of(run, "evidence", guess=True)
+        axes = axes_for(ax)
+        _draw_evidence(axes, session, course(session, count))
+    add_legend(axes, legend)
+    return axes
+
+
+def _draw_evidence(axes: Axes, session: Session, found: Course) -> None:
+    certifies = session.method == "croc"
+    if certifies:
+        name, limit = "evidence of the\nweakest test", "level that it must reach"
+    else:
+        name = "evidence $Z(t)$"
+        limit = (
+            r"threshold $\beta(\delta, t)$" if session.threshold == "proven" else r"threshold $\tilde\beta(\delta, t)$"
+        )
+    set_at = np.isfinite(found.thresholds)  # there is none before every arm was measured
+    axes.plot(found.times, found.statistics, color=colour_of(0), linewidth=1.4, drawstyle="steps-post", label=name)
+    axes.plot(
+        found.times[set_at],
+        found.thresholds[set_at],
+        color=colour_of(3),
+        linestyle="--",
+        drawstyle="steps-post",
+        label=limit,
+    )
+    for i, t in enumerate(freezes(session)):
+        axes.axvline(t, color="#777777", linewidth=0.9, linestyle="-.", label="_" if i else "candidate frozen")
+    if session.done:
+        axes.axvline(session.t, color="black", linewidth=0.9, linestyle=":", label=f"stop at $t$ = {session.t}")
+    top = HEADROOM * float(found.thresholds[set_at].max())
+    axes.set(xlabel="measurements $t$", ylabel=f"evidence (nats), $\\delta$ = {session.delta:g}", ylim=(0.0, top))
+
+
+def _draw_shares(axes: Axes, sessions: dict[str, Session], points: int) -> None:
+    for k, (label, session) in enumerate(sessions.items()):
+        found = course(session, points)
+        colour = colour_of(k)
+        share = found.statistics / found.thresholds
+        axes.plot(found.times, share, color=colour, linewidth=1.4, drawstyle="steps-post", label=label)
+        if session.done:
+            axes.axvline(session.t, color=colour, linewidth=0.9, linestyle=":")
+    axes.axhline(1.0, color="black", linewidth=1.0, linestyle="--")
+    axes.set(
+        xlabel="measurements $t$",
+        ylabel="evidence, as a share of the threshold",
+        ylim=(-0.02 * HEADROOM, HEADROOM),
+    )

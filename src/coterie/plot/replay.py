@@ -1,0 +1,118 @@
+"""A session told again from its own log, so that what it read at any time can be shown.
+
+There is no second implementation of any rule here: the session is made anew from its settings, and asked, told and
+told to forget what its history says, in the same order and with the same tickets.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.session import Result, Session, SessionDone
+
+
+@dataclass(frozen=True)
+class Course:
+    """`Session.evidence` at some times of a run. The threshold is infinite before every arm was measured."""
+
+    times: IntArray
+    statistics: FloatArray
+    thresholds: FloatArray
+
+
+def session_of(given: Any, asker: str, *, guess: bool) -> Session:
+    """The session itself, or that of a result of `cluster`; with `guess`, it must have one already."""
+    session = given.session if isinstance(given, Result) else given
+    if not isinstance(session, Session):
+        raise TypeError(f"{asker} needs a coterie.Session or the result of coterie.cluster, got {short(given)}")
+    if session.t == 0:
+        raise ValueError(f"{asker} needs measurements, this session has none that count yet: tell it some first")
+    if guess and session.labels is None:
+        unseen = np.flatnonzero(session.pulls == 0)
+        raise ValueError(
+            f"{asker} needs a guess of the groups, this session has none yet: "
+            + (f"measure {unseen.size} arms at least once ({short(unseen.tolist())})" if unseen.size else "ask on")
+        )
+    return session
+
+
+def counted(session: Session) -> tuple[IntArray, FloatArray]:
+    """Arms (t) and values (t, d) of the measurements that counted, in the order in which they did."""
+    if session.method == "croc":  # counts in ask order, so that some results told may still wait
+        results = [event for event in session.events if event["event"] == "result"]
+        rows = [(event["arm"], event["values"]) for event in results]
+    else:
+        rows = session.log[: session.t]
+    arms = np.array([arm for arm, _ in rows], dtype=np.int64)
+    return arms, np.array([value for _, value in rows], dtype=np.float64).reshape(len(rows), session.dim)
+
+
+def freezes(session: Session) -> list[int]:
+    """How many measurements had counted when CROC froze each of its candidates; empty for other methods."""
+    found: list[int] = []
+    t = 0
+    for event in session.events if session.method == "croc" else ():
+        if event["event"] == "result":
+            t += 1
+        elif event["event"] == "freeze":
+            found.append(t)
+    return found
+
+
+def course(session: Session, points: int) -> Course:
+    """The evidence at about `points` times, spread evenly; the last is that of the session as it is now."""
+    goals = np.unique(np.linspace(1, session.t, points).round().astype(np.int64))
+    rows: list[tuple[int, float, float]] = []
+    for again in _told_again(session.to_dict(), goals.tolist()):
+        now = again.evidence
+        rows.append((again.t, now.statistic, now.threshold))
+    now = session.evidence
+    if rows and rows[-1][0] == session.t:  # an ask, too, may end a run: what counts is what is known in the end
+        rows.pop()
+    rows.append((session.t, now.statistic, now.threshold))
+    times, statistics, thresholds = zip(*rows, strict=True)
+    return Course(np.array(times), np.array(statistics), np.array(thresholds))
+
+
+def _told_again(saved: dict[str, Any], goals: list[int]) -> Iterator[Session]:
+    """The session from its first measurement on, handed out whenever its time has reached the next of the goals."""
+    log, history = saved["log"], saved.get("history")
+    empty: dict[str, Any] = {"log": [], "pending": [], "next_ticket": 0}
+    again = Session.from_dict(saved | empty | ({} if history is None else {"history": []}))
+    left = deque(goals)
+
+    def reached() -> bool:
+        """Whether the next goal is; it is struck off, with all that were passed."""
+        due = bool(left) and again.t >= left[0]
+        while left and left[0] <= again.t:
+            left.popleft()
+        return due
+
+    row = 0
+    # For the paper's methods results count as they are told, whatever was asked: the log is all their history.
+    deeds: list[list[Any]] = [["tell", len(log)]] if history is None else history
+    for what, number in deeds:
+        if what == "ask":
+            with suppress(SessionDone):  # the ask that found the groups proven
+                again.ask(number)
+        elif what == "forget":  # results that waited for this one may count now
+            again.forget(number)
+            if reached():
+                yield again
+        end = row + number if what == "tell" else row
+        while row < end and left:
+            told = log[row : min(end, row + left[0] - again.t)]
+            tickets = None if history is None else [one["ticket"] for one in told]
+            again.tell([one["arm"] for one in told], [one["values"] for one in told], ticket=tickets)
+            row += len(told)
+            if reached():
+                yield again
+        if not left:
+            return

@@ -1,0 +1,145 @@
+"""The arms as measured: their running means, coloured by the group they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie.plot.canvas import add_legend, axes_for, colour_of, marker_of
+from coterie.plot.replay import counted, session_of
+from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.session import Result, Session
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEW_ARMS = 30
+"""Up to so many arms are named in the picture."""
+
+AREA = 30.0
+"""Of the marker of an arm with the mean number of measurements, in square points; less if there are many arms."""
+
+
+def means(
+    run: Session | Result,
+    *,
+    ax: Any = None,
+    groups: Sequence[str] | None = None,
+    legend: bool = True,
+) -> Axes:
+    """The arms' mean measurements, coloured by group, with the groups' centers; area: how often each was measured.
+
+    One dimension: against the arm's index. Two: as they are. More: the two principal components of the means, in units
+    of the noise. Up to 30 arms are named. `groups`: what the legend calls the groups, in the order of `labels`.
+    """
+    session = session_of(run, "means", guess=True)
+    labels, centers = session.labels, session.centers
+    assert labels is not None
+    assert centers is not None
+    if groups is not None and (isinstance(groups, str) or len(groups) != session.n_clusters):
+        raise ValueError(f"groups must be {session.n_clusters} names, one for each group, got {short(groups)}")
+    points, middles, axis_names = _placed(session, _running_means(session), centers)
+    axes = axes_for(ax)
+    area = _areas(session.pulls)
+    for k in range(session.n_clusters):
+        mine = labels == k
+        name = f"group {k}: {int(mine.sum())} arm{'' if mine.sum() == 1 else 's'}" if groups is None else str(groups[k])
+        axes.scatter(
+            points[mine, 0],
+            points[mine, 1],
+            s=area[mine],
+            c=colour_of(k),
+            marker=marker_of(k),
+            alpha=0.75,
+            linewidths=0,
+            label=name,
+        )
+    _draw_centers(axes, middles, np.unique(labels), strip=session.dim == 1)
+    if session.n_arms <= FEW_ARMS:
+        _name_arms(axes, session, points)
+    axes.set(xlabel=axis_names[0], ylabel=axis_names[1])
+    add_legend(axes, legend)
+    return axes
+
+
+def _running_means(session: Session) -> FloatArray:
+    arms, values = counted(session)
+    sums = np.zeros((session.n_arms, session.dim))
+    np.add.at(sums, arms, values)
+    running: FloatArray = sums / session.pulls[:, None]
+    return running
+
+
+def _placed(session: Session, x: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
+    """Where the arms and the centers are drawn, and what the axes are called."""
+    if session.dim == 1:
+        arms = np.arange(session.n_arms)
+        across = np.full(len(centers), np.nan)  # a center belongs to no arm: it is a line
+        return np.column_stack([arms, x]), np.column_stack([across, centers]), ("arm", "mean measurement")
+    if session.dim == 2:
+        return x, centers, ("first coordinate of the mean", "second coordinate of the mean")
+    white, middles = session.noise.whiten(x), session.noise.whiten(centers)
+    origin = white.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(white - origin, full_matrices=False)
+    # The sign of a component is arbitrary: its largest entry is made positive, so that pictures can be compared.
+    largest = np.abs(directions).argmax(axis=1)
+    directions *= np.sign(directions[np.arange(len(directions)), largest])[:, None]
+    variance = lengths**2 / max(float((lengths**2).sum()), np.finfo(float).tiny)
+    names = [f"{which} principal component ({v:.0%} of the variance)"
+             for which, v in zip(("first", "second"), variance, strict=False)]  # fmt: skip
+    plane = directions[:2].T
+    return (white - origin) @ plane, (middles - origin) @ plane, (names[0], names[1].replace(" of the variance", ""))
+
+
+def _areas(pulls: IntArray) -> FloatArray:
+    """In proportion to the pulls, but never too small to be seen nor so large that others are hidden."""
+    typical = AREA * min(1.0, (200.0 / pulls.size) ** 0.5)
+    areas: FloatArray = typical * np.clip(pulls / pulls.mean(), 0.4, 9.0)
+    return areas
+
+
+def _draw_centers(axes: Axes, middles: FloatArray, used: IntArray, *, strip: bool) -> None:
+    if strip:
+        for k in used:
+            axes.axhline(middles[k, 1], color=colour_of(int(k)), linewidth=1.0, linestyle="--", zorder=1)
+        axes.plot([], [], color="#444444", linewidth=1.0, linestyle="--", label="centers")
+        return
+    axes.scatter(
+        middles[used, 0],
+        middles[used, 1],
+        s=140,
+        facecolors="none",  # a ring hides no arm
+        edgecolors="black",
+        linewidths=1.0,
+        zorder=3,
+        label="centers",
+    )
+
+
+def _name_arms(axes: Axes, session: Session, points: FloatArray) -> None:
+    names = [str(m) for m in range(session.n_arms)] if session.names is None else list(session.names)
+    if session.dim == 1:  # the arms are on the axis already
+        axes.set_xticks(range(session.n_arms), names, rotation=0 if session.names is None else 90, fontsize="small")
+        return
+    axes.margins(0.1)  # names may reach beyond the outermost points
+    for name, (x, y), (right, up) in zip(names, points, _away(points), strict=True):
+        axes.annotate(
+            name,
+            (x, y),
+            xytext=(3 if right else -3, 3 if up else -3),
+            textcoords="offset points",
+            ha="left" if right else "right",
+            va="bottom" if up else "top",
+            fontsize="x-small",
+            color="#444444",
+        )
+
+
+def _away(points: FloatArray) -> list[tuple[bool, bool]]:
+    """For each point, whether right and up lead away from the others, the nearest above all: names go apart."""
+    scaled = points / np.maximum(np.ptp(points, axis=0), np.finfo(float).tiny)
+    gaps = scaled[:, None, :] - scaled[None, :, :]
+    push = (gaps / ((gaps**2).sum(axis=2, keepdims=True) ** 1.5 + 1e-9)).sum(axis=1)  # as charges would
+    return [(bool(right >= 0.0), bool(up >= 0.0)) for right, up in push]
