@@ -26,7 +26,7 @@ $(VENV)/.coterie-run: pyproject.toml | $(PY)
 	@touch $@
 
 $(VENV)/.coterie-dev: pyproject.toml | $(PY)
-	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,dev]"
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,cluster,dev]"
 	@touch $@ $(VENV)/.coterie-run
 
 demo: $(VENV)/.coterie-run ## Group Iris live
@@ -41,7 +41,7 @@ lint: $(VENV)/.coterie-dev ## Style, types, rooms
 test: lint ## Everything that must hold
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS)
 
-bench: $(VENV)/.coterie-run ## Speed and memory
+bench: $(VENV)/.coterie-dev ## Speed and memory
 	$(PY) -m bench $(BENCH)
 
 clean: ## Remove what was generated

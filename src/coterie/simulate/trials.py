@@ -1,47 +1,23 @@
 """Many independent trials of a method on a known instance.
 
-One trajectory serves every δ and both thresholds, because the paper's sampling rules do not look at δ. Trial
-i draws its noise from the i-th child of the seed, so the numbers do not depend on the number of workers.
-Workers are threads: the engine lets go of the interpreter lock, nothing has to be sent between processes, and
-nothing is left over after Ctrl-C.
+The numbers depend on the seed alone, not on where and beside how many others a trial runs (`coterie.simulate.bulk`).
 """
 
 from __future__ import annotations
 
-import math
-import os
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.run import load as load_croc
-from coterie.engine.run import Run, load
-from coterie.problem.checks import (
-    FloatArray,
-    IntArray,
-    check_count,
-    check_delta,
-    check_distance_ratio,
-    check_threshold_kind,
-    short,
-)
+from coterie.problem.checks import FloatArray, IntArray, check_count
 from coterie.problem.instance import Instance
-from coterie.problem.partition import same_partition
-from coterie.rules.methods import Method, method_named
-from coterie.rules.stopping import KINDS, levels_for
-from coterie.theory.hardness import allocation
-
-NO_END = 2**62
-"""Measurements, when there is no limit."""
-
-CROC_CHUNK = 500
-"""Pulls of CROC between two looks at whether the user wants to stop."""
+from coterie.rules.stopping import KINDS
+from coterie.simulate.bulk import run_trials
+from coterie.simulate.plan import Outcome, Plan, check_deltas, plan_for
+from coterie.simulate.progress import Bar
 
 
 @dataclass(frozen=True)
@@ -95,85 +71,6 @@ class Trials:
         )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What every trial of a simulation shares."""
-
-    instance: Instance
-    method: Method
-    levels: FloatArray
-    log_inverse_deltas: tuple[float, ...]
-    max_pulls: int | None
-    distance_ratio: float | None
-    oracle: tuple[IntArray, FloatArray] | None
-
-
-class Running:
-    """The trials under way, so that they can be ended: a pull may take a microsecond or many milliseconds."""
-
-    def __init__(self) -> None:
-        self._runs: list[Run] = []
-        self._cancelled = False
-
-    def play(self, run: Run, plan: Plan, rng: np.random.Generator) -> None:
-        """Play a trial to its end, unless it is cancelled."""
-        self._runs.append(run)
-        try:
-            if not self._cancelled:
-                centers, truth = plan.instance.centers, plan.instance.labels
-                run.play(plan.max_pulls or NO_END, centers, truth, rng, np.zeros(0, dtype=np.int64))
-        finally:
-            self._runs.remove(run)
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the user wants to stop."""
-        return self._cancelled
-
-    def cancel(self) -> None:
-        """End all trials at their next measurement and wait until they have."""
-        self._cancelled = True
-        while self._runs:
-            for run in list(self._runs):
-                run.met[:] = run.levels.shape[1]  # the engine goes on only while a level is not met
-            time.sleep(0.01)
-
-
-def run_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> tuple[IntArray, IntArray]:
-    """One trial: stopping times and correctness, each (2, levels), 0 where not stopped."""
-    inst = plan.instance
-    run = Run(
-        inst.n_arms,
-        inst.n_clusters,
-        inst.dim,
-        plan.method.sampling,
-        plan.levels,
-        distance_ratio=plan.distance_ratio,
-        oracle=plan.oracle,
-    )
-    running.play(run, plan, np.random.default_rng(seed))
-    return run.stops, run.correct
-
-
-def run_certified(plan: Plan, seed: np.random.SeedSequence, running: Running) -> tuple[IntArray, IntArray]:
-    """The same for CROC, whose sampling looks at δ: one run for each, on the same stream of noise."""
-    inst = plan.instance
-    stops = np.zeros(plan.levels.shape, dtype=np.int64)
-    correct = np.zeros(plan.levels.shape, dtype=np.int64)
-    for column, log_inverse_delta in enumerate(plan.log_inverse_deltas):
-        run = CrocRun(inst.n_arms, inst.n_clusters, inst.dim, log_inverse_delta)
-        rng = np.random.default_rng(seed)
-        left = plan.max_pulls or NO_END
-        while not run.done and left > 0 and not running.cancelled:
-            steps = min(left, CROC_CHUNK)
-            run.play(steps, inst.centers, inst.labels, rng)
-            left -= steps
-        if run.done:
-            stops[:, column] = run.t
-            correct[:, column] = same_partition(run.state.labels, inst.labels)
-    return stops, correct
-
-
 @overload
 def simulate(
     instance: Instance,
@@ -184,6 +81,7 @@ def simulate(
     trials: int = ...,
     seed: int = ...,
     workers: int | None = ...,
+    scheduler: Any = ...,
     max_pulls: int | None = ...,
     distance_ratio: float | None = ...,
     progress: bool | None = ...,
@@ -198,6 +96,7 @@ def simulate(
     trials: int = ...,
     seed: int = ...,
     workers: int | None = ...,
+    scheduler: Any = ...,
     max_pulls: int | None = ...,
     distance_ratio: float | None = ...,
     progress: bool | None = ...,
@@ -211,6 +110,7 @@ def simulate(
     trials: int = 256,
     seed: int = 0,
     workers: int | None = None,
+    scheduler: Any = None,
     max_pulls: int | None = None,
     distance_ratio: float | None = None,
     progress: bool | None = None,
@@ -218,107 +118,30 @@ def simulate(
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
 
     `threshold`: "proven", "heuristic", or a list of them, which gives a dictionary of `Trials`;
-    it means nothing to CROC. `workers`:
-    threads, as many as there are cores by default; the numbers are the same for any. `max_pulls`: give a
-    trial up after so many measurements. `progress`: a bar on the terminal; by default if there is one.
+    it means nothing to CROC. `workers`: threads, as many as there are cores by default. `scheduler`: the address of a
+    Dask scheduler, such as "tcp://10.0.0.5:8786", or a `distributed.Client`: the trials then run on its workers
+    (docs/CLUSTER.md). The numbers are the same for any. `max_pulls`: give a trial up after so many measurements.
+    `progress`: a bar on the terminal; by default if there is one.
     """
-    if not isinstance(instance, Instance):
-        raise TypeError(f"simulate needs a coterie.Instance, got {short(instance)}")
-    chosen = method_named(method)
     several = isinstance(threshold, list | tuple)
-    kinds = [check_threshold_kind(kind) for kind in (threshold if several else [threshold])]
-    given = [check_delta(delta) for delta in np.atleast_1d(np.asarray(deltas, dtype=object))]
-    if not given or not kinds:
-        raise ValueError("simulate needs at least one delta and one threshold")
+    plan = plan_for(instance, method, deltas, threshold, max_pulls, distance_ratio)
     count = check_count(trials, "trials", 1)
-    threads = (os.cpu_count() or 1) if workers is None else check_count(workers, "workers", 1)
-    root = np.random.SeedSequence(check_count(seed, "seed", 0))
-    unique = sorted({-math.log(delta) for delta in given})
-    column = [unique.index(-math.log(delta)) for delta in given]
-    plan = Plan(
-        instance,
-        chosen,
-        levels_for(kinds, unique, instance.n_arms, instance.dim),
-        tuple(unique),
-        None if max_pulls is None else check_count(max_pulls, "max_pulls", 1),
-        check_distance_ratio(distance_ratio) if chosen.needs_ratio else None,
-        _oracle(instance) if chosen.needs_instance else None,
-    )
-    outcomes = _run_all(plan, root.spawn(count), min(threads, count), progress, f"{method} on {instance.n_arms} arms")
-    stops = np.array([stop for stop, _ in outcomes])
-    right = np.array([correct for _, correct in outcomes]) == 1
-    found = {
-        kind: Trials(
-            chosen.name,
-            kind,
-            tuple(given),
-            seed,
-            np.where(stops > 0, stops, -1)[:, KINDS.index(kind), column],
-            right[:, KINDS.index(kind), column],
-        )
-        for kind in kinds
-    }
-    return found if several else found[kinds[0]]
+    outcomes: list[Outcome] = []
+    with Bar(progress, f"{method} on {instance.n_arms} arms", count) as bar:
+
+        def keep(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            bar.advance()
+
+        run_trials(plan, seed, range(count), workers=workers, scheduler=scheduler, finished=keep)
+    found = {kind: trials_from(plan, kind, check_deltas(deltas), seed, outcomes) for kind in plan.kinds}
+    return found if several else found[plan.kinds[0]]
 
 
-def _oracle(instance: Instance) -> tuple[IntArray, FloatArray]:
-    shares = allocation(instance)
-    firsts = [int(np.argmax(instance.labels == k)) for k in range(instance.n_clusters)]
-    return instance.labels, shares[firsts]
-
-
-def _run_all(
-    plan: Plan, seeds: list[np.random.SeedSequence], threads: int, progress: bool | None, title: str
-) -> list[tuple[IntArray, IntArray]]:
-    """All trials, in order. Ctrl-C ends the running ones within a moment and leaves nothing behind."""
-    trial = run_certified if plan.method.certifies else run_trial
-    (load_croc if plan.method.certifies else load)()  # says, before the bar starts, if it has to be compiled
-    running = Running()
-    outcomes: list[Any] = [None] * len(seeds)
-    with _Bar(progress, title, len(seeds)) as bar, ThreadPoolExecutor(threads) as pool:
-        try:
-            waiting = {pool.submit(trial, plan, child, running): i for i, child in enumerate(seeds)}
-            while waiting:
-                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    outcomes[waiting.pop(future)] = future.result()
-                    bar.advance()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            running.cancel()
-            raise
-    return outcomes
-
-
-class _Bar:
-    """A progress bar with the time left, on the terminal if there is one."""
-
-    def __init__(self, wanted: bool | None, title: str, total: int) -> None:
-        self._wanted, self._title, self._total = wanted, title, total
-        self._bar: Any = None
-
-    def __enter__(self) -> _Bar:
-        if self._wanted is not False:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            console = Console(stderr=True)
-            if self._wanted or console.is_terminal:
-                self._bar = Progress(
-                    TextColumn("{task.description}"),
-                    BarColumn(),
-                    MofNCompleteColumn(),
-                    TimeRemainingColumn(),
-                    console=console,
-                )
-                self._task = self._bar.add_task(self._title, total=self._total)
-                self._bar.start()
-        return self
-
-    def advance(self) -> None:
-        if self._bar is not None:
-            self._bar.advance(self._task)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+def trials_from(plan: Plan, kind: str, deltas: Sequence[float], seed: int, outcomes: Sequence[Outcome]) -> Trials:
+    """The outcomes at one threshold and these δ, in the order of the trials."""
+    ordered = sorted(outcomes, key=lambda outcome: outcome.trial)
+    row, columns = KINDS.index(kind), plan.columns(deltas)
+    stops = np.array([outcome.stops[row, columns] for outcome in ordered], dtype=np.int64)
+    correct = np.array([outcome.correct[row, columns] for outcome in ordered]) == 1
+    return Trials(plan.method, kind, tuple(deltas), seed, np.where(stops > 0, stops, -1), correct)
