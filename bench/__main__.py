@@ -1,40 +1,24 @@
-"""`make bench`: measure, print the tables, keep them as JSON in bench/results/. Parts: engine, croc."""
+"""`make bench`: measure, print tables, keep them as JSON in bench/results/.
+
+Parts: engine, croc, workers, network; and draws, on request.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import sys
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from bench import croc, engine
+from bench import croc, draws, engine, network, workers
+from coterie.paper.provenance import machine
 
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=150)
-
-
-def machine() -> dict[str, object]:
-    """What the figures were measured on."""
-    name = platform.processor()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
-    except OSError:
-        pass
-    packages = ("coterie", "numpy", "scipy", "numba", "scikit-learn")
-    return {
-        "processor": name,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        **{package: version(package) for package in packages},
-    }
 
 
 def keep(part: str, rows: list[dict[str, Any]]) -> None:
@@ -73,9 +57,46 @@ def show_croc() -> None:
     keep("croc", rows)
 
 
+def show_workers() -> None:
+    console.print("The same trials in threads and in processes; best of a few, in turn.")
+    rows = workers.rows()
+    table = Table("trials", "one thread", "threads", "gain", "processes", "processes / threads", "with their start")
+    for row in rows:
+        table.add_row(
+            f"{row['trials']} × {row['what']}", f"{row['alone']:.3f} s", f"{row['threads']:.3f} s",
+            f"{row['speedup']:.2f}×", f"{row['processes']:.3f} s", f"{row['ratio']:.2f}×",
+            f"{row['ratio_with_start']:.2f}×",
+        )  # fmt: skip
+    console.print(table)
+    keep("workers", rows)
+
+
+def show_network() -> None:
+    console.print("Bytes that a simulation on a Dask cluster sends, both ways.")
+    rows = network.rows()
+    table = Table("what", "client ↔ scheduler", "to and from a worker")
+    for row in rows:
+        table.add_row(row["what"], f"{row['client']:,}", f"{row['worker']:,}")
+    console.print(table)
+    keep("network", rows)
+
+
+def show_draws() -> None:
+    console.print(f"The MNIST table at the implied scale: the best of {draws.DRAWS} draws of 500 images.")
+    rows = draws.rows()
+    table = Table("draw", "D*, d = 400", "root mean square", "largest", "each of the ten means")
+    for row in rows[:12]:
+        each = ", ".join(f"{key} {value:+.1%}" for key, value in row["off"].items())
+        both = [f"{row[key]:.2%}" for key in ("root_mean_square", "largest")]
+        table.add_row(str(row["draw"]), f"{row['hardness_400']:.4f}", *both, each)
+    console.print(table)
+    keep("draws", rows)
+
+
 def main() -> None:
-    parts = {"engine": show_engine, "croc": show_croc}
+    parts = {"engine": show_engine, "croc": show_croc, "workers": show_workers, "network": show_network}
     wanted = sys.argv[1:] or list(parts)
+    parts["draws"] = show_draws  # on request: minutes, for a choice that was made once
     if unknown := [part for part in wanted if part not in parts]:
         sys.exit(f"unknown part {unknown[0]!r}: choose from {', '.join(parts)}")
     for part in wanted:

@@ -15,6 +15,7 @@ import numpy as np
 import coterie
 from bench import rivals
 from coterie.engine.run import Run
+from coterie.paper.usual import usual_libraries
 from coterie.rules import METHODS, levels_for
 
 REPEATS = 5
@@ -57,7 +58,7 @@ def rows() -> list[dict[str, Any]]:
     yeast = coterie.datasets.yeast().with_hardness(2.0)
     ours = seconds_a_pull(yeast, 12_000, warm=500)
     scratch = rivals.compiled_from_scratch(yeast, 400, 0)
-    usual = rivals.usual_libraries(yeast, 3, 0)
+    usual = usual_libraries(yeast, 3, 0)
     add("Yeast, against scikit-learn + SciPy", usual / ours, "≥ 80 000×", usual / ours >= 80_000,
         f"{usual * 1e3:.0f} ms and {ours * 1e6:.2f} µs a pull")  # fmt: skip
     add("Yeast, against everything from scratch in numba", scratch / ours, "≥ 150×", scratch / ours >= 150,

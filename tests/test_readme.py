@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,8 @@ def check_command(line: str) -> None:
             assert words[1] in commands.commands, line
             known = {option for parameter in commands.commands[words[1]].params for option in parameter.opts}
             assert {word for word in words[2:] if word.startswith("--")} <= known | {"--help"}, line
+    elif words[:1] == ["dask"]:
+        assert words[1] in {command.name for command in entry_points(group="dask_cli")}, line
     else:
         assert words[:1] in (["git"], ["cd"], ["python"], ["python3"]), f"unknown command: {line}"
 

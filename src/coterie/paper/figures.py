@@ -1,0 +1,172 @@
+"""The pictures of the reproduction: figure3 and a picture of every table, as PNG and SVG."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie.paper.cells import cells_of, instance_named
+from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL
+from coterie.paper.running import CellResult
+from coterie.paper.slopes import PAPER_RANGE, local_slopes
+from coterie.paper.summary import Row
+from coterie.paper.writing import METHOD_NAMES, instance_name
+from coterie.plot import stopping_times
+from coterie.plot.canvas import colour_of, marker_of
+from coterie.simulate.trials import Trials
+from coterie.theory.hardness import hardness
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CURVES = {"boc": "BOC", "uniform": "Uniform", "oracle": "Oracle", "croc": "CROC (always proven)"}
+
+
+def figures_of(part: str, results: dict[str, CellResult], rows: list[Row], trials: int | None) -> dict[str, Figure]:
+    """File name (without ending) to figure."""
+    if part == "figure3":
+        return {
+            "figure3": _curves(results, trials, PAPER_RANGE),
+            "figure3-to-1e-300": _curves(results, trials, 0.0),
+            "figure3-slopes": _slopes(rows),
+        }
+    return {part: _mnist(rows) if part == "table3" else _table(part, results, trials)}
+
+
+def save(figures: dict[str, Figure], folder: Path) -> dict[str, str]:
+    """Write PNG and SVG; the SVG texts, for the report."""
+    texts = {}
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=160)
+        buffer = io.StringIO()
+        # Without a date, and with fixed ids, so that the same numbers give the same file.
+        import matplotlib
+
+        with matplotlib.rc_context({"svg.hashsalt": name}):
+            figure.savefig(buffer, format="svg", metadata={"Date": None})
+        texts[name] = buffer.getvalue()
+        (folder / f"{name}.svg").write_text(texts[name], encoding="utf-8")
+    return texts
+
+
+def _axes(rows: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, **more)
+    for ax in grid.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="#E4E4E4", linewidth=0.6)
+        ax.set_axisbelow(True)
+    return figure, grid
+
+
+def _share_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
+    """One legend below, with every label once."""
+    found: dict[str, Any] = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        found |= {label: handle for label, handle in zip(labels, handles, strict=True) if label not in found}
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)
+
+
+def _down_to(runs: Trials, smallest: float) -> Trials:
+    keep = [column for column, delta in enumerate(runs.deltas) if delta >= smallest * (1 - 1e-9)]
+    return replace(
+        runs,
+        deltas=tuple(runs.deltas[column] for column in keep),
+        stopping_times=runs.stopping_times[:, keep],
+        correct=runs.correct[:, keep],
+    )
+
+
+def _curves(results: dict[str, CellResult], trials: int | None, smallest: float) -> Figure:
+    """figure_main: instances × thresholds, stopping times against log(1/δ)."""
+    cells = cells_of("figure3", trials)
+    instances = list(dict.fromkeys(cell.instance for cell in cells))
+    figure, grid = _axes(len(instances), 2, (9.0, 9.6))
+    for line, name in enumerate(instances):
+        own = [results[cell.name] for cell in cells if cell.instance == name]
+        for column, kind in enumerate(("proven", "heuristic")):
+            runs = {
+                CURVES[result.cell.method]: _down_to(
+                    result.by_threshold["proven" if result.cell.method == "croc" else kind], smallest
+                )
+                for result in own
+            }
+            ax = grid[line, column]
+            stopping_times(runs, instance=own[0].instance, ax=ax, legend=False)
+            ax.set_title(f"{name}, {'β' if kind == 'proven' else 'β̃'}")
+    _share_legend(figure, list(grid.flat), 5)
+    return figure
+
+
+def _slopes(rows: list[Row]) -> Figure:
+    """Local slopes over D*, against log(1/δ)."""
+    instances = list(dict.fromkeys(row.instance for row in rows))
+    figure, grid = _axes(1, len(instances), (9.6, 3.8), sharey=True)
+    for ax, instance in zip(grid.flat, instances, strict=True):
+        block = [row for row in rows if row.instance == instance]
+        own = hardness(instance_named(instance))
+        for k, key in enumerate(name for name in METHOD_NAMES if any((r.method, r.threshold) == name for r in block)):
+            curve = [row for row in block if (row.method, row.threshold) == key]
+            points = np.array(local_slopes(curve))
+            ax.plot(points[:, 0], points[:, 1] / own, color=colour_of(k), marker=marker_of(k), markersize=3,
+                    linewidth=1.2, label=METHOD_NAMES[key])  # fmt: skip
+        ax.axhline(1.0, color="black", linestyle="--", linewidth=1.0, label="D*")
+        ax.set(xscale="log", xlabel=r"$\log(1/\delta)$", title=instance, ylim=(0.0, 7.0))
+    grid[0, 0].set_ylabel("slope of the curve, in D*")
+    _share_legend(figure, list(grid.flat), 4)
+    return figure
+
+
+def _table(part: str, results: dict[str, CellResult], trials: int | None) -> Figure:
+    """table_real and table_linear as curves, the printed means as open circles."""
+    cells = cells_of(part, trials)
+    instances = list(dict.fromkeys(cell.instance for cell in cells))
+    printed = TABLE_REAL if part == "table1" else TABLE_LINEAR
+    figure, grid = _axes(1, len(instances), (9.6, 4.2))
+    for ax, instance in zip(grid.flat, instances, strict=True):
+        ax.set_yscale("log")
+        runs = {}
+        for cell in cells:
+            if cell.instance == instance:
+                for kind, found in results[cell.name].by_threshold.items():
+                    key = (cell.method, "certificate" if cell.method == "croc" else kind)
+                    runs[METHOD_NAMES[key]] = found
+        stopping_times(runs, ax=ax, legend=False)
+        for (name, _), column in printed.items():
+            if name == instance:
+                x = [math.log(10.0) * (i + 1) for i in range(len(column))]
+                ax.plot(x, [value.mean for value in column], linestyle="none", marker="o", markersize=8,
+                        markerfacecolor="none", markeredgecolor="black", label="printed")  # fmt: skip
+        ax.set_title(instance_name(instance))
+    _share_legend(figure, list(grid.flat), 3)
+    return figure
+
+
+def _mnist(rows: list[Row]) -> Figure:
+    """table1 of the paper: measurements against d, for both readings."""
+    figure, grid = _axes(1, 2, (9.6, 4.4), sharey=True)
+    for ax, reading in zip(grid.flat, ("implied", "described"), strict=True):
+        block = [row for row in rows if row.instance.endswith(reading)]
+        for k, key in enumerate(name for name in METHOD_NAMES if any((r.method, r.threshold) == name for r in block)):
+            curve = [row for row in block if (row.method, row.threshold) == key]
+            ax.errorbar(MNIST_DIMS, [row.mean for row in curve], yerr=[row.std for row in curve], color=colour_of(k),
+                        marker=marker_of(k), markersize=4, capsize=2.5, label=METHOD_NAMES[key])  # fmt: skip
+        for column in TABLE_MNIST.values():
+            ax.plot(MNIST_DIMS, [value.mean for value in column], linestyle="none", marker="o", markersize=8,
+                    markerfacecolor="none", markeredgecolor="black", label="printed")  # fmt: skip
+        ax.set(xscale="log", yscale="log", xlabel="$d$", xticks=MNIST_DIMS, xticklabels=MNIST_DIMS,
+               title="implied scale" if reading == "implied" else "as described, D* = 2")  # fmt: skip
+        ax.minorticks_off()
+    grid[0, 0].set_ylabel("measurements until the stop, δ = 0.01")
+    _share_legend(figure, list(grid.flat), 3)
+    return figure

@@ -1,0 +1,133 @@
+"""`coterie reproduce`: run the cells of tables and figures, and write them beside the printed numbers.
+
+In the folder: `trials/` (one file a cell, appended as trials finish), and for each part CSV, Markdown, PNG and SVG, and
+`report.html` for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from coterie.paper.cells import PARTS, Cell, cells_of, instance_named
+from coterie.paper.figures import figures_of, save
+from coterie.paper.report import write_report
+from coterie.paper.running import CellResult, run_cells
+from coterie.paper.slopes import Slope, slope_checks, slopes_of
+from coterie.paper.summary import Check, Row, checks_of, croc_checks, errors_check, rows_of
+from coterie.paper.usual import usual_libraries
+from coterie.paper.writing import markdown_of, write_csv
+from coterie.plot.canvas import check_matplotlib
+from coterie.problem.checks import check_count, short
+
+USUAL_PULLS = 4
+"""Pulls of the scikit-learn + SciPy route that are timed: each takes a quarter of a second."""
+
+
+@dataclass
+class Reproduction:
+    """What was run, and what it says."""
+
+    parts: tuple[str, ...]
+    trials: int | None
+    seed: int
+    folder: Path
+    results: dict[str, CellResult] = field(default_factory=dict)
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    slopes: list[Slope] = field(default_factory=list)
+    pictures: dict[str, dict[str, str]] = field(default_factory=dict)
+    usual_seconds: float | None = None
+    """Time a pull of the scikit-learn + SciPy route on Yeast."""
+    seconds: float = 0.0
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.folder / "report.html"
+
+
+def reproduce(
+    part: str = "all",
+    *,
+    trials: int | None = None,
+    out: str | Path = "reproduction",
+    seed: int = 0,
+    workers: int | None = None,
+    scheduler: Any = None,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> Reproduction:
+    """Run a part of the paper's experiments ("table1", "table2", "table3", "figure3" or "all") into a folder.
+
+    `trials`: None for as many as the paper's 256, and fewer where it would take hours. `resume`: take over the trials
+    that an earlier run left in the folder. The numbers depend on the seed alone.
+    """
+    if not isinstance(part, str) or part not in (*PARTS, "all"):
+        raise ValueError(f"unknown table or figure {short(part)}: choose from {', '.join((*PARTS, 'all'))}")
+    parts = PARTS if part == "all" else (part,)
+    count = None if trials is None else check_count(trials, "trials", 1)
+    root = check_count(seed, "seed", 0)
+    check_matplotlib("coterie reproduce")
+    folder = Path(out)
+    start = time.perf_counter()
+    found = Reproduction(parts, count, root, folder)
+    cells = [cell for each in parts for cell in cells_of(each, count)]
+    with _connected(scheduler) as client:  # first: a cluster that is not there is said at once
+        _make_writable(folder)
+        _build_instances(cells)
+        found.results = run_cells(
+            cells, folder / "trials", seed=root, resume=resume, workers=workers, scheduler=client, progress=progress
+        )
+    if "table1" in parts:
+        found.usual_seconds = usual_libraries(instance_named("yeast"), USUAL_PULLS, root)
+    for each in parts:
+        _write_part(found, each)
+    found.seconds = time.perf_counter() - start
+    write_report(found)
+    return found
+
+
+def _write_part(found: Reproduction, part: str) -> None:
+    rows = rows_of(part, found.results, found.trials)
+    found.rows[part] = rows
+    if part == "figure3":
+        found.slopes = slopes_of([found.results[cell.name] for cell in cells_of(part, found.trials)])
+        found.checks += [*slope_checks(found.slopes), *croc_checks(part, rows, tables=False), errors_check(part, rows)]
+        write_csv(found.folder / "figure3-slopes.csv", found.slopes)
+    else:
+        found.checks += checks_of(part, rows)
+    write_csv(found.folder / f"{part}.csv", rows)
+    (found.folder / f"{part}.md").write_text(markdown_of(part, rows), encoding="utf-8")
+    found.pictures[part] = save(figures_of(part, found.results, rows, found.trials), found.folder)
+
+
+def _build_instances(cells: list[Cell]) -> None:
+    """All data sets before the first trial: a missing package is said at once, not after an hour."""
+    for cell in cells:
+        instance_named(cell.instance)
+
+
+def _make_writable(folder: Path) -> None:
+    """Make the folder and its `trials/` if need be; OSError that names it if nothing can be written there."""
+    try:
+        (folder / "trials").mkdir(parents=True, exist_ok=True)
+        probe = folder / "trials" / f".writable-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(f"cannot write to {folder} ({reason}): give another folder with --out") from None
+
+
+def _connected(scheduler: Any) -> AbstractContextManager[Any]:
+    """One connection for all cells."""
+    if scheduler is None:
+        return nullcontext(None)
+    from coterie.simulate.connecting import connected
+
+    return connected(scheduler)
