@@ -69,6 +69,16 @@ WHY = {
 }
 
 
+CAPTIONS = {
+    "figure3": "The range of the paper, δ from 1e-1 to 1e-10.",
+    "figure3-to-1e-300": "The same down to δ = 1e-300.",
+    "figure3-slopes": "The slope between neighbouring points, in units of D*.",
+    "table1": "Circles: the printed means.",
+    "table2": "Circles: the printed means.",
+    "table3": "Circles: the printed means.",
+}
+
+
 def write_report(found: Reproduction) -> None:
     """Write the page."""
     held = sum(check.holds for check in found.checks)
@@ -83,11 +93,7 @@ def write_report(found: Reproduction) -> None:
     ]
     for part in found.parts:
         body += [f"<h2 id={part}>{escape(TITLES[part])}</h2>", WHY[part]]
-        body += [
-            f"<figure><img alt='{name}' src='data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}'>"
-            "</figure>"
-            for name, svg in found.pictures[part].items()
-        ]
+        body += [_figure(name, svg) for name, svg in found.pictures[part].items()]
         body += [_slopes(found.slopes)] if part == "figure3" else []
         body += [_block(heading, rows, by) for heading, rows, by in blocks_of(part, found.rows[part])]
     body += ["<h2 id=cells>Time and pulls of every cell</h2>", _cells(found)]
@@ -98,8 +104,17 @@ def write_report(found: Reproduction) -> None:
     found.report.write_text(page, encoding="utf-8")
 
 
-def _table(head: list[str], lines: list[list[str]]) -> str:
-    top = "".join(f"<th>{cell}</th>" for cell in head)
+def _figure(name: str, svg: str) -> str:
+    content = base64.b64encode(svg.encode()).decode()  # as an image: ids inside do not meet those of other figures
+    return (
+        f"<figure><figcaption>{CAPTIONS.get(name, '')}</figcaption>"
+        f"<img alt='{name}' src='data:image/svg+xml;base64,{content}'></figure>"
+    )
+
+
+def _table(head: list[str], lines: list[list[str]], texts: int = 0) -> str:
+    """`texts`: how many of the first columns are words, which start at the left."""
+    top = "".join(f"<th class=text>{cell}</th>" if i < texts else f"<th>{cell}</th>" for i, cell in enumerate(head))
     rows = "".join("<tr>" + "".join(cells) + "</tr>" for cells in lines)
     return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
 
@@ -113,13 +128,14 @@ def _checks(found: Reproduction) -> str:
         ["part", "", "what should hold", "what was found"],
         [
             [
-                _td(check.part, "text"),
+                _td(f"<a href=#{check.part}>{check.part}</a>", "text"),
                 _td("✓", "good") if check.holds else _td("✗", "bad"),
                 _td(escape(check.claim), "text"),
                 _td(escape(check.detail), "text"),
             ]
             for check in found.checks
         ],
+        texts=4,
     )
 
 
@@ -201,7 +217,7 @@ def _slopes(slopes: list[Slope]) -> str:
         "limit",
         "in D*",
     ]
-    return f"<h3>Fitted slopes beside D*</h3>{_table(head, lines)}"
+    return f"<h3>Fitted slopes beside D*</h3>{_table(head, lines, texts=2)}"
 
 
 def _cells(found: Reproduction) -> str:
@@ -228,7 +244,7 @@ def _cells(found: Reproduction) -> str:
         "time passed",
         "pulls/s and core",
     ]
-    text = _table(head, lines)
+    text = _table(head, lines, texts=2)
     if found.usual_seconds is not None:
         yeast = found.results["yeast-boc"]
         ours = yeast.seconds / yeast.pulls
