@@ -83,10 +83,10 @@ def run_cells(
                 bars.advance(whole, by)
 
             results[cell.name] = _run_cell(cell, folder, seed, resume, workers, scheduler, advance)
-            if not shown:
-                result = results[cell.name]
-                note = f", {result.taken_over} of them from before" if result.taken_over else ""
-                console.print(f"{cell.name}: {cell.trials} trials{note}, {result.wall:.1f} s", highlight=False)
+            bars.update(bar, visible=False)  # so that the bars of forty cells do not fill the screen
+            result = results[cell.name]
+            note = f", {result.taken_over} of them from before" if result.taken_over else ""
+            bars.console.print(f"{cell.name}: {cell.trials} trials{note}, {result.wall:.1f} s", highlight=False)
     return results
 
 
