@@ -17,6 +17,8 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from coterie import __version__
+from coterie.cli.campaign import campaign_app
+from coterie.cli.serve import serve
 
 if TYPE_CHECKING:
     from coterie.problem.instance import Instance
@@ -54,6 +56,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(campaign_app, name="campaign")
+app.command()(serve)
 
 _DATASET_HELP = "iris, yeast, mnist, easy, moderate or challenging."
 Dataset = Annotated[str | None, typer.Argument(metavar="DATASET", help=_DATASET_HELP, show_default=False)]
@@ -361,7 +366,3 @@ def _numbers(path: Path, kind: type) -> Any:
 def main() -> None:
     """The `coterie` command."""
     app()
-
-
-if __name__ == "__main__":
-    main()
