@@ -26,7 +26,7 @@ $(VENV)/.coterie-run: pyproject.toml | $(PY)
 	@touch $@
 
 $(VENV)/.coterie-dev: pyproject.toml | $(PY)
-	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,cluster,dev]"
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,cluster,serve,parquet,dev]"
 	@touch $@ $(VENV)/.coterie-run
 
 demo: $(VENV)/.coterie-run ## Group Iris live

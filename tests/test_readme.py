@@ -38,11 +38,12 @@ def check_command(line: str) -> None:
         for extra in re.findall(r"\[([\w,]+)\]", line):
             assert set(extra.split(",")) <= EXTRAS.keys(), line
     elif words[:1] == ["coterie"]:
-        commands = typer.main.get_command(app)
-        if words[1:2] and not words[1].startswith("-"):
-            assert words[1] in commands.commands, line
-            known = {option for parameter in commands.commands[words[1]].params for option in parameter.opts}
-            assert {word for word in words[2:] if word.startswith("--")} <= known | {"--help"}, line
+        command, rest = typer.main.get_command(app), words[1:]
+        while rest and not rest[0].startswith("-") and hasattr(command, "commands"):  # a command, or a family of them
+            assert rest[0] in command.commands, line
+            command, rest = command.commands[rest[0]], rest[1:]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in rest if word.startswith("--")} <= known | {"--help", "--"}, line
     elif words[:1] == ["dask"]:
         assert words[1] in {command.name for command in entry_points(group="dask_cli")}, line
     else:

@@ -17,6 +17,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from coterie import __version__
+from coterie.cli.campaign import campaign_app
 from coterie.cli.reproduce import reproduce
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ app = typer.Typer(
 )
 
 app.command()(reproduce)
+app.add_typer(campaign_app, name="campaign")
 
 _DATASET_HELP = "iris, yeast, mnist, easy, moderate or challenging."
 Dataset = Annotated[str | None, typer.Argument(metavar="DATASET", help=_DATASET_HELP, show_default=False)]

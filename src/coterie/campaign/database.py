@@ -1,0 +1,150 @@
+"""The database behind a store: opening it, transactions for reading and for writing, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+
+from coterie.campaign.errors import BadValue, StoreUnavailable
+from coterie.campaign.schema import LATEST, check_version, migrate, version_of
+from coterie.problem.checks import short
+
+_Answer = TypeVar("_Answer")
+
+BUSY_SECONDS = 30.0
+"""How long a transaction waits for another process that writes to the same SQLite file."""
+_PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before a transaction that surely did nothing is tried again
+
+
+def url_of(store: str | os.PathLike[str]) -> URL:
+    """The database's address: a URL, or the path of a SQLite file."""
+    given = os.fspath(store)
+    if not isinstance(given, str) or not given.strip():
+        raise BadValue(f"a store is a file or a URL, got {short(store)}", field="store")
+    try:
+        url = make_url(given) if "://" in given else URL.create("sqlite", database=given)
+    except (ArgumentError, ValueError):
+        raise BadValue("the store's URL cannot be read: use sqlite:///FILE or postgresql://…", field="store") from None
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("sqlite", "postgresql+psycopg"):
+        raise BadValue(f"a store is sqlite:///FILE or postgresql://…, got {url.drivername}://…", field="store")
+    if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
+        raise BadValue("a store in memory would keep nothing: name a file, sqlite:///FILE", field="store")
+    return url
+
+
+class Database:
+    """Connections to one store. Errors of the database come out as `StoreUnavailable`."""
+
+    def __init__(self, store: str | os.PathLike[str], create: bool = True) -> None:
+        self.url = url_of(store)
+        self.is_sqlite = self.url.drivername == "sqlite"
+        if self.is_sqlite and not create and not Path(str(self.url.database)).exists():
+            raise StoreUnavailable(f"there is no store at {self.url.database}", code="no_store", field="store")
+        self.engine = self._open()
+        try:
+            self.retried(self._migrate)
+        except BaseException:
+            self.engine.dispose()
+            raise
+
+    def _open(self) -> Engine:
+        if not self.is_sqlite:
+            try:
+                return create_engine(self.url, pool_pre_ping=True, pool_size=4, max_overflow=8)
+            except ImportError:
+                raise ImportError("PostgreSQL needs psycopg: pip install 'coterie[serve]'") from None
+        engine = create_engine(self.url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _migrate(self) -> None:
+        with self.reading() as connection:
+            version = version_of(connection)
+        check_version(version)
+        if version == LATEST:
+            return
+        if self.is_sqlite:
+            with self.engine.connect() as connection:
+                raw = connection.connection.dbapi_connection
+                assert raw is not None
+                raw.execute("PRAGMA journal_mode = WAL")  # kept in the file
+        with self.writing() as connection:
+            migrate(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A snapshot to read from."""
+        with self._translated(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that is on disk when the block is left; nothing of it is if the block raises."""
+        committing = False
+        try:
+            with self._translated(), self._connected(coterie_writes=True) as connection, connection.begin():
+                yield connection
+                committing = True
+        except StoreUnavailable as error:
+            if committing and not self.is_sqlite:  # SQLite says that a commit failed only if it did
+                error.uncertain, error.away = True, False
+            raise
+
+    def _connected(self, **options: Any) -> Connection:
+        return self.engine.connect().execution_options(**options)
+
+    def retried(self, work: Callable[[], _Answer]) -> _Answer:
+        """The answer of work(), tried again if the connection was no good and surely nothing was done."""
+        for pause in (0.0,) if self.is_sqlite else _PAUSES:
+            try:
+                return work()
+            except StoreUnavailable as error:
+                if not error.away:
+                    raise
+            time.sleep(pause)
+        return work()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise  # a mistake of ours, never the weather
+        except SQLAlchemyError as error:
+            reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+            found = StoreUnavailable(f"the store cannot be used now: {reason}")
+            if self.is_sqlite:
+                # A connection that was opened when the file was read-only stays so: the next one is a new one.
+                self.engine.dispose()
+                found.away = "readonly" in reason
+            elif isinstance(error, DBAPIError):
+                found.away = error.connection_invalidated or isinstance(error, OperationalError)
+            raise found from error
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+
+def _prepare_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves: see below
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = FULL")  # every commit is on disk before it is acknowledged
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer takes the lock at once: one that reads first and locks later can find that it has read too early.
+    writes = connection.get_execution_options().get("coterie_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

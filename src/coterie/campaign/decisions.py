@@ -1,0 +1,303 @@
+"""What is asked of a campaign and what it decides: every decision checks first, then changes the state and makes rows.
+
+A decision that raises has changed nothing. `Turn` is one write on one campaign: its state, its time, its new rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coterie.campaign.errors import BadValue, Conflict, NotFound
+from coterie.campaign.groups import change_of, first_groups
+from coterie.campaign.moments import when
+from coterie.campaign.rows import Ask, Ending, Note, Row, Told
+from coterie.campaign.settings import LARGEST_BATCH, at, check_text, new_key
+from coterie.campaign.state import Lease, State
+from coterie.problem.checks import FloatArray, check_arm, check_count, check_measurement, short
+from coterie.session.conversation import LARGEST
+
+_POINTS_PER_E_FOLD = 200
+"""How densely the evidence's history is kept: a point whenever t has grown by 1/200."""
+
+
+@dataclass
+class Turn:
+    """A write under way."""
+
+    state: State
+    now: float
+    rows: list[Row] = field(default_factory=list)
+
+    def add(self, row: Row, values: FloatArray | None = None) -> None:
+        """Keep a row whose effect the session already has."""
+        self.state.record(row, values)
+        self.rows.append(row)
+
+    @property
+    def seq(self) -> int:
+        """The number of the next row."""
+        return self.state.seq + 1
+
+    def note(self, kind: str, content: Any) -> None:
+        """Keep something found out."""
+        self.add(Note(self.seq, kind, json.dumps(content), self.now))
+
+
+# Asking.
+
+
+def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
+    """Lease arms to a worker: its own open ones first, then (if expired leases wait) those, then new ones."""
+    who = check_text(worker, "worker")
+    count = at("n", check_count, n, "n", 1)
+    if count > LARGEST_BATCH:
+        raise BadValue(f"n must be at most {LARGEST_BATCH}, got {count}", field="n")
+    expire(turn)
+    state, settings = turn.state, turn.state.settings
+    if state.done:
+        return {"done": True, "asks": []}
+    live = [lease for lease in state.open.values() if lease.expires_at > turn.now]
+    held = [lease for lease in live if lease.worker == who][:count]
+    until = turn.now + settings.lease_seconds
+    if settings.on_expiry == "wait":
+        for lease in [lease for lease in state.open.values() if lease.expires_at <= turn.now][: count - len(held)]:
+            turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until))
+            held.append(lease)
+    while len(held) < count:
+        ticket = state.session._next_ticket
+        arms = state.session._open(1)
+        if not arms:
+            break
+        row = Ask(turn.seq, new_key(), ticket, arms[0], who, turn.now, until)
+        turn.add(row)
+        held.append(state.leases[row.lease])
+    look(turn, by="ask")
+    done = state.session.done  # perhaps found on the way: then nothing is left to measure
+    return {"done": done, "asks": [] if done else [_as_ask(state, lease) for lease in held]}
+
+
+def _as_ask(state: State, lease: Lease) -> dict[str, Any]:
+    return {
+        "arm": lease.arm,
+        "name": state.settings.name_of(lease.arm),
+        "lease": lease.key,
+        "expires": when(lease.expires_at),
+    }
+
+
+def expire(turn: Turn) -> None:
+    """End the leases whose time is over, where the campaign skips them."""
+    state = turn.state
+    if state.settings.on_expiry != "skip":
+        return
+    over = [lease for lease in state.open.values() if lease.expires_at <= turn.now]
+    for lease in over:
+        state.session.forget(lease.ticket)
+        turn.add(Ending(turn.seq, lease.key, lease.ticket, "expired", "", turn.now))
+    if over:
+        look(turn, by="expiry")
+
+
+# Telling.
+
+
+@dataclass
+class _Given:
+    """A measurement that passed the checks; `old` if it is already on record."""
+
+    id: str
+    arm: int
+    values: FloatArray
+    lease: Lease | None
+    worker: str | None
+    old: bool = False
+
+
+def tell(turn: Turn, measurements: Any, unasked: bool = False) -> dict[str, Any]:
+    """Take results in, all or nothing. `unasked`: results without a lease answer no ask, even where one is open."""
+    state = turn.state
+    given = check_measurements(state, measurements)
+    expire(turn)
+    fresh = [one for one in given if not one.old]
+    named = {one.lease.key for one in fresh if one.lease is not None}
+    for one in fresh:
+        lease = one.lease
+        if lease is None and not unasked:
+            lease = _oldest_open(state, one.arm, one.worker, named)
+        ticket = None if lease is None or lease.ticket not in state.open else lease.ticket
+        worker = one.worker or (None if lease is None else lease.worker)
+        state.session._absorb([one.arm], [one.values], [ticket])
+        values = json.dumps(one.values.tolist())
+        turn.add(Told(turn.seq, one.id, one.arm, values, _key(one), ticket, worker, turn.now), one.values)
+    if fresh:
+        look(turn, by="tell")
+    return {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
+
+
+def _oldest_open(state: State, arm: int, worker: str | None, named: set[str]) -> Lease | None:
+    """The oldest open ask for an arm, the worker's own if it says who it is; none that another result names."""
+    for lease in state.open.values():
+        if lease.arm == arm and lease.key not in named and worker in (None, lease.worker):
+            return lease
+    return None
+
+
+def check_measurements(state: State, measurements: Any) -> list[_Given]:
+    """Every measurement of a request checked against the campaign; the error names the row and its part."""
+    if not isinstance(measurements, list | tuple):
+        raise BadValue(f"measurements must be a list, got {short(measurements)}", field="measurements")
+    given: list[_Given] = []
+    here: dict[str, _Given] = {}
+    answered: dict[str, str] = {}
+    for i, content in enumerate(measurements):
+        one = _check_one(state, content, f"measurements[{i}]", answered)
+        earlier = here.setdefault(one.id, one)
+        if earlier is not one:
+            _same(one.id, (earlier.arm, earlier.values, _key(earlier)), one, f"measurements[{i}].id")
+            one.old = True
+        given.append(one)
+    return given
+
+
+def _key(one: _Given) -> str | None:
+    return None if one.lease is None else one.lease.key
+
+
+def _check_one(state: State, content: Any, place: str, answered: dict[str, str]) -> _Given:
+    if not isinstance(content, dict):
+        raise BadValue(f"{place} must be an object with id, arm and values, got {short(content)}", field=place)
+    for part in ("id", "arm", "values"):
+        if part not in content:
+            raise BadValue(f"{place} lacks {part}", field=f"{place}.{part}")
+    name = check_text(content["id"], f"{place}.id")
+    arm = check_arm_of(state, content["arm"], f"{place}.arm")
+    values = check_values(state, content["values"], f"{place}.values")
+    worker = content.get("worker")
+    worker = None if worker is None else check_text(worker, f"{place}.worker")
+    key = content.get("lease")
+    lease = None if key is None else find_lease(state, key, f"{place}.lease")
+    one = _Given(name, arm, values, lease, worker)
+    if name in state.ids:
+        _same(name, state.results[state.ids[name]], one, f"{place}.id")
+        one.old = True
+        return one
+    if lease is not None:
+        if lease.arm != arm:
+            raise BadValue(
+                f"{place}: lease {lease.key} is for arm {state.settings.name_of(lease.arm)}, "
+                f"not for arm {state.settings.name_of(arm)}",
+                field=f"{place}.lease",
+            )
+        # An answer that did not name its lease took the place of the oldest ask of its arm; the one that names it is
+        # another measurement, and gets its place on arrival.
+        by = answered.get(lease.key) or (lease.answer if lease.named else None)
+        if by is not None and by != name:
+            raise Conflict(
+                f"{place}: lease {lease.key} was answered by measurement {by!r} already: "
+                "if this is another one, tell it without the lease",
+                code="lease_answered",
+                field=f"{place}.lease",
+            )
+        answered[lease.key] = name
+    return one
+
+
+def _same(name: str, known: tuple[int, FloatArray, str | None], one: _Given, field: str) -> None:
+    arm, values, lease = known
+    given = _key(one)
+    other_lease = lease is not None and given is not None and lease != given
+    if arm != one.arm or not np.array_equal(values, one.values) or other_lease:
+        raise Conflict(
+            f"measurement {name!r} is on record with another content: arm {arm}, values {short(values.tolist())}",
+            code="id_taken",
+            field=field,
+        )
+
+
+def check_arm_of(state: State, arm: Any, field: str) -> int:
+    """An arm by its number or by its name."""
+    names = state.settings.names
+    if isinstance(arm, str):
+        if names is None or arm not in state.session._index:
+            known = "the campaign's arms have no names" if names is None else f"known names: {short(list(names))}"
+            raise BadValue(f"{field}: unknown arm {arm!r}: {known}", field=field)
+        return state.session._index[arm]
+    return int(at(field, check_arm, arm, state.settings.n_arms))
+
+
+def check_values(state: State, values: Any, field: str) -> FloatArray:
+    """A measurement as a session takes it."""
+    found: FloatArray = at(field, check_measurement, values, state.settings.dim)
+    if not (np.abs(state.session.noise.whiten(found)) <= LARGEST).all():
+        raise BadValue(
+            f"{field} must lie within {LARGEST:g} standard deviations of 0, got {short(values)}", field=field
+        )
+    return found
+
+
+def find_lease(state: State, lease: Any, field: str) -> Lease:
+    """A lease of this campaign, open or not."""
+    key = check_text(lease, field)
+    if key not in state.leases:
+        raise NotFound(f"{field}: there is no lease {key!r}", code="unknown_lease", field=field)
+    return state.leases[key]
+
+
+# Giving up.
+
+
+def fail(turn: Turn, lease: Any, reason: Any) -> dict[str, Any]:
+    """A measurement that will not come: the lease is freed. Saying so twice changes nothing."""
+    found = find_lease(turn.state, lease, "lease")
+    if not isinstance(reason, str) or len(reason) > 2000:
+        raise BadValue(f"reason must be a string of at most 2000 characters, got {short(reason)}", field="reason")
+    text = "".join(character if character.isprintable() else " " for character in reason)
+    if found.answer is not None:
+        raise Conflict(
+            f"lease {found.key} was answered by measurement {found.answer!r}: it cannot fail any more",
+            code="lease_answered",
+            field="lease",
+        )
+    expire(turn)
+    if found.ended is None:
+        turn.state.session.forget(found.ticket)
+        turn.add(Ending(turn.seq, found.key, found.ticket, "failed", text, turn.now))
+        look(turn, by="fail")
+    settings = turn.state.settings
+    return {"freed": True, "lease": found.key, "arm": found.arm, "name": settings.name_of(found.arm)}
+
+
+# What follows from it.
+
+
+def look(turn: Turn, by: str) -> None:
+    """Note what has come out: new groups, a point of the evidence, the stop."""
+    state, session = turn.state, turn.state.session
+    stopped = session.done and state.stopped_at is None
+    if state.stopped_at is not None:
+        return
+    labels = session.labels
+    if labels is not None:
+        if state.groups is None:
+            turn.note("groups", first_groups(labels))
+        else:
+            change = change_of(state.groups, state.next_group, labels)
+            if change is not None:
+                turn.note("groups", change)
+    t = session.t
+    if stopped or t >= state.evidence_t + max(1, state.evidence_t // _POINTS_PER_E_FOLD):
+        now = session.evidence
+        point = {"t": t, "statistic": plain(now.statistic), "threshold": plain(now.threshold)}
+        turn.note("evidence", point)
+    if stopped:
+        turn.note("stopped", {"t": t, "by": by, "verdict": session._verdict})
+
+
+def plain(number: float | None) -> float | None:
+    """A number as JSON has them: no infinity, no NaN."""
+    return None if number is None or not math.isfinite(number) else float(number)

@@ -1,0 +1,70 @@
+"""A campaign as text: measurements as CSV or JSON, the certificate, and the log that it is checked against."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from coterie.campaign import views
+from coterie.campaign.errors import BadValue, Conflict
+from coterie.campaign.ledger import Seen
+from coterie.campaign.rows import Told, read_rows
+from coterie.certificate import write_log
+from coterie.problem.checks import short
+from coterie.rules.methods import method_named
+
+
+def exporter(kind: Any) -> Callable[[Seen], str]:
+    """The function that writes an export of this kind."""
+    kinds = {"csv": _csv, "json": _json, "certificate": _certificate, "log": _log}
+    if not isinstance(kind, str) or kind not in kinds:
+        raise BadValue(f"unknown kind of export {short(kind)}: choose one of {', '.join(kinds)}", field="kind")
+    return kinds[kind]
+
+
+def _csv(seen: Seen) -> str:
+    """id, arm (its name if it has one), v0, v1, …: reading it back gives every number exactly."""
+    settings = views.settings_of(seen.row)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", "arm", *(f"v{i}" for i in range(settings.dim))])
+    for row in read_rows(seen.connection, seen.row["id"], 0, kinds=(Told,)):
+        assert isinstance(row, Told)
+        values = (repr(float(value)) for value in json.loads(row.values))
+        writer.writerow([row.id, settings.name_of(row.arm), *values])
+    return text.getvalue()
+
+
+def _json(seen: Seen) -> str:
+    """The settings, where it stands, and the whole log."""
+    settings = views.settings_of(seen.row)
+    content = {
+        "format": "coterie-campaign-1",
+        "status": views.status(seen.state, seen.row, seen.now),
+        "events": [views.event(row, settings) for row in read_rows(seen.connection, seen.row["id"], 0)],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _certificate(seen: Seen) -> str:
+    return json.dumps(views.certificate(seen.state, seen.row), indent=1) + "\n"
+
+
+def _log(seen: Seen) -> str:
+    """Results in the order in which they count, freezes and rounds: what `coterie verify` reads."""
+    settings = views.settings_of(seen.row)
+    if not method_named(settings.method).certifies:
+        raise Conflict(
+            f"only method 'croc' has a log to verify, campaign {seen.row['name']!r} uses {settings.method!r}: "
+            "export csv or json",
+            code="no_certificate",
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log.csv")
+        write_log(path, seen.state.session.events, settings.dim)
+        return path.read_text(encoding="utf-8")

@@ -1,0 +1,160 @@
+"""What a campaign is created with: checked once, kept as JSON, turned into a session."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import unicodedata
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coterie.campaign.errors import BadValue
+from coterie.problem.checks import check_count, check_positive, check_real, short
+from coterie.session import Session
+
+ENGINE = 1
+"""The number of the decision rules. A release whose methods ask for other arms on the same results raises it."""
+
+ON_EXPIRY = ("skip", "wait")
+LONGEST_TEXT = 200
+LARGEST_BATCH = 10_000
+_LONGEST_LEASE = 10 * 366 * 86400.0
+_LARGEST = 10**7
+"""Of arms and of coordinates: more is a slip of the finger, and would take all memory before it is noticed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """As `Session` takes them, and the rules for leases."""
+
+    n_arms: int
+    n_clusters: int
+    dim: int
+    delta: float
+    method: str
+    threshold: str
+    noise: Any
+    names: tuple[str, ...] | None
+    distance_ratio: float | None
+    lease_seconds: float
+    on_expiry: str
+    engine: int = ENGINE
+
+    def session(self) -> Session:
+        """A session at its beginning."""
+        return Session(
+            self.n_arms,
+            self.n_clusters,
+            self.dim,
+            self.delta,
+            self.method,
+            self.threshold,
+            self.noise,
+            self.distance_ratio,
+            names=self.names,
+        )
+
+    def name_of(self, arm: int) -> str:
+        """What people call an arm: its name, or its number."""
+        return str(arm) if self.names is None else self.names[arm]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"names": None if self.names is None else list(self.names)}
+
+    def to_json(self) -> str:
+        """As it is stored."""
+        return json.dumps(self.as_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """As it was stored. Settings that a later release added are not known here and are left aside."""
+        saved = json.loads(text)
+        names = saved["names"]
+        known = {key: saved[key] for key in cls.__dataclass_fields__}
+        return cls(**known | {"names": None if names is None else tuple(names)})
+
+
+def check_settings(
+    n_arms: Any,
+    n_clusters: Any,
+    dim: Any,
+    delta: Any,
+    method: Any,
+    threshold: Any,
+    noise: Any,
+    names: Any,
+    distance_ratio: Any,
+    lease_seconds: Any,
+    on_expiry: Any,
+) -> Settings:
+    """Settings that a session takes; `BadValue` names the field at fault."""
+    for value, field in ((n_arms, "n_arms"), (dim, "dim")):
+        if at(field, check_count, value, field, 1) > _LARGEST:
+            raise BadValue(f"{field} must be at most {_LARGEST}, got {value}", field=field)
+    if names is not None:
+        if not isinstance(names, list | tuple):
+            raise BadValue(f"names must be a list of {n_arms} strings, got {short(names)}", field="names")
+        names = tuple(check_text(name, f"names[{i}]") for i, name in enumerate(names))
+    if method == "oracle":
+        raise BadValue("method 'oracle' knows the true groups: it is for simulations", field="method")
+    seconds = at("lease_seconds", check_positive, lease_seconds, "lease_seconds")
+    if seconds > _LONGEST_LEASE:
+        raise BadValue(f"lease_seconds must be at most {_LONGEST_LEASE:g}, got {seconds:g}", field="lease_seconds")
+    if not isinstance(on_expiry, str) or on_expiry not in ON_EXPIRY:
+        raise BadValue(f"on_expiry must be one of {', '.join(ON_EXPIRY)}, got {short(on_expiry)}", field="on_expiry")
+    ratio = None if distance_ratio is None else at("distance_ratio", check_real, distance_ratio, "distance_ratio")
+    session = _checked_session(n_arms, n_clusters, dim, delta, method, threshold, noise, ratio, names)
+    return Settings(
+        session.n_arms,
+        session.n_clusters,
+        session.dim,
+        session.delta,
+        session.method,
+        session.threshold,
+        session.noise.to_json(),
+        session.names,
+        session.distance_ratio,
+        seconds,
+        on_expiry,
+    )
+
+
+_ABOUT = ("delta", "method", "threshold", "noise", "distance_ratio", "names", "n_clusters", "dim", "n_arms")
+
+
+def _checked_session(*arguments: Any) -> Session:
+    n_arms, n_clusters, dim, delta, method, threshold, noise, ratio, names = arguments
+    try:
+        return Session(n_arms, n_clusters, dim, delta, method, threshold, noise, ratio, names=names)
+    except (ValueError, TypeError, OverflowError) as error:
+        message = str(error)
+        raise BadValue(message, field=next((field for field in _ABOUT if field in message), None)) from None
+    except MemoryError:
+        raise BadValue(f"{n_arms} arms, {n_clusters} groups and dimension {dim} do not fit in memory") from None
+
+
+def new_key() -> str:
+    """An id that nobody guesses and everybody can type: 96 bits as letters and digits."""
+    return secrets.token_hex(12)
+
+
+def at(field: str, check: Any, *arguments: Any) -> Any:
+    """The answer of a check; what it refuses is a `BadValue` of this field."""
+    try:
+        return check(*arguments)
+    except (ValueError, TypeError, OverflowError) as error:
+        place = f"{field}: " if "[" in field else ""  # one of many: the message says which
+        raise BadValue(f"{place}{error}", field=field) from None
+
+
+def check_text(value: Any, field: str) -> str:
+    """A name or an id: some characters that can be seen, stored and printed."""
+    if not isinstance(value, str):
+        raise BadValue(f"{field} must be a string, got {short(value)}", field=field)
+    if not value or value != value.strip() or len(value) > LONGEST_TEXT:
+        what = f"must have 1 to {LONGEST_TEXT} characters and no blanks at its ends"
+        raise BadValue(f"{field} {what}, got {short(value)}", field=field)
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+        raise BadValue(f"{field} must not hold control characters, got {short(value)}", field=field)
+    return value

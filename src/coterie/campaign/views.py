@@ -1,0 +1,270 @@
+"""What people and programs see of a campaign: functions from its state to plain JSON values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from coterie.campaign import schema
+from coterie.campaign.decisions import find_lease, plain
+from coterie.campaign.errors import Conflict, NotDone
+from coterie.campaign.moments import when
+from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
+from coterie.campaign.settings import Settings, at
+from coterie.campaign.state import Lease, State
+from coterie.problem.checks import check_count
+from coterie.rules.methods import method_named
+
+LARGEST_PAGE = 10_000
+
+
+def page(after: Any, limit: Any) -> tuple[int, int]:
+    """Where a page of the log begins and how long it is."""
+    start = at("after", check_count, after, "after", 0)
+    return min(start, 2**62), min(at("limit", check_count, limit, "limit", 1), LARGEST_PAGE)
+
+
+def settings_of(row: Any) -> Settings:
+    """The settings in a campaign's row."""
+    return Settings.from_json(row["settings"])
+
+
+def summary(row: Any) -> dict[str, Any]:
+    """A campaign in a list."""
+    settings = settings_of(row)
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "method": settings.method,
+        "delta": settings.delta,
+        "n_arms": settings.n_arms,
+        "n_clusters": settings.n_clusters,
+        "dim": settings.dim,
+        "t": row["t"],
+        "measurements": row["measurements"],
+        "done": bool(row["done"]),
+        "created": when(row["created"]),
+        "open_leases": row["open_leases"],
+    }
+
+
+def status(state: State, row: Any, now: float) -> dict[str, Any]:
+    """How far a campaign is."""
+    session, settings = state.session, state.settings
+    labels, centers = session.labels, session.centers
+    shown = evidence(state)
+    weakest = shown["weakest"]
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "created": when(row["created"]),
+        "seq": state.seq,
+        "done": session.done,
+        "t": session.t,
+        "measurements": len(state.results),
+        "pulls": session.pulls.tolist(),
+        "labels": None if labels is None else labels.tolist(),
+        "centers": None if centers is None else centers.tolist(),
+        "groups": groups(state),
+        "evidence": shown,
+        "forecast": 0.0 if session.done else (weakest or {}).get("pulls_left"),
+        "waiting": session.waiting,
+        "open_leases": [_lease(state, lease, now) for lease in state.open.values()],
+        "workers": workers(state),
+        "alarm": alarm(state),
+        "verdict": verdict(state),
+        **settings.as_dict(),
+    }
+
+
+def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
+    return {
+        "lease": lease.key,
+        "arm": lease.arm,
+        "name": state.settings.name_of(lease.arm),
+        "worker": lease.worker,
+        "asked": when(lease.asked_at),
+        "expires": when(lease.expires_at),
+        "expired": lease.expires_at <= now,
+    }
+
+
+def lease(state: State, key: Any, now: float) -> dict[str, Any]:
+    """A lease, open or not."""
+    found = find_lease(state, key, "lease")
+    stands = "answered" if found.answer is not None else found.ended or "open"
+    return {**_lease(state, found, now), "state": stands, "measurement": found.answer}
+
+
+def evidence(state: State) -> dict[str, Any]:
+    """What the stopping rule reads."""
+    session, settings = state.session, state.settings
+    now = session.evidence
+    weakest = now.weakest
+    return {
+        "statistic": plain(now.statistic),
+        "threshold": plain(now.threshold),
+        "weakest": None
+        if weakest is None
+        else {
+            "arm": weakest.arm,
+            "name": settings.name_of(weakest.arm),
+            "group": weakest.group,
+            "group_id": group_id(state, weakest.group),
+            "against": weakest.against,
+            "against_name": None if weakest.against is None else settings.name_of(weakest.against),
+            "statistic": plain(weakest.statistic),
+            "threshold": plain(weakest.threshold),
+            "pulls_left": plain(weakest.pulls_left),
+        },
+    }
+
+
+def groups(state: State) -> list[dict[str, Any]]:
+    """The groups by their stable ids; `label` is their number in `labels` and `centers`."""
+    labels, centers = state.session.labels, state.session.centers
+    if labels is None or centers is None or state.groups is None:
+        return []
+    found = []
+    for label in range(int(labels.max()) + 1):
+        arms = np.flatnonzero(labels == label)
+        found.append(
+            {
+                "id": int(state.groups[arms[0]]),
+                "label": label,
+                "size": int(arms.size),
+                "arms": arms.tolist(),
+                "names": [state.settings.name_of(int(arm)) for arm in arms],
+                "center": centers[label].tolist(),
+            }
+        )
+    return sorted(found, key=lambda group: group["id"])
+
+
+def group_id(state: State, label: int) -> int | None:
+    """The stable id of a group, by its number in `labels`."""
+    labels = state.session.labels
+    if labels is None or state.groups is None or not (labels == label).any():
+        return None
+    return int(state.groups[int(np.argmax(labels == label))])
+
+
+def workers(state: State) -> list[dict[str, Any]]:
+    """Who measures."""
+    held: dict[str, int] = {}
+    for lease in state.open.values():
+        held[lease.worker] = held.get(lease.worker, 0) + 1
+    return [
+        {"worker": name, "open": held.get(name, 0), "measurements": worker.told, "last": when(worker.last)}
+        for name, worker in state.workers.items()
+    ]
+
+
+def alarm(state: State) -> dict[str, Any] | None:
+    """An arm that differs from every group found: there are more groups than the campaign was told."""
+    arm = state.session.alarm
+    return None if arm is None else {"arm": arm, "name": state.settings.name_of(arm)}
+
+
+def verdict(state: State) -> str:
+    """The state of things in a sentence."""
+    session, settings = state.session, state.settings
+    if session.done:
+        certain = method_named(settings.method).certifies or settings.threshold == "proven"
+        if certain:
+            return (
+                f"Proven after {session.t} measurements: {settings.n_clusters} groups, wrong with probability at most "
+                f"{settings.delta:g}."
+            )
+        return f"Stopped after {session.t} measurements: the evidence has reached the heuristic threshold (no proof)."
+    if session.alarm is not None:
+        name = settings.name_of(session.alarm)
+        return f"There are more than {settings.n_clusters} groups: {name} differs from every group found."
+    if session.labels is None:
+        left = int((session.pulls == 0).sum())
+        return f"{left} of {settings.n_arms} items have not been measured yet."
+    return f"Not proven yet, after {session.t} measurements: the groups are a guess."
+
+
+def measurements(connection: Connection, id: str, state: State, after: int, limit: int) -> dict[str, Any]:
+    """A page of results."""
+    rows = read_rows(connection, id, after, limit + 1, (Told,))
+    counted = state.counted_places()
+    found = []
+    for row in rows[:limit]:
+        assert isinstance(row, Told)
+        place = state.ids[row.id]
+        found.append(_told(row, state.settings) | {"counted": bool(counted[place])})
+    return {"measurements": found, "next": rows[limit - 1].seq if len(rows) > limit else None}
+
+
+def _told(row: Told, settings: Settings) -> dict[str, Any]:
+    return {
+        "seq": row.seq,
+        "id": row.id,
+        "arm": row.arm,
+        "name": settings.name_of(row.arm),
+        "values": json.loads(row.values),
+        "lease": row.lease,
+        "worker": row.worker,
+        "asked_for": row.ticket is not None,
+        "at": when(row.told_at),
+    }
+
+
+def events(connection: Connection, row: Any, after: int, limit: int) -> dict[str, Any]:
+    """A page of the log."""
+    settings = settings_of(row)
+    rows = read_rows(connection, row["id"], after, limit + 1)
+    return {
+        "events": [event(one, settings) for one in rows[:limit]],
+        "next": rows[limit - 1].seq if len(rows) > limit else None,
+    }
+
+
+def event(row: Row, settings: Settings) -> dict[str, Any]:
+    """A row of the log; `kind` is asked, told, expired, failed, groups, evidence or stopped."""
+    if isinstance(row, Told):
+        return {"kind": "told", **_told(row, settings)}
+    if isinstance(row, Ask):
+        return {
+            "kind": "asked",
+            "seq": row.seq,
+            "arm": row.arm,
+            "name": settings.name_of(row.arm),
+            "lease": row.lease,
+            "worker": row.worker,
+            "at": when(row.asked_at),
+            "expires": when(row.expires_at),
+        }
+    if isinstance(row, Ending):
+        return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": when(row.at)}
+    assert isinstance(row, Note)
+    return {"kind": row.kind, "seq": row.seq, "at": when(row.at), **row.data}
+
+
+def history(connection: Connection, id: str, points: Any) -> dict[str, list[Any]]:
+    """The evidence over time, from the points kept."""
+    most = at("points", check_count, points, "points", 2)
+    table = schema.notes
+    query = select(table.c.content).where(table.c.campaign == id, table.c.kind == "evidence").order_by(table.c.seq)
+    kept = [json.loads(content) for content in connection.execute(query).scalars()]
+    if len(kept) > most:
+        kept = [kept[i] for i in np.unique(np.linspace(0, len(kept) - 1, most).round().astype(int))]
+    return {key: [point[key] for point in kept] for key in ("t", "statistic", "threshold")}
+
+
+def certificate(state: State, row: Any) -> dict[str, Any]:
+    """CROC's proof."""
+    if not method_named(state.settings.method).certifies:
+        raise Conflict(
+            f"only method 'croc' has certificates, campaign {row['name']!r} uses {state.settings.method!r}",
+            code="no_certificate",
+        )
+    found = state.session.certificate
+    if found is None:
+        raise NotDone(f"campaign {row['name']!r} has no certificate yet: {verdict(state)}")
+    return found

@@ -1,0 +1,392 @@
+"""`coterie campaign …`: campaigns in a store, and pools of recorded measurements."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from coterie.campaign import Campaigns
+
+campaign_app = typer.Typer(
+    help="Campaigns: measure for days, from several benches, through crashes. Everything is in a database.",
+    no_args_is_help=True,
+)
+
+
+class Expiry(StrEnum):
+    """What happens to a lease whose time is over."""
+
+    skip = "skip"
+    wait = "wait"
+
+
+class Threshold(StrEnum):
+    """The stopping thresholds of all methods but CROC."""
+
+    proven = "proven"
+    heuristic = "heuristic"
+
+
+class Kind(StrEnum):
+    """What can be exported."""
+
+    csv = "csv"
+    json = "json"
+    certificate = "certificate"
+    log = "log"
+
+
+Store = Annotated[
+    str,
+    typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, or postgresql://user@host/database."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Name = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign: its id, or its name if only one has it.")]
+Worker = Annotated[
+    str | None,
+    typer.Option("--worker", "-w", envvar="COTERIE_WORKER", help="Who measures.", show_default="user@host"),
+]
+Delta = Annotated[float, typer.Option("--delta", "-d", help="The error probability that is allowed.")]
+Method = Annotated[str, typer.Option("--method", "-m", help="croc, boc, boc-linear or uniform.")]
+Kept = Annotated[Threshold, typer.Option("--threshold", help="For all but croc; heuristic comes without a proof.")]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        "--noise",
+        help="Known noise: a standard deviation, one for each coordinate (1.5,2), or a covariance [[1,0],[0,2]].",
+        show_default="1",
+    ),
+]
+Ratio = Annotated[float | None, typer.Option("--distance-ratio", help="r of boc-linear, in (0, 1].")]
+Clusters = Annotated[int, typer.Option("--clusters", "-k", help="How many groups there are.", show_default=False)]
+Columns = Annotated[
+    str | None,
+    typer.Option("--values", help="The columns that hold the values, as a,b,c.", show_default="v0, v1, … or the rest"),
+]
+
+
+@campaign_app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the campaign.")],
+    clusters: Clusters,
+    arms: Annotated[int | None, typer.Option("--arms", "-a", help="How many items there are, if not named.")] = None,
+    names: Annotated[str | None, typer.Option("--names", help="The items' names, as a,b,c.")] = None,
+    names_file: Annotated[Path | None, typer.Option("--names-file", help="The same, one on each line.")] = None,
+    dim: Annotated[int, typer.Option("--dim", help="How many numbers a measurement has.")] = 1,
+    delta: Delta = 0.05,
+    noise: Noise = None,
+    method: Method = "croc",
+    threshold: Kept = Threshold.proven,
+    distance_ratio: Ratio = None,
+    lease_seconds: Annotated[float, typer.Option("--lease-seconds", help="How long a worker may take.")] = 3600.0,
+    on_expiry: Annotated[
+        Expiry,
+        typer.Option(
+            "--on-expiry",
+            help="skip: a measurement that does not come in time is given up (losses must have nothing to do with "
+            "values); wait: results that come later wait for it.",
+        ),
+    ] = Expiry.skip,
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Create a campaign."""
+    listed = _names(names, names_file)
+    if arms is None and listed is None:
+        raise ValueError("say how many items there are, with --arms, or name them, with --names or --names-file")
+    if arms is not None and listed is not None and arms != len(listed):
+        raise ValueError(f"--arms is {arms}, but there are {len(listed)} names")
+    count = arms if arms is not None else len(listed or [])
+    with _open(store, create=True) as campaigns:
+        made = campaigns.create(
+            name, count, clusters, dim, delta, method, threshold.value, _noise(noise), listed, distance_ratio,
+            lease_seconds, on_expiry.value,
+        )  # fmt: skip
+    if as_json:
+        _print_json(made)
+        return
+    typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {clusters} groups, {dim} numbers each")
+    typer.echo(f"next: coterie campaign ask {made['id']}")
+
+
+@campaign_app.command()
+def ask(
+    campaign: Name,
+    n: Annotated[int, typer.Option("-n", help="How many items.")] = 1,
+    worker: Worker = None,
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """What to measure next. The items are leased to the worker; asking again gives its open ones back first."""
+    with _open(store) as campaigns:
+        id = _find(campaigns, campaign)
+        answer = campaigns.ask(id, worker or _somebody(), n)
+    if as_json:
+        _print_json(answer)
+    elif answer["done"]:
+        typer.echo(f"nothing: the groups are found; see coterie campaign status {campaign}")
+    else:
+        rows = [[one["name"], one["arm"], one["lease"], one["expires"]] for one in answer["asks"]]
+        _print_table(["item", "arm", "lease", "until"], rows, "measure")
+        typer.echo(f"then: coterie campaign tell {campaign} --lease LEASE VALUE …")
+
+
+@campaign_app.command(context_settings={"ignore_unknown_options": True})
+def tell(
+    campaign: Name,
+    values: Annotated[
+        list[str],
+        typer.Argument(metavar="VALUE …", help="The numbers measured. Negative ones: -1.5, or after -- if you like."),
+    ],
+    arm: Annotated[str | None, typer.Option("--arm", "-a", help="What was measured: its number or name.")] = None,
+    lease: Annotated[str | None, typer.Option("--lease", "-l", help="The ask that this answers.")] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="The measurement's own id: told twice, it counts once.",
+            show_default="that of the lease, or a new one",
+        ),
+    ] = None,
+    worker: Worker = None,
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Report a measurement: of a lease, or of an arm.
+
+    With --arm only, it answers the worker's oldest open ask for that arm; if there is none, nobody asked for it, and
+    that is fine too. Example: coterie campaign tell beans --lease 3f… -- -1.5 2
+    """
+    if arm is None and lease is None:
+        raise ValueError("say what was measured, with --lease or --arm")
+    with _open(store) as campaigns:
+        key = _find(campaigns, campaign)
+        names = _names_of(campaigns, key)
+        if arm is None:
+            assert lease is not None
+            place: Any = campaigns.lease(key, lease)["arm"]
+        else:
+            place = _arm(arm, names)
+        name = id or (f"lease-{lease}" if lease is not None else _new_id())
+        one = {"id": name, "arm": place, "values": [_number(value) for value in values], "lease": lease}
+        answer = campaigns.tell(key, [one | {"worker": worker or _somebody()}])
+    if as_json:
+        _print_json(answer | {"id": name})
+        return
+    typer.echo(f"{'on record' if answer['accepted'] else 'was on record already'}: {name}")
+    if answer["done"]:
+        typer.echo(f"the groups are found: coterie campaign status {campaign}")
+
+
+@campaign_app.command()
+def fail(
+    campaign: Name,
+    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The ask whose measurement will not come.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it must have nothing to do with the values.")] = "",
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Report that a measurement failed: its lease is freed, and the item can be asked for again."""
+    with _open(store) as campaigns:
+        answer = campaigns.fail(_find(campaigns, campaign), lease, reason)
+    if as_json:
+        _print_json(answer)
+    else:
+        typer.echo(f"freed: {answer['name']}")
+
+
+@campaign_app.command()
+def status(campaign: Name, store: Store = "coterie.db", as_json: Json = False) -> None:
+    """How far a campaign is: its groups, the evidence, who measures."""
+    with _open(store) as campaigns:
+        found = campaigns.status(_find(campaigns, campaign))
+    if as_json:
+        _print_json(found)
+        return
+    from coterie.cli.campaign_tables import print_status
+
+    print_status(found)
+
+
+@campaign_app.command(name="list")
+def list_campaigns(store: Store = "coterie.db", as_json: Json = False) -> None:
+    """All campaigns of the store."""
+    with _open(store) as campaigns:
+        found = campaigns.list()
+    if as_json:
+        _print_json(found)
+        return
+    rows = [
+        [one["id"], one["name"], one["n_arms"], one["n_clusters"], one["dim"], one["method"], f"{one['delta']:g}",
+         one["t"], one["open_leases"], "yes" if one["done"] else "no"]
+        for one in found
+    ]  # fmt: skip
+    _print_table(
+        ["id", "name", "items", "groups", "dim", "method", "δ", "measured", "leases", "done"], rows, "campaigns"
+    )
+
+
+@campaign_app.command(name="import")
+def import_measurements(
+    campaign: Name,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or Parquet: arm, the values, and id if there is.")],
+    values: Columns = None,
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Take in measurements that were made before, in the order of the file; all of them or, on any error, none.
+
+    Without a column id, ids follow from the file's content: the same file twice counts once, a changed one is new.
+    """
+    with _open(store) as campaigns:
+        answer = campaigns.import_table(_find(campaigns, campaign), file, _split(values))
+    if as_json:
+        _print_json(answer)
+    else:
+        typer.echo(f"{answer['accepted']} measurements taken in, {answer['duplicates']} were on record already")
+
+
+@campaign_app.command()
+def export(
+    campaign: Name,
+    kind: Annotated[
+        Kind,
+        typer.Option("--kind", help="csv: measurements; json: everything; certificate and log: for coterie verify."),
+    ] = Kind.csv,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="the screen")
+    ] = None,
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Write a campaign's measurements, its certificate, or the log that the certificate is checked against."""
+    with _open(store) as campaigns:
+        text = campaigns.export(_find(campaigns, campaign), Kind.json.value if as_json else kind.value)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8", newline="")
+        typer.echo(f"wrote {out}", err=True)
+
+
+@campaign_app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recorded pool, CSV or Parquet: arm and the values.")],
+    clusters: Clusters,
+    delta: Delta = 0.05,
+    noise: Noise = None,
+    method: Method = "croc",
+    threshold: Kept = Threshold.proven,
+    distance_ratio: Ratio = None,
+    values: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Run a method on recorded measurements: how many would have been enough, and which groups they show."""
+    from coterie.campaign import replay_pool
+
+    found = replay_pool(file, clusters, delta, method, threshold.value, _noise(noise), distance_ratio, _split(values))
+    if as_json:
+        _print_json(found)
+        return
+    from coterie.cli.campaign_tables import print_replay
+
+    print_replay(found)
+
+
+# What the commands share.
+
+
+def _open(store: str, create: bool = False) -> Campaigns:
+    from coterie.campaign import Campaigns
+
+    return Campaigns(store, create=create)
+
+
+def _find(campaigns: Campaigns, given: str) -> str:
+    """The id of the campaign that is meant."""
+    known = campaigns.list()
+    ids = [one["id"] for one in known if one["id"] == given] or [one["id"] for one in known if one["name"] == given]
+    if not ids and len(given) >= 6:
+        ids = [one["id"] for one in known if one["id"].startswith(given)]
+    if len(ids) > 1:
+        raise ValueError(f"{len(ids)} campaigns are called {given!r}: use an id, {', '.join(ids[:3])}, …")
+    if not ids:
+        raise ValueError(f"there is no campaign {given!r}: coterie campaign list shows them all")
+    return str(ids[0])
+
+
+def _names_of(campaigns: Campaigns, id: str) -> list[str] | None:
+    names: list[str] | None = campaigns.settings(id)["names"]
+    return names
+
+
+def _arm(given: str, names: Sequence[str] | None) -> int | str:
+    """An arm on the command line is a name, if there is one of that name, or a number."""
+    if names is not None and given in names:
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        return given
+
+
+def _number(given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise ValueError(f"a measurement is numbers, got {given!r}") from None
+
+
+def _noise(given: str | None) -> Any:
+    if given is None:
+        return None
+    try:
+        text = given.strip()
+        content = json.loads(text if text.startswith("[") else f"[{text}]")
+    except json.JSONDecodeError:
+        raise ValueError(f"--noise must be a number, numbers 1.5,2 or a matrix [[1,0],[0,2]], got {given!r}") from None
+    return content[0] if len(content) == 1 and not text.startswith("[") else content
+
+
+def _names(given: str | None, file: Path | None) -> list[str] | None:
+    if given is not None and file is not None:
+        raise ValueError("give --names or --names-file, not both")
+    if file is not None:
+        return [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    return _split(given)
+
+
+def _split(given: str | None) -> list[str] | None:
+    return None if given is None else [part.strip() for part in given.split(",")]
+
+
+def _somebody() -> str:
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # no such user in this container
+        return f"user{os.getuid()}@{socket.gethostname()}"
+
+
+def _new_id() -> str:
+    from coterie.campaign.settings import new_key
+
+    return new_key()
+
+
+def _print_json(content: Any) -> None:
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def _print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+    from coterie.cli.campaign_tables import print_table
+
+    print_table(headings, rows, title)

@@ -1,0 +1,101 @@
+"""What `coterie campaign` prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+_MANY = 12
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+    """A table; ids are never folded, so that they can be copied."""
+    table = Table(title=title)
+    for i, heading in enumerate(headings):
+        number = bool(rows) and all(isinstance(row[i], int | float) for row in rows)
+        key = heading in ("id", "lease")
+        table.add_column(heading, justify="right" if number else "left", overflow="fold", no_wrap=key)
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    Console().print(table)
+
+
+def print_status(found: dict[str, Any]) -> None:
+    """How far a campaign is."""
+    console = Console()
+    console.print(escape(f"{found['name']} ({found['id']})"), style="bold", highlight=False)
+    console.print(escape(found["verdict"]), highlight=False)
+    evidence = found["evidence"]
+    if not found["done"] and evidence["threshold"] is not None:
+        left = found["forecast"]
+        more = "" if left is None else f"; about {left:.0f} more measurements"
+        console.print(
+            f"evidence {evidence['statistic']:.2f} of {evidence['threshold']:.2f}{more}", highlight=False, markup=False
+        )
+        weakest = evidence["weakest"]
+        if weakest is not None:
+            against = "" if weakest["against_name"] is None else f" (item {weakest['against_name']})"
+            text = f"weakest: is {weakest['name']} apart from group {weakest['group_id']}{against}?"
+            console.print(text, highlight=False, markup=False)
+    if found["waiting"]:
+        text = f"{found['waiting']} results wait for an earlier ask of their item to be answered or given up"
+        console.print(text, highlight=False, markup=False)
+    if found["groups"]:
+        rows = [
+            [group["id"], group["size"], _center(group["center"]), _some(group["names"])] for group in found["groups"]
+        ]
+        print_table(["group", "items", "center", "members"], rows, "groups" if found["done"] else "groups, so far")
+    if found["open_leases"]:
+        rows = [
+            [one["name"], one["worker"], one["expires"] + (" (over)" if one["expired"] else ""), one["lease"]]
+            for one in found["open_leases"]
+        ]
+        print_table(["item", "worker", "until", "lease"], rows, "under way")
+    if found["workers"]:
+        rows = [[one["worker"], one["measurements"], one["open"], one["last"]] for one in found["workers"]]
+        print_table(["worker", "measured", "open", "last seen"], rows, "workers")
+
+
+def print_replay(found: dict[str, Any]) -> None:
+    """What a recorded pool would have given."""
+    console = Console()
+    lines = []
+    dry = found["dry"]
+    if dry is not None:
+        lines.append(
+            f"{dry['name']} ran dry: its {dry['recorded']} measurements were used up when {dry['t']} had been taken "
+            "in all. The rest of the pool was added as recorded."
+        )
+    if found["done"]:
+        sure = found["method"] == "croc" or found["threshold"] == "proven"
+        how = f"wrong with probability at most {found['delta']:g}" if sure else "heuristic threshold, no proof"
+        lines.append(f"{found['t']} of {found['recorded']} measurements would have been enough ({how}).")
+    else:
+        lines.append(f"All {found['recorded']} measurements are not enough for {found['delta']:g}.")
+    if found["alarm"] is not None:
+        lines.append(f"There are more than {found['n_clusters']} groups: {found['alarm']['name']} differs from all.")
+    partial = found["partial"]
+    if partial is not None:
+        sure_of, open_ones = partial["settled"], partial["undecided"]
+        apart = [f"{one} from {other}" for one, other in partial["differ"]]
+        lines.append(f"Certain so far: {_some(sure_of) if sure_of else 'no item'}. Undecided: {_some(open_ones)}.")
+        lines.append(f"Known to differ: {_some(apart) if apart else 'none yet'}.")
+    for line in lines:
+        console.print(line, highlight=False, markup=False)
+    if found["groups"]:
+        rows = [[i + 1, len(g["arms"]), _center(g["center"]), _some(g["names"])] for i, g in enumerate(found["groups"])]
+        print_table(["group", "items", "center", "members"], rows, "groups" if found["done"] else "groups, a guess")
+
+
+def _center(center: Sequence[float]) -> str:
+    shown = ", ".join(f"{value:.4g}" for value in center[:_MANY])
+    return shown + (", …" if len(center) > _MANY else "")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MANY
+    return ", ".join(names[:_MANY]) + (f" and {more} more" if more > 0 else "")

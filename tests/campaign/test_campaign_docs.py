@@ -1,0 +1,44 @@
+"""docs/CAMPAIGNS.md is executed from top to bottom: its Python and its commands, in one folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "CAMPAIGNS.md"
+
+
+def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    shown: list[tuple[str, str]] = []
+    folder = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE):
+            if language == "python":
+                exec(compile(block, str(PAGE), "exec"), names)
+            elif language == "sh":
+                for line in block.splitlines():
+                    words = shlex.split(line)
+                    if words[0] == "coterie":
+                        command = [sys.executable, "-m", "coterie.cli", *words[1:]]
+                        answer = subprocess.run(command, capture_output=True, text=True)
+                        assert answer.returncode == 0, (line, answer.stderr)
+                        shown.append((line, answer.stdout))
+            elif language == "text":
+                # The page shows what the last command printed; how many were enough may change with the method.
+                kept, found = (re.sub(r"\d[\d.]*|[\s─━┃│┏┓┡┩┳╇┴└┘]", "", part) for part in (block, shown[-1][1]))
+                assert kept == found, shown[-1]
+    finally:
+        os.chdir(folder)
+    assert any("valid: 6 arms in 2 groups" in out for _, out in shown)
+    enough = re.search(r"(\d+) of 2400 measurements would have been enough", text)
+    printed = next(re.search(r"(\d+) of 2400", out) for line, out in shown if "survey.csv" in line)
+    assert enough is not None
+    assert printed is not None
+    assert 0.5 < int(printed[1]) / int(enough[1]) < 2.0

@@ -1,0 +1,244 @@
+"""Any order of asking, telling, being late, repeating, failing, expiring and reopening, against a plain model."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from coterie.campaign import Campaigns, Conflict, NotFound
+from coterie.session import Session
+
+WORKERS = ("ann", "bob")
+LEASE = 60.0
+
+
+class CampaignMachine(RuleBasedStateMachine):
+    """The model: a session driven directly, and dictionaries of what was leased and told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.now = 1_800_000_000.0  # the clock
+        self.time = self.now  # the campaign's time: never goes back
+        self.stores = [self._open(), self._open()]
+        self.leases: dict[str, dict[str, Any]] = {}  # every lease ever: ticket, arm, worker, expires, state, answer
+        self.told: list[dict[str, Any]] = []
+        self.count = 0
+
+    def _open(self) -> Campaigns:
+        return Campaigns(self.folder / "store.db", clock=lambda: self.now)
+
+    def teardown(self) -> None:
+        for store in self.stores:
+            store.close()
+        shutil.rmtree(self.folder)
+
+    @initialize(
+        on_expiry=st.sampled_from(["skip", "wait"]),
+        method=st.sampled_from(["croc", "croc", "boc"]),
+        delta=st.sampled_from([0.3, 1e-4]),
+    )
+    def create(self, on_expiry: str, method: str, delta: float) -> None:
+        self.skips = on_expiry == "skip"
+        made = self.stores[0].create("x", 3, 2, 1, delta, method, "heuristic", lease_seconds=LEASE, on_expiry=on_expiry)
+        self.id = made["id"]
+        self.session = Session(3, 2, 1, delta, method, "heuristic")
+
+    # What the model knows.
+
+    @property
+    def open(self) -> list[str]:
+        found = [key for key, lease in self.leases.items() if lease["state"] == "open"]
+        return sorted(found, key=lambda key: int(self.leases[key]["ticket"]))
+
+    def _write(self) -> None:
+        """What every write does first."""
+        self.time = max(self.time, self.now)
+        if self.skips:
+            for key in self.open:
+                if self.leases[key]["expires"] <= self.time:
+                    self.session.forget(self.leases[key]["ticket"])
+                    self.leases[key]["state"] = "expired"
+
+    def _take(self, arm: int, value: float, ticket: int | None) -> None:
+        self.session._absorb([arm], [self._vector(value)], [ticket])
+
+    @staticmethod
+    def _vector(value: float) -> Any:
+        import numpy as np
+
+        return np.array([value])
+
+    # What can happen.
+
+    stores_ = st.integers(0, 1)
+    values_ = st.floats(-8, 8)
+
+    @rule(at=stores_, worker=st.sampled_from(WORKERS), n=st.integers(1, 3))
+    def ask(self, at: int, worker: str, n: int) -> None:
+        answer = self.stores[at].ask(self.id, worker, n)
+        self._write()
+        if self.session.done:
+            assert answer == {"done": True, "asks": []}
+            return
+        own = [k for k in self.open if self.leases[k]["worker"] == worker and self.leases[k]["expires"] > self.time]
+        expected = own[:n]
+        if not self.skips:
+            for key in [k for k in self.open if self.leases[k]["expires"] <= self.time][: n - len(expected)]:
+                self.leases[key] |= {"worker": worker, "expires": self.time + LEASE}
+                expected.append(key)
+        fresh: list[tuple[int, int]] = []
+        while len(expected) + len(fresh) < n:
+            ticket = self.session._next_ticket
+            arms = self.session._open(1)
+            if not arms:
+                break
+            fresh.append((ticket, arms[0]))
+        if answer["done"]:
+            assert self.session.done
+            given = [one for one in self.stores[at].status(self.id)["open_leases"] if one["lease"] not in self.leases]
+        else:
+            assert [ask["lease"] for ask in answer["asks"]][: len(expected)] == expected
+            given = answer["asks"][len(expected) :]
+        assert [ask["arm"] for ask in given] == [arm for _, arm in fresh]
+        for ask, (ticket, arm) in zip(given, fresh, strict=True):
+            assert ask["lease"] not in self.leases
+            self.leases[ask["lease"]] = {
+                "ticket": ticket, "arm": arm, "worker": worker, "expires": self.time + LEASE, "state": "open",
+                "answer": None,
+            }  # fmt: skip
+
+    @rule(at=stores_, value=values_, data=st.data())
+    def tell_of_a_lease(self, at: int, value: float, data: st.DataObject) -> None:
+        """In time, late, or of a lease that failed."""
+        keys = [key for key, lease in self.leases.items() if lease["answer"] is None]
+        assume(keys)
+        key = data.draw(st.sampled_from(keys))
+        lease = self.leases[key]
+        self.count += 1
+        one = {"id": f"m{self.count}", "arm": lease["arm"], "values": [value], "lease": key}
+        answer = self.stores[at].tell(self.id, [one])
+        self._write()
+        on_time = lease["state"] == "open"
+        self._take(lease["arm"], value, lease["ticket"] if on_time else None)
+        if on_time:
+            lease |= {"state": "answered", "answer": one["id"]}
+        self.told.append(one)
+        assert answer == {"accepted": 1, "duplicates": 0, "done": self.session.done}
+
+    @rule(at=stores_, arm=st.integers(0, 2), value=values_)
+    def tell_unasked(self, at: int, arm: int, value: float) -> None:
+        self.count += 1
+        one = {"id": f"m{self.count}", "arm": arm, "values": [value], "worker": "nobody"}
+        answer = self.stores[at].tell(self.id, [one])
+        self._write()
+        self._take(arm, value, None)
+        self.told.append(one)
+        assert answer == {"accepted": 1, "duplicates": 0, "done": self.session.done}
+
+    @rule(at=stores_, value=values_, data=st.data())
+    def tell_without_naming_the_lease(self, at: int, value: float, data: st.DataObject) -> None:
+        assume(self.open)
+        arm = self.leases[data.draw(st.sampled_from(self.open))]["arm"]
+        self.count += 1
+        one = {"id": f"m{self.count}", "arm": arm, "values": [value]}
+        self.stores[at].tell(self.id, [one])
+        self._write()
+        key = next((key for key in self.open if self.leases[key]["arm"] == arm), None)
+        self._take(arm, value, None if key is None else self.leases[key]["ticket"])
+        if key is not None:
+            self.leases[key] |= {"state": "answered", "answer": None}  # a result that names it is another one
+        self.told.append(one)
+
+    @precondition(lambda self: self.told)
+    @rule(at=stores_, data=st.data())
+    def tell_again(self, at: int, data: st.DataObject) -> None:
+        answer = self.stores[at].tell(self.id, [data.draw(st.sampled_from(self.told))])
+        self._write()
+        assert answer == {"accepted": 0, "duplicates": 1, "done": self.session.done}
+
+    @precondition(lambda self: self.told)
+    @rule(at=stores_, data=st.data(), value=values_)
+    def tell_something_else(self, at: int, data: st.DataObject, value: float) -> None:
+        one = data.draw(st.sampled_from(self.told))
+        assume(one["values"] != [value])
+        fresh = {"id": "fresh", "arm": 0, "values": [0.0]}
+        with pytest.raises(Conflict, match="on record with another content"):
+            self.stores[at].tell(self.id, [fresh, {**one, "values": [value]}])
+
+    @rule(at=stores_, data=st.data())
+    def answer_a_lease_twice(self, at: int, data: st.DataObject) -> None:
+        keys = [key for key, lease in self.leases.items() if lease["answer"] is not None]
+        assume(keys)
+        key = data.draw(st.sampled_from(keys))
+        with pytest.raises(Conflict, match=f"lease {key} was answered"):
+            self.stores[at].tell(
+                self.id, [{"id": "other", "arm": self.leases[key]["arm"], "values": [0.0], "lease": key}]
+            )
+
+    @rule(at=stores_)
+    def tell_of_an_unknown_lease(self, at: int) -> None:
+        with pytest.raises(NotFound):
+            self.stores[at].tell(self.id, [{"id": "other", "arm": 0, "values": [0.0], "lease": "nobody's"}])
+
+    @rule(at=stores_, data=st.data())
+    def fail(self, at: int, data: st.DataObject) -> None:
+        assume(self.open)
+        key = data.draw(st.sampled_from(self.open))
+        assert self.stores[at].fail(self.id, key, "broken")["freed"]
+        self._write()
+        if self.leases[key]["state"] == "open":  # it may have expired just before
+            self.session.forget(self.leases[key]["ticket"])
+            self.leases[key]["state"] = "failed"
+
+    @rule(seconds=st.sampled_from([1.0, 30.0, 61.0, 1e6]))
+    def time_passes(self, seconds: float) -> None:
+        self.now = max(self.now, self.time) + seconds
+
+    @rule(at=stores_)
+    def reopen(self, at: int) -> None:
+        self.stores[at].close()
+        self.stores[at] = self._open()
+
+    # What must hold.
+
+    @invariant()
+    def the_store_is_what_the_model_is(self) -> None:
+        if not hasattr(self, "id"):
+            return
+        session = self.session
+        for store in self.stores:
+            found = store.status(self.id)
+            assert found["done"] == session.done
+            assert found["t"] == session.t
+            assert found["pulls"] == session.pulls.tolist()
+            assert found["waiting"] == session.waiting
+            assert found["labels"] == (None if session.labels is None else session.labels.tolist())
+            assert found["measurements"] == len(self.told)
+            assert [one["lease"] for one in found["open_leases"]] == self.open
+            assert [one["worker"] for one in found["open_leases"]] == [self.leases[k]["worker"] for k in self.open]
+            assert [list(pair) for pair in session.pending] == [
+                [self.leases[key]["ticket"], self.leases[key]["arm"]] for key in self.open
+            ]
+        rows = self.stores[0].measurements(self.id)["measurements"]
+        assert [(row["id"], row["arm"], row["values"]) for row in rows] == [
+            (one["id"], one["arm"], one["values"]) for one in self.told
+        ]
+        assert sum(row["counted"] for row in rows) == session.t
+
+
+TestCampaignMachine = CampaignMachine.TestCase
+TestCampaignMachine.settings = settings(
+    max_examples=60,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
