@@ -1,6 +1,6 @@
 """`make bench`: measure, print tables, keep them as JSON in bench/results/.
 
-Parts: engine, croc, workers, network; and draws, on request.
+Parts: engine, croc, pace, replay, workers, network; and draws, on request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import croc, draws, engine, network, workers
+from bench import croc, draws, engine, network, pace, replay, workers
 from coterie.paper.provenance import machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -57,6 +57,33 @@ def show_croc() -> None:
     keep("croc", rows)
 
 
+def show_pace() -> None:
+    console.print("CROC in simulation, the first pass over the arms included (K = 10, d = 8, δ = 0.1).")
+    rows = pace.rows()
+    table = Table("M", "gap", "measurements", "proven", "seconds", "µs a measurement", "memory, GiB")
+    for row in rows:
+        each = row["seconds"] / row["t"] * 1e6
+        table.add_row(
+            f"{row['n_arms']:,}", f"{row['gap']:g}", f"{row['t']:,}", "yes" if row["done"] else "not yet",
+            f"{row['seconds']:.2f}", f"{each:.1f}", f"{row['gib']:.2f}",
+        )  # fmt: skip
+    console.print(table)
+    keep("pace", rows)
+
+
+def show_replay() -> None:
+    console.print(f"Following a record of {replay.RESULTS:,} results again (M = 1 000, K = 10, d = 8).")
+    rows = replay.rows()
+    table = Table("record", "seconds", "asked for", "", "results that counted", "live, µs a result", "evidence, ms")
+    for row in rows:
+        table.add_row(
+            row["what"], f"{row['seconds']:.2f}", f"< {row['asked']:g}", "✓" if row["met"] else "✗",
+            f"{row['counted']:,}", f"{row['live_seconds_a_result'] * 1e6:.0f}", f"{row['evidence_seconds'] * 1e3:.2f}",
+        )  # fmt: skip
+    console.print(table)
+    keep("replay", rows)
+
+
 def show_workers() -> None:
     console.print("The same trials in threads and in processes; best of a few, in turn.")
     rows = workers.rows()
@@ -94,7 +121,14 @@ def show_draws() -> None:
 
 
 def main() -> None:
-    parts = {"engine": show_engine, "croc": show_croc, "workers": show_workers, "network": show_network}
+    parts = {
+        "engine": show_engine,
+        "croc": show_croc,
+        "pace": show_pace,
+        "replay": show_replay,
+        "workers": show_workers,
+        "network": show_network,
+    }
     wanted = sys.argv[1:] or list(parts)
     parts["draws"] = show_draws  # on request: minutes, for a choice that was made once
     if unknown := [part for part in wanted if part not in parts]:

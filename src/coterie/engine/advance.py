@@ -11,7 +11,7 @@ import numpy as np
 from coterie.engine.compiled import compiled, entry
 from coterie.engine.forest import Forest
 from coterie.engine.heaps import heap_down, heap_up
-from coterie.engine.state import FRESH, LOG_SUM, PENDING, READY, Floats, Ints, State, T, Z
+from coterie.engine.state import ASK, ASKED, FORGET, FRESH, LOG_SUM, PENDING, READY, Floats, Ints, State, T, Z
 from coterie.engine.steps import next_arm, observe, settle
 
 PROVEN, HEURISTIC = 0, 1
@@ -58,6 +58,30 @@ def _place(a: Floats, i: int, origin: Floats, first: bool, x: Floats) -> None:
             x[q] += a[i, q] - origin[q]
 
 
+@compiled
+def _commit(
+    counters: Ints,
+    committed: Ints,
+    group: Ints,
+    heap: Ints,
+    slot: Ints,
+    first_slot: Ints,
+    arm: int,
+    change: int,
+) -> None:
+    """Count a pull of the arm as under way (+1) or as given up (−1). INOUT: counters, committed, heap, slot."""
+    committed[arm] += change
+    counters[PENDING] += change
+    if change < 0:
+        counters[FRESH] = min(counters[FRESH], arm)
+    if counters[READY] == 1:
+        low, high = first_slot[group[arm]], first_slot[group[arm] + 1]
+        if change > 0:
+            heap_down(heap, slot, committed, low, high, slot[arm])
+        else:
+            heap_up(heap, slot, committed, low, slot[arm])
+
+
 @entry
 def advance(
     s: State,
@@ -78,11 +102,13 @@ def advance(
 ) -> int:
     """Take up to `steps` measurements, stopping early once all levels are met; then say which arm comes next.
 
-    Scripted: the measurements are (arms[i], values[i]), and asked[i] = 1 if it was counted as under way. Otherwise the
-    rule picks the arm, X = centers[truth[arm]] + standard Gaussian noise is drawn from rng, and the first arms.shape[0]
-    arms are noted in `arms`. IN: levels (2, L), thresholds of each kind in increasing order (see `threshold_now`).
-    INOUT: met (2), how many levels of each kind are met. OUT: stops (2, L), the t at which; correct (2, L), whether
-    the guess was `truth` then. Work space: x (d). Returns the next arm (0 after the end).
+    Scripted: the measurements are (arms[i], values[i]), and asked[i] = ASKED if it was counted as under way. A script
+    may also hold asks (ASK; arms[i], if not negative, is checked and otherwise noted) and pulls given up (FORGET).
+    Otherwise the rule picks the arm, X = centers[truth[arm]] + standard Gaussian noise is drawn from rng, and the first
+    arms.shape[0] arms are noted in `arms`. IN: levels (2, L), thresholds of each kind in increasing order (see
+    `threshold_now`). INOUT: met (2), how many levels of each kind are met. OUT: stops (2, L), the t at which; correct
+    (2, L), whether the guess was `truth` then. Work space: x (d). Returns the next arm (0 after the end), or −1−i if
+    entry i asks for another arm than the rule does.
     """
     dim = x.shape[0]
     arm = 0
@@ -94,6 +120,15 @@ def advance(
         if i == steps:
             break
         if scripted:
+            if asked[i] == ASK:
+                if arms[i] >= 0 and arms[i] != arm:
+                    arms[i] = arm
+                    return -1 - i
+                arms[i] = arm
+            if asked[i] == ASK or asked[i] == FORGET:
+                change = 1 if asked[i] == ASK else -1
+                _commit(s.counters, s.committed, s.group, s.heap, s.slot, s.first_slot, arms[i], change)
+                continue
             arm = arms[i]
             for q in range(dim):
                 x[q] = 0.0
@@ -103,7 +138,7 @@ def advance(
                 arms[s.counters[T]] = arm
             _draw(rng, x)
             _place(centers, truth[arm], s.origin, s.counters[T] == 0, x)
-        observe(s, arm, x, scripted and asked[i] == 1)
+        observe(s, arm, x, scripted and asked[i] == ASKED)
         if s.gauges[Z] <= 0.0:
             continue
         for kind in range(2):
@@ -128,14 +163,5 @@ def commit(
     arm: int,
     change: int,
 ) -> None:
-    """Count a pull of the arm as under way (+1) or as given up (−1). INOUT: counters, committed, heap, slot."""
-    committed[arm] += change
-    counters[PENDING] += change
-    if change < 0:
-        counters[FRESH] = min(counters[FRESH], arm)
-    if counters[READY] == 1:
-        low, high = first_slot[group[arm]], first_slot[group[arm] + 1]
-        if change > 0:
-            heap_down(heap, slot, committed, low, high, slot[arm])
-        else:
-            heap_up(heap, slot, committed, low, slot[arm])
+    """`_commit` for Python."""
+    _commit(counters, committed, group, heap, slot, first_slot, arm, change)

@@ -82,11 +82,15 @@ class Run:
 
     def absorb(self, arms: Ints, values: Floats, asked: Ints) -> None:
         """Take in measurements in this order; stops noting them once every level is met."""
-        s = self.state
-        self.next = self._entries.advance(
-            s, self._forest, len(arms), True, arms, asked, values, self._no_values, self._no_truth, self._no_rng,
-            self.levels, self.met, self.stops, self.correct, self._x,
+        self.next = self.follow(arms, values, asked)
+
+    def follow(self, arms: Ints, values: Floats, what: Ints) -> int:
+        """The same for a script with asks too: see `advance`. INOUT: arms."""
+        found = self._entries.advance(
+            self.state, self._forest, len(arms), True, arms, what, values, self._no_values, self._no_truth,
+            self._no_rng, self.levels, self.met, self.stops, self.correct, self._x,
         )  # fmt: skip
+        return int(found)
 
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, arms: Ints) -> None:
         """Simulate up to `steps` measurements of a world whose groups and centers are known."""

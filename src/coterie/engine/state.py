@@ -20,6 +20,9 @@ SmallInts: TypeAlias = NDArray[np.int32]
 # Sampling rules, as `counters[METHOD]` (rules/methods.py has their names).
 BOC, LINEAR, UNIFORM, ORACLE = 0, 1, 2, 3
 
+# Entries of a script: a result nobody asked for, one that was asked for, an ask, a pull given up.
+UNASKED, ASKED, ASK, FORGET = 0, 1, 2, 3
+
 # What the integers in `counters` count.
 T = 0  # measurements so far: t
 UNSEEN = 1  # arms never measured

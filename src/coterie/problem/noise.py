@@ -22,14 +22,16 @@ class Noise:
     Build it with `Noise.of`. Immutable; the arrays are read-only copies.
     """
 
-    __slots__ = ("_factor", "_value", "dim")
+    __slots__ = ("_factor", "_inverse", "_value", "dim")
 
     dim: int
     _value: FloatArray | None  # as given: None, 0-d or (d,) standard deviations, or the (d, d) covariance
     _factor: FloatArray | None  # the Cholesky factor L, only for a full covariance
+    _inverse: FloatArray | None  # the transpose of L^-1
 
     def __init__(self, value: FloatArray | None, factor: FloatArray | None, dim: int) -> None:
-        for name, content in (("_value", value), ("_factor", factor), ("dim", dim)):
+        inverse = None if factor is None else np.tril(np.linalg.solve(factor, np.eye(dim))).T.copy()
+        for name, content in (("_value", value), ("_factor", factor), ("_inverse", inverse), ("dim", dim)):
             object.__setattr__(self, name, content)
             if isinstance(content, np.ndarray):
                 content.setflags(write=False)
@@ -75,13 +77,20 @@ class Noise:
         return np.eye(self.dim) * self._value**2
 
     def whiten(self, x: Any) -> FloatArray:
-        """L^-1 x: measurements (d,) or (n, d) in the user's units, turned into unit noise."""
+        """L^-1 x: measurements (d,) or (n, d) in the user's units, turned into unit noise.
+
+        A row does not depend on the others, to the last bit: a batch, or a log that is read again, does exactly what
+        single results do. Hence a sum over columns instead of a matrix product, whose order depends on the shape.
+        """
         points = self._points(x, "x")
         if self._value is None:
             return points
-        if self._factor is None:
+        if self._inverse is None:
             return points / self._value
-        return np.asarray(np.linalg.solve(self._factor, points.T).T)
+        white = points[..., :1] * self._inverse[0]
+        for j in range(1, self.dim):
+            white += points[..., j : j + 1] * self._inverse[j]
+        return np.asarray(white)
 
     def color(self, z: Any) -> FloatArray:
         """L z, the inverse of `whiten`: (d,) or (n, d) points back in the user's units."""

@@ -30,6 +30,7 @@ from coterie.problem.instance import Instance
 from coterie.problem.noise import Noise
 from coterie.problem.partition import canonical
 from coterie.rules.methods import Method, method_named
+from coterie.session import replayed as replaying
 from coterie.session import saved as saving
 from coterie.session.croc import CrocDriver
 from coterie.session.drivers import Driver, PaperDriver
@@ -169,6 +170,17 @@ class Session:
         self._driver.forget(number, self._pending.pop(number))
         self._check_done()
 
+    def replay(self, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
+        """A recorded conversation at once, with exactly the effect of its asks, tells and forgets one by one.
+
+        `kinds`: 0 ask, 1 tell, 2 forget. `arms`: of each entry; an ask is checked against it (-1: not recorded; then
+        results must say which ask they answer). `tickets`: opened by the ask, answered by the result, given up; -1 for
+        none: an ask is then not checked, and a result answers the oldest open ask for its arm, if there is one.
+        `values` (n, d): of results; other rows are ignored. An ask that found the groups proven is recorded as arm -1,
+        ticket -1. ValueError names the first entry that does not fit, and nothing is changed then.
+        """
+        replaying.replay(self, kinds, arms, tickets, values)
+
     def _arm(self, arm: Any) -> int:
         if isinstance(arm, str):
             if arm not in self._index:
@@ -197,7 +209,7 @@ class Session:
         return claimed
 
     def _absorb(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
-        white = self._whitened(values)
+        white = self._whitened(np.array(values).reshape(-1, self.dim))
         rows = range(len(self._arms), len(self._arms) + len(arms))
         self._arms += arms
         self._values += values
@@ -216,12 +228,10 @@ class Session:
             assert found is not None
             self._stopped = found
 
-    def _whitened(self, values: list[FloatArray]) -> FloatArray:
+    def _whitened(self, values: FloatArray) -> FloatArray:
         """(n, d) in units of the noise."""
-        # Row by row: solved together, rows may differ in the last bit from rows solved one at a time, and a
-        # batch, or a loaded session, must do exactly what single results do.
-        white = np.array([self.noise.whiten(value) for value in values]).reshape(-1, self.dim)
-        far = ~(np.abs(white).max(axis=1) <= LARGEST)
+        white = self.noise.whiten(values)
+        far = ~(np.abs(white).max(axis=1, initial=0.0) <= LARGEST)
         if far.any():
             raise ValueError(
                 f"a measurement must lie within {LARGEST:g} standard deviations of 0, "

@@ -6,7 +6,6 @@ every earlier ask for its arm is answered or given up. A result that nobody aske
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,26 @@ from typing import Any
 import numpy as np
 
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import ALPHA, CORE_ROOM, share_of_epoch
+from coterie.engine.croc.script import (
+    COUNTED,
+    ENTRY,
+    GONE,
+    NOT_OPEN,
+    NOT_THAT_ARM,
+    NOTED,
+    OPEN,
+    OTHER_ARM,
+    PROVEN,
+    PROVEN_ASKING,
+    TOLD,
+    Script,
+    new_script,
+)
+from coterie.engine.croc.state import CORE_ROOM, share_of_epoch
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.session.evidence import Evidence, Partial, Weakest
+from coterie.session.certified import certificate_of, evidence_of
+from coterie.session.evidence import Evidence, Partial
+from coterie.session.replayed import ASK, FORGET, TELL, Entries, Outcome, ReplayError
 
 
 @dataclass
@@ -38,24 +54,29 @@ class CrocDriver:
         self._lines: dict[int, deque[_Place]] = {}
         self._places: dict[int, _Place] = {}
         self.events: list[dict[str, Any]] = []
-        self.history: list[list[Any]] = []
+        self._noted = bytearray()  # ASK, TELL, FORGET, one by one
+        self._given_up: list[int] = []
         self._epochs: list[dict[str, Any]] = []
         self._rounds = 0
 
-    def _note(self, what: str, *more: int) -> None:
-        """Keep what was done, in order, as runs of the same: asks, tells, and what was given up."""
-        if more or not self.history or self.history[-1][0] != what:
-            self.history.append([what, *(more or (1,))])
-        else:
-            self.history[-1][1] += 1
+    @property
+    def history(self) -> list[list[Any]]:
+        """What was done, in order, as runs of the same: [ask | tell, how often], [forget, ticket]."""
+        done = np.frombuffer(bytes(self._noted), dtype=np.uint8)
+        starts = np.flatnonzero((done == FORGET) | (np.diff(done, prepend=FORGET) != 0))
+        given_up = iter(self._given_up)
+        return [
+            ["forget", next(given_up)] if kind == FORGET else ["ask" if kind == ASK else "tell", length]
+            for kind, length in zip(done[starts].tolist(), np.diff(starts, append=done.size).tolist(), strict=True)
+        ]
 
     def ask(self, ticket: int) -> int | None:
-        arm, of_round = self._run.pop()
-        self._note("ask")
+        found = self._run.pop()
+        self._noted.append(ASK)
         self._note_events()
-        if self.done:  # results since the last plan were enough
-            self._run.give_up(arm, of_round)
+        if found is None:  # results since the last plan were enough
             return None
+        arm, of_round = found
         self._places[ticket] = place = _Place(ticket, of_round)
         self._lines.setdefault(arm, deque()).append(place)
         return arm
@@ -64,7 +85,7 @@ class CrocDriver:
         for ticket, arm, x, row in zip(tickets, arms, white, rows, strict=True):
             if self.done:
                 return
-            self._note("tell")
+            self._noted.append(TELL)
             if ticket is None:
                 place = _Place(None, 0)
                 self._lines.setdefault(arm, deque()).append(place)
@@ -73,8 +94,105 @@ class CrocDriver:
             place.row, place.value = row, x
             self._release(arm)
 
+    def replay(self, entries: Entries) -> Outcome:
+        return Outcome(-1) if self.done else Outcome(*self._follow(entries))
+
+    def accept(self, entries: Entries, outcome: Outcome) -> None:
+        given_up = entries.kinds == FORGET
+        noted = given_up.copy()  # results after the stop change nothing
+        noted[: outcome.stop + 1] = True
+        self._noted += entries.kinds[noted].astype(np.uint8).tobytes()
+        self._given_up += entries.tickets[given_up].tolist()
+
+    def _follow(self, entries: Entries) -> tuple[int, bool]:
+        """Let the engine follow the record; where it stopped, and whether the last ask found an arm."""
+        before = [(arm, place) for arm, line in self._lines.items() for place in line]
+        script = self._script(entries, before)
+        rows = np.concatenate([[place.row for _, place in before], entries.rows]).astype(np.int64)
+        why, counted = NOTED, 0
+        while why == NOTED:
+            why = self._run.follow(script)
+            places = script.counted[counted : script.at[COUNTED]]
+            counted += len(places)
+            self.events += [
+                {"event": "result", "arm": arm, "round": max(of_round, 0), "row": row}
+                for arm, of_round, row in zip(
+                    script.its_arm[places].tolist(),
+                    script.its_round[places].tolist(),
+                    rows[script.row[places]].tolist(),
+                    strict=True,
+                )
+            ]
+            self._note_events()
+        at = int(script.at[ENTRY])
+        if why == OTHER_ARM:
+            raise ReplayError(at, f"the next arm is {int(script.arms[at])}")
+        if why == NOT_THAT_ARM:
+            its = int(script.its_arm[script.place[at]])
+            raise ReplayError(
+                at, f"ticket {int(entries.tickets[at])} is for arm {its}, not for arm {int(entries.arms[at])}"
+            )
+        if why == NOT_OPEN:
+            raise ReplayError(at, f"ticket {int(entries.tickets[at])} is not open")
+        self._keep_lines(script, entries, before)
+        if why == PROVEN:
+            return at - 1, True
+        return at, why != PROVEN_ASKING
+
+    def _script(self, entries: Entries, before: list[tuple[int, _Place]]) -> Script:
+        """The record for the engine, with the lines as they are: places `before`, then one for each entry."""
+        kinds, tickets = entries.kinds, entries.tickets
+        n, first = len(kinds), len(before)
+        waiting = [np.zeros(self._shape[2]) if place.value is None else place.value for _, place in before]
+        values = np.concatenate([np.array(waiting).reshape(-1, self._shape[2]), entries.white])
+        script = new_script(self._shape[0], kinds, entries.arms, values, first)
+        where = {place.ticket: number for number, (_, place) in enumerate(before) if place.ticket is not None}
+        for number, (arm, place) in enumerate(before):
+            script.row[number], script.its_arm[number], script.following[number] = number, arm, -1
+            script.its_round[number] = place.of_round if place.ticket is not None else -1
+            script.status[number] = OPEN if place.value is None else TOLD
+            if script.head[arm] < 0:
+                script.head[arm] = number
+            else:
+                script.following[script.tail[arm]] = number
+            script.tail[arm] = number
+        asks = np.flatnonzero(kinds == ASK)
+        opened = int(tickets[asks[0]]) if asks.size else np.iinfo(np.int64).max
+        script.place[:] = first + np.arange(n)  # its own: of a result that nobody asked for
+        later = (kinds != ASK) & (tickets >= opened)
+        script.place[later] = first + asks[tickets[later] - opened]
+        for i in np.flatnonzero((kinds != ASK) & (tickets >= 0) & (tickets < opened)):
+            script.place[i] = where[int(tickets[i])]
+        told = kinds == TELL
+        script.row[script.place[told]] = first + np.flatnonzero(told)
+        return script
+
+    def _keep_lines(self, script: Script, entries: Entries, before: list[tuple[int, _Place]]) -> None:
+        """The lines as the engine left them."""
+        self._lines, self._places = {}, {}
+        for arm in np.flatnonzero(script.head >= 0).tolist():
+            line: deque[_Place] = deque()
+            number = int(script.head[arm])
+            while number >= 0:
+                status, i = int(script.status[number]), number - len(before)
+                if status != GONE:
+                    of_round = int(script.its_round[number])
+                    ticket = before[number][1].ticket if i < 0 else int(entries.tickets[i])
+                    place = _Place(None if of_round < 0 else ticket, max(of_round, 0))
+                    if status == TOLD:
+                        row = int(script.row[number])
+                        place.row = int(entries.rows[row - len(before)]) if row >= len(before) else before[row][1].row
+                        place.value = script.values[row].copy()
+                    elif ticket is not None:
+                        self._places[ticket] = place
+                    line.append(place)
+                number = int(script.following[number])
+            if line:
+                self._lines[arm] = line
+
     def forget(self, ticket: int, arm: int) -> None:
-        self._note("forget", ticket)
+        self._noted.append(FORGET)
+        self._given_up.append(ticket)
         if self.done:
             return
         place = self._places.pop(ticket)
@@ -144,37 +262,8 @@ class CrocDriver:
     def guess(self) -> tuple[IntArray, FloatArray] | None:
         return (self._run.state.labels, self._run.state.centers) if self._run.ready else None
 
-    def _open_tests(self) -> list[tuple[float, float, int, int, int | None]]:
-        """(evidence, level, arm, group, against) of tests: the open epoch's unmet ones, or the unmet pairs."""
-        s = self._run.state
-        found: list[tuple[float, float, int, int, int | None]] = []
-        slot = self._run.matching_epoch
-        if slot >= 0:
-            for test in self._present_tests(slot):
-                if not test["met"]:
-                    found.append((test["evidence"], test["level"], test["arm"], test["group"], test["against"]))
-        if not found:
-            other = np.arange(self._shape[1])[None] != s.labels[:, None]
-            unmet = other & (s.settled == 0)
-            for m, k in np.argwhere(unmet if unmet.any() else other):  # all met: the next plan ends the run
-                lead = int(s.representative[k])
-                found.append((float(s.evidence[m, k]), self._run.pair_level, int(m), int(k), lead))
-        return found
-
     def evidence(self) -> Evidence:
-        if not self._run.ready or self.alarm is not None:  # with K refuted, no test leads to a proof
-            return Evidence(0.0, self._run.pair_level, None)
-        if self.done:
-            tests = [(t["evidence"], t["level"], t["arm"], t["group"], t["against"]) for t in self._met_tests()]
-            value, level, arm, group, against = min(tests, key=lambda test: test[0] - test[1])
-            return Evidence(value, level, Weakest(arm, group, value, level, against, 0.0))
-        # With several workers all pairs may be settled before the plan is made anew: then the weakest of those.
-        tests = self._open_tests() or [
-            (t["evidence"], t["level"], t["arm"], t["group"], t["against"]) for t in self._settled_pairs()
-        ]
-        value, level, arm, group, against = max(tests, key=lambda test: test[1] - test[0])
-        value = max(value, 0.0)
-        return Evidence(value, level, Weakest(arm, group, value, level, against, self._run.pulls_left()))
+        return evidence_of(self._run)
 
     def partial(self, labels: IntArray | None) -> Partial:
         """What the pairs from the start have settled so far."""
@@ -190,145 +279,7 @@ class CrocDriver:
         arms = np.arange(self._shape[0])
         return Partial(tuple(leads), differ, labels, tuple(arms[sure].tolist()), tuple(arms[~sure].tolist()))
 
-    # The certificate.
-
-    def _frozen_tests(self, slot: int) -> list[dict[str, Any]]:
-        """Every test of an epoch with its evidence, its level and the round at which it was met."""
-        s = self._run.state
-        labels, core = s.frozen[slot], s.in_core[slot] == 1
-        b = float(s.level[slot])
-        tests: list[dict[str, Any]] = []
-        for m in range(self._shape[0]):
-            for k in range(self._shape[1]):
-                if k == labels[m]:
-                    continue
-                lead = int(s.core[slot, k * CORE_ROOM])
-                kinds = [("core", s.weight_core, s.sum_core, s.met_core, s.last_core, b if core[m] else b / 2)]
-                if not core[m]:
-                    kinds.append(("group", s.weight_group, s.sum_group, s.met_group, s.last_group, b))
-                for kind, weight, total, met, last, level in kinds:
-                    place = (slot, m, k)
-                    row = {"kind": kind, "arm": m, "group": k, "against": lead if kind == "core" else None}
-                    if met[place] == 1 and last[place] < 0:
-                        counts = -int(s.last_core[place]), -int(s.last_group[place])
-                        row |= {"kind": "pair", "against": lead, "counts": counts, "level": self._run.pair_level}
-                        row["evidence"] = self._run.pair_evidence(m, lead, *counts)
-                    else:
-                        value = self._directed(slot, weight[place], total[place], int(labels[m]), k)
-                        row |= {"evidence": value, "level": level, "round": int(last[place])}
-                    tests.append(row | {"met": bool(met[place])})
-        tests += self._core_pair_tests(slot, b)
-        return tests
-
-    def _present_tests(self, slot: int) -> list[dict[str, Any]]:
-        """The same for an epoch whose candidate is the estimate, with groups numbered as they are now."""
-        s = self._run.state
-        now = s.labels[s.core[slot, ::CORE_ROOM]]
-        return [test | {"group": int(now[test["group"]])} for test in self._frozen_tests(slot)]
-
-    def _core_pair_tests(self, slot: int, b: float) -> list[dict[str, Any]]:
-        s = self._run.state
-        core = s.core[slot].reshape(-1, CORE_ROOM)
-        tests: list[dict[str, Any]] = []
-        for i in range(core.size):
-            for j in range(i // CORE_ROOM * CORE_ROOM):
-                p, q = int(core.flat[i]), int(core.flat[j])
-                k, h = i // CORE_ROOM, j // CORE_ROOM
-                if p < 0 or q < 0 or core[k, 1] < 0 or core[h, 1] < 0:
-                    continue
-                row: dict[str, Any] = {"arm": p, "group": h, "against": q, "met": bool(s.met_pair[slot, i, j])}
-                if row["met"] and s.last_pair[slot, i, j] < 0:
-                    counts = -int(s.last_pair[slot, i, j]), -int(s.last_pair[slot, j, i])
-                    row |= {"kind": "pair", "counts": counts, "level": self._run.pair_level}
-                    row["evidence"] = self._run.pair_evidence(p, q, *counts)
-                else:
-                    value = self._directed(slot, s.weight_pair[slot, i, j], s.sum_pair[slot, i, j], k, h)
-                    row |= {"kind": "cores", "evidence": value, "level": b / 2, "round": int(s.last_pair[slot, i, j])}
-                tests.append(row)
-        return tests
-
-    def _directed(self, slot: int, weight: float, total: FloatArray, home: int, k: int) -> float:
-        if weight == 0.0:
-            return 0.0
-        s = self._run.state
-        spread = 1.0 / s.frozen_totals[slot, home] + 1.0 / s.frozen_totals[slot, k]
-        theta = s.frozen_centers[slot, home] - s.frozen_centers[slot, k]
-        growth = 1.0 + weight * spread
-        moved = theta + spread * total
-        gain = float(moved @ moved) / growth - float(theta @ theta)
-        return float(-0.5 * theta.size * math.log(growth) + gain / (2.0 * spread))
-
-    def _met_tests(self) -> list[dict[str, Any]]:
-        return self._settled_pairs() if self._run.by_pairs else self._frozen_tests(self._run.epoch)
-
-    def _settled_pairs(self) -> list[dict[str, Any]]:
-        s = self._run.state
-        return [
-            {
-                "arm": m,
-                "group": k,
-                "against": int(s.representative[k]),
-                "evidence": float(s.evidence[m, k]),
-                "level": self._run.pair_level,
-            }
-            for m in range(self._shape[0])
-            for k in range(self._shape[1])
-            if k != s.labels[m]
-        ]
-
     def certificate(self) -> dict[str, Any]:
-        """The proof as plain data (docs/CROC.md, "The certificate"); `coterie.verify` re-checks it from the log."""
-        s, run = self._run.state, self._run
-        n_arms, n_clusters, dim = self._shape
-        found: dict[str, Any] = {
-            "format": "coterie-certificate-1",
-            "n_arms": n_arms,
-            "n_clusters": n_clusters,
-            "dim": dim,
-            "delta": math.exp(-self._log_inverse_delta),
-            "log_inverse_delta": self._log_inverse_delta,
-            "alpha": ALPHA,
-            "equal_pairs": (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2,
-            "pair_level": run.pair_level,
-            "prefix_room": s.prefixes.shape[1] - 1,
-            "t": run.t,
-            "epochs": self._epochs,
-        }
-        if run.by_pairs:
-            own = np.arange(n_clusters)[None] == s.labels[:, None]
-
-            def listed(values: Any) -> list[list[Any]]:
-                return [
-                    [None if mine else value for value, mine in zip(row, skip, strict=True)]
-                    for row, skip in zip(values.tolist(), own, strict=True)
-                ]
-
-            return found | {
-                "labels": s.labels.tolist(),
-                "by": "pairs",
-                "representatives": s.representative.tolist(),
-                "pairs": {
-                    "evidence": listed(s.evidence),
-                    "pulls_arm": listed(s.settled_pulls[:, :, 0]),
-                    "pulls_representative": listed(s.settled_pulls[:, :, 1]),
-                },
-            }
-        number = int(s.frozen_number[run.epoch])
-        tests = self._frozen_tests(run.epoch)
-        rounds = [event["round"] for event in self.events if event["event"] == "round" and event["epoch"] == number]
-        pairs = {
-            (test["arm"], test["against"]): [test["arm"], test["against"], test["evidence"], *test["counts"]]
-            for test in tests
-            if test["kind"] == "pair"
-        }
-        of_kind = {
-            name: [[t["arm"], t["against"] if kind == "cores" else t["group"], t["evidence"], t["round"]]
-                   for t in tests if t["kind"] == kind]
-            for name, kind in (("group_tests", "group"), ("core_tests", "core"), ("pair_tests", "cores"))
-        }  # fmt: skip
-        return found | {
-            "labels": s.frozen[run.epoch].tolist(),
-            "by": "epoch",
-            "representatives": [core[0] for core in self._epochs[number]["cores"]],
-            "epoch": {"number": number, "rounds": rounds, **of_kind, "by_pairs": list(pairs.values())},
-        }
+        """The proof as plain data; `coterie.verify` re-checks it from the log."""
+        rounds = [(event["round"], event["epoch"]) for event in self.events if event["event"] == "round"]
+        return certificate_of(self._run, self._log_inverse_delta, self._epochs, rounds)

@@ -12,10 +12,14 @@ from typing import Protocol
 import numpy as np
 
 from coterie.engine.run import Run
+from coterie.engine.state import ASK as ASKED_FOR
+from coterie.engine.state import ASKED, UNASKED
+from coterie.engine.state import FORGET as GIVEN_UP
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.instance import Instance
 from coterie.rules.stopping import levels_for
 from coterie.session.evidence import Evidence, Weakest
+from coterie.session.replayed import FORGET, TELL, Entries, Outcome, ReplayError
 from coterie.theory.alternative import closest_alternative
 from coterie.theory.hardness import allocation
 from coterie.theory.thresholds import threshold_from_log
@@ -29,6 +33,12 @@ class Driver(Protocol):
 
     def tell(self, tickets: list[int | None], arms: list[int], white: FloatArray, rows: range) -> None:
         """Results, in the order in which they were told."""
+
+    def replay(self, entries: Entries) -> Outcome:
+        """A record of asks, results and given-up asks, with the effect of these one by one."""
+
+    def accept(self, entries: Entries, outcome: Outcome) -> None:
+        """The record fits: keep it in the history, if there is one."""
 
     def forget(self, ticket: int, arm: int) -> None:
         """The result of an ask will not come. Changes nothing once the groups are proven."""
@@ -82,6 +92,27 @@ class PaperDriver:
     def tell(self, tickets: list[int | None], arms: list[int], white: FloatArray, rows: range) -> None:
         asked = np.array([ticket is not None for ticket in tickets], dtype=np.int64)
         self._run.absorb(np.array(arms, dtype=np.int64), white, asked)
+
+    def replay(self, entries: Entries) -> Outcome:
+        if self.done:
+            return Outcome(-1)
+        kinds, arms = entries.kinds, entries.arms
+        answers = np.where(entries.tickets >= 0, ASKED, UNASKED)
+        what = np.where(kinds == TELL, answers, np.where(kinds == FORGET, GIVEN_UP, ASKED_FOR))
+        unknown = (kinds == FORGET) & (arms < 0)
+        if unknown.any():
+            raise ReplayError(int(np.argmax(unknown)), "an ask is given up whose arm is not recorded")
+        before = self.t
+        following = self._run.follow(arms, entries.white, what)
+        if following < 0:
+            entry = -1 - following
+            raise ReplayError(entry, f"the next arm is {int(arms[entry])}")
+        self._run.next = following
+        told = np.flatnonzero(kinds == TELL)
+        return Outcome(int(told[self.t - before - 1]) if self.done else kinds.size)
+
+    def accept(self, entries: Entries, outcome: Outcome) -> None:
+        pass
 
     def forget(self, ticket: int, arm: int) -> None:
         if not self.done:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from coterie.problem.checks import check_arm, check_count, check_measurement, short
 from coterie.problem.instance import Instance
+from coterie.session.replayed import ASK, FORGET, TELL
 
 if TYPE_CHECKING:
     from coterie.session.conversation import Session
@@ -84,24 +87,27 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
 def _repeat(session: Session, history: list[Any], arms: list[int], values: list[Any], tickets: list[Any]) -> None:
     """Ask, tell and forget again, in the order in which it was done."""
     row = 0
+    done: list[tuple[int, int, int, int]] = []  # kind, arm, ticket, row of the log
     for entry in history:
         what, *count = _listed(entry, "an entry of the saved history")
         if what not in ("ask", "tell", "forget") or len(count) != 1:
             raise ValueError(f"an entry of the saved history must be [ask | tell | forget, number], got {short(entry)}")
         number = check_count(count[0], "a number of the saved history", 0)
         if what == "forget":
-            session.forget(number)
-            continue
-        if what == "ask":
-            session._open(number)
-            continue
-        if row + number > len(arms):
-            raise ValueError(f"the saved history tells {row + number} results, the log has {len(arms)}")
-        for told in range(row, row + number):
-            session._absorb([arms[told]], [values[told]], session._claim([arms[told]], [tickets[told]]))
-        row += number
-    for rest in range(row, len(arms)):  # told after the stop: kept, and change nothing
-        session._absorb([arms[rest]], [values[rest]], session._claim([arms[rest]], [tickets[rest]]))
+            done.append((FORGET, -1, number, 0))
+        elif what == "ask":
+            done += [(ASK, -1, -1, 0)] * number
+        else:
+            if row + number > len(arms):
+                raise ValueError(f"the saved history tells {row + number} results, the log has {len(arms)}")
+            done += [(TELL, arms[i], -1 if tickets[i] is None else tickets[i], i) for i in range(row, row + number)]
+            row += number
+    for i in range(row, len(arms)):  # told after the stop: kept, and change nothing
+        done.append((TELL, arms[i], -1 if tickets[i] is None else tickets[i], i))
+    if done:
+        kinds, told, claimed, rows = np.array(done, dtype=np.int64).T
+        taken = np.array(values).reshape(-1, session.dim) if values else np.zeros((1, session.dim))
+        session.replay(kinds, told, claimed, taken[rows])
 
 
 def _entries(saved: Any, keys: Sequence[str], what: str) -> list[Any]:

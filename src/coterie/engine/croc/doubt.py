@@ -11,6 +11,7 @@ import math
 
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import (
+    ARMS_DOUBT,
     CHANCE,
     CHANCE_A,
     CHANCE_B,
@@ -18,19 +19,21 @@ from coterie.engine.croc.state import (
     MERGE_MARGIN,
     MERGED_A,
     MERGED_B,
-    SMALLEST_DOUBT,
     SPLIT,
+    TOUCHED,
     Croc,
     Work,
 )
-from coterie.engine.state import Floats, Ints
+from coterie.engine.state import Floats
 
 SPLIT_PASSES = 6
 
 
 @compiled
 def _unlikely(margin: float) -> float:
-    return math.exp(-min(margin, 700.0)) if margin > 0.0 else 1.0
+    if margin > 45.0:  # what is left out would not be seen in the sum
+        return 0.0
+    return math.exp(-margin) if margin > 0.0 else 1.0
 
 
 @compiled
@@ -43,83 +46,106 @@ def _gap_to_center(s: Croc, m: int, k: int) -> float:
 
 
 @compiled
+def _centers_of_split(part: Floats, weight: float, s: Croc, k: int, w: Work) -> None:
+    """OUT: w.mean and w.rest, the centers of a part of group k, given by its sum, and of the rest."""
+    for q in range(part.size):
+        w.mean[q] = part[q] / weight
+        w.rest[q] = (s.centers[k, q] * s.totals[k] - part[q]) / (s.totals[k] - weight)
+
+
+@compiled
 def _best_split(s: Croc, w: Work, size: int, k: int, farthest: int) -> tuple[float, float]:
     """2-means of group k, the first `size` of w.members, from its farthest arm: gain of the split, W_a·W_b/W of it."""
     d = s.sums.shape[1]
-    members, inside, part, whole = w.members, w.inside, w.part, w.mean
+    members, inside, part = w.members, w.inside, w.part
     weight, total = float(s.pulls[farthest]), s.totals[k]
     for q in range(d):
         part[q] = s.sums[farthest, q]
-        whole[q] = s.centers[k, q] * total
     for i in range(size):
         inside[i] = members[i] == farthest
+    _centers_of_split(part, weight, s, k, w)
     for _ in range(SPLIT_PASSES):
         moved = False
         for i in range(size):
             m = members[i]
-            n = float(s.pulls[m])
-            if (inside[i] == 1 and weight <= n) or (inside[i] == 0 and total - weight <= n):
+            n, rest = float(s.pulls[m]), total - weight
+            if (inside[i] == 1 and weight <= n) or (inside[i] == 0 and rest <= n):
                 continue
             to_part, to_rest = 0.0, 0.0
+            inverse = 1.0 / n
             for q in range(d):
-                x = s.sums[m, q] / n
-                to_part += (x - part[q] / weight) ** 2
-                to_rest += (x - (whole[q] - part[q]) / (total - weight)) ** 2
-            rest = total - weight
+                x = s.sums[m, q] * inverse
+                to_part += (x - w.mean[q]) ** 2
+                to_rest += (x - w.rest[q]) ** 2
             if inside[i] == 1 and to_rest * rest / (rest + n) < to_part * weight / (weight - n):
-                inside[i], moved = 0, True
-                weight -= n
-                for q in range(d):
-                    part[q] -= s.sums[m, q]
+                inside[i], sign = 0, -1.0
             elif inside[i] == 0 and to_part * weight / (weight + n) < to_rest * rest / (rest - n):
-                inside[i], moved = 1, True
-                weight += n
-                for q in range(d):
-                    part[q] += s.sums[m, q]
+                inside[i], sign = 1, 1.0
+            else:
+                continue
+            moved = True
+            weight += sign * n
+            for q in range(d):
+                part[q] += sign * s.sums[m, q]
+            _centers_of_split(part, weight, s, k, w)
         if not moved:
             break
     share = weight * (total - weight) / total
     gain = 0.0
     for q in range(d):
-        gain += (part[q] / weight - (whole[q] - part[q]) / (total - weight)) ** 2
+        gain += (w.mean[q] - w.rest[q]) ** 2
     return gain * share, share
 
 
 @compiled
-def _doubt_arms(s: Croc, sizes: Ints, gain: Floats, share: Floats, farthest: Ints) -> float:
-    """D_mk for all arms, and the costliest arm of each group. OUT: s.doubt, gain, share, farthest. Returns Σ e^−D."""
-    total = 0.0
-    smallest = math.inf
-    for m in range(s.labels.size):
-        home, n = s.labels[m], s.pulls[m]
-        own = _gap_to_center(s, m, home)
-        if sizes[home] > 1:
-            own *= n * s.totals[home] / (s.totals[home] - n)
-            if own > gain[home]:
-                gain[home], farthest[home] = own, m
-                share[home] = n * (s.totals[home] - n) / s.totals[home]
-        for k in range(s.totals.size):
-            if k == home or sizes[home] == 1:
-                s.doubt[m, k] = math.inf
-                continue
-            away = _gap_to_center(s, m, k) * n * s.totals[k] / (n + s.totals[k])
-            s.doubt[m, k] = 0.5 * (away - own)
-            smallest = min(smallest, s.doubt[m, k])
-            total += _unlikely(s.doubt[m, k])
-    s.numbers[SMALLEST_DOUBT] = smallest
-    return total
+def _doubt_arm(s: Croc, m: int) -> float:
+    """D_mk of one arm. OUT: s.near, s.rival, s.unsure. Returns what it costs where it is, times two."""
+    home, n = s.labels[m], s.pulls[m]
+    s.near[m], s.rival[m], s.unsure[m] = math.inf, home, 0.0
+    if s.sizes[home] == 1:
+        return 0.0
+    own = _gap_to_center(s, m, home) * n * s.totals[home] / (s.totals[home] - n)
+    for k in range(s.totals.size):
+        if k == home:
+            continue
+        away = _gap_to_center(s, m, k) * n * s.totals[k] / (n + s.totals[k])
+        doubt = 0.5 * (away - own)
+        if doubt < s.near[m]:
+            s.near[m], s.rival[m] = doubt, k
+        s.unsure[m] += _unlikely(doubt)
+    return float(own)
+
+
+@compiled
+def doubts_again(s: Croc) -> float:
+    """P_w with the doubts of the arms that have new results; the others stay as they were. INOUT: as `doubts`."""
+    before = s.numbers[ARMS_DOUBT]
+    for i in range(s.ints[TOUCHED]):
+        m = s.touched[i]
+        s.numbers[ARMS_DOUBT] -= s.unsure[m]
+        _doubt_arm(s, m)
+        s.numbers[ARMS_DOUBT] += s.unsure[m]
+    s.numbers[DOUBT] += s.numbers[ARMS_DOUBT] - before
+    return float(s.numbers[DOUBT])
 
 
 @compiled
 def doubts(s: Croc, w: Work) -> float:
-    """P_w. OUT: s.doubt, s.numbers and s.places of the worst doubts."""
+    """P_w. OUT: s.near, s.rival, s.unsure, s.sizes; s.numbers and s.places of the worst doubts."""
     n_groups, d = s.centers.shape
-    sizes, gain, share, farthest = w.sizes, w.gain, w.share, w.farthest
+    sizes, gain, share, farthest = s.sizes, w.gain, w.share, w.farthest
     for k in range(n_groups):
         sizes[k], gain[k], share[k], farthest[k] = 0, 0.0, 1.0, -1
     for m in range(s.labels.size):
         sizes[s.labels[m]] += 1
-    total = _doubt_arms(s, sizes, gain, share, farthest)
+    total = 0.0
+    for m in range(s.labels.size):
+        own, home = _doubt_arm(s, m), s.labels[m]
+        total += s.unsure[m]
+        if own > gain[home]:
+            gain[home], farthest[home] = own, m
+            share[home] = s.pulls[m] * (s.totals[home] - s.pulls[m]) / s.totals[home]
+    s.numbers[ARMS_DOUBT] = total
     for k in range(n_groups):
         if sizes[k] < 2:
             gain[k] = -math.inf

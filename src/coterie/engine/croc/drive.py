@@ -1,4 +1,4 @@
-"""The entries into CROC's compiled steps: one that drives sessions and simulations, two that answer questions."""
+"""The entries into CROC's compiled steps: one drives sessions, replays, simulations; the others are small."""
 
 from __future__ import annotations
 
@@ -9,10 +9,31 @@ import numpy as np
 from coterie.engine.compiled import compiled, entry
 from coterie.engine.croc.evidence import pair_evidence_at
 from coterie.engine.croc.forecast import pulls_for_freeze, pulls_for_pairs
+from coterie.engine.croc.least import commit, commit_arm, least_committed
+from coterie.engine.croc.script import (
+    ASK,
+    COUNTED,
+    ENDED,
+    ENTRY,
+    GONE,
+    LINE,
+    NOT_OPEN,
+    NOT_THAT_ARM,
+    NOTED,
+    OPEN,
+    OTHER_ARM,
+    PROVEN,
+    PROVEN_ASKING,
+    TELL,
+    TOLD,
+    Script,
+)
 from coterie.engine.croc.state import (
     DONE,
     ESTIMATED,
     FIRST_PASS,
+    FREEZES,
+    HEAPED,
     MODE,
     QUEUE_HEAD,
     QUEUE_TAIL,
@@ -22,14 +43,15 @@ from coterie.engine.croc.state import (
     Croc,
     Work,
 )
-from coterie.engine.croc.steps import least_committed, observe, plan_if_due
+from coterie.engine.croc.steps import observe, plan_if_due
 from coterie.engine.state import Floats, Ints
 
 
 @entry
-def pair_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
-    """`pair_evidence_at` for Python."""
-    return pair_evidence_at(s, i, j, pulls_i, pulls_j)
+def pairs_at(s: Croc, pairs: Ints, evidence: Floats) -> None:
+    """`pair_evidence_at` for rows (i, j, pulls of i, pulls of j). OUT: evidence."""
+    for n in range(evidence.size):
+        evidence[n] = pair_evidence_at(s, pairs[n, 0], pairs[n, 1], pairs[n, 2], pairs[n, 3])
 
 
 @entry
@@ -55,51 +77,156 @@ def _pop(s: Croc) -> int:
 
 
 @entry
-def drive(
-    s: Croc,
-    w: Work,
-    steps: int,
-    scripted: bool,
-    arm: int,
-    values: Floats,
-    of_round: int,
-    asked: bool,
-    centers: Floats,
-    truth: Ints,
-    rng: np.random.Generator,
-    ask: bool,
-    x: Floats,
-) -> tuple[int, int]:
-    """The one entry, for live sessions and simulations: take up to `steps` results, plan, and ask for the next arm.
+def pop_planned(
+    ints: Ints, queue: Ints, labels: Ints, committed: Ints, heap: Ints, slot: Ints, first_slot: Ints
+) -> int:
+    """The next arm if it is planned already, -1 if not: what an ask mostly needs, without handing over the whole state.
 
-    Scripted: the result is `values` of `arm`, of that round, asked for or not. Otherwise arms are those that the rule
-    asks for, and results are drawn: centers[truth[arm]] plus standard Gaussian noise. With `ask`, returns the next arm
-    and its round, and counts the pull as under way. INOUT: s. Work space: x.
+    It counts as under way. INOUT: the queue, committed pulls.
     """
-    for i in range(steps + 1):
-        if i > 0 or steps == 0 or not scripted:  # a result first, then what follows from it
-            plan_if_due(s, w, scripted and steps > 0 and of_round == 0)
-        if i == steps or s.ints[DONE] > 0:
+    planned = ints[QUEUE_HEAD] < ints[QUEUE_TAIL] and ints[MODE] != FIRST_PASS
+    if not planned or ints[UNSEEN] > 0 or ints[DONE] > 0:
+        return -1
+    ints[QUEUE_HEAD] += 1
+    arm = queue[ints[QUEUE_HEAD] - 1]
+    commit_arm(ints, labels, committed, heap, slot, first_slot, arm)
+    return int(arm)
+
+
+@compiled
+def _give_up(s: Croc, arm: int, of_round: int) -> None:
+    """A pull under way will not come: a round asks for it again. INOUT: the queue."""
+    s.committed[arm] -= 1
+    s.ints[HEAPED] = 0
+    if s.ints[MODE] == FIRST_PASS:
+        s.ints[QUEUE_HEAD] = min(s.ints[QUEUE_HEAD], arm)
+    elif of_round > 0 and of_round == s.ints[ROUND] and s.ints[ROUND_EPOCH] > 0:
+        s.ints[QUEUE_HEAD] -= 1
+        s.queue[s.ints[QUEUE_HEAD]] = arm
+
+
+@compiled
+def _append(c: Script, place: int, arm: int, of_round: int, status: int) -> None:
+    """A new place at the end of the arm's line. INOUT: c."""
+    c.following[place] = -1
+    c.status[place], c.its_arm[place], c.its_round[place] = status, arm, of_round
+    if c.head[arm] < 0:
+        c.head[arm] = place
+    else:
+        c.following[c.tail[arm]] = place
+    c.tail[arm] = place
+
+
+@compiled
+def _next_result(c: Script) -> int:
+    """The place at the head of the line under count, if its result is there: it leaves the line. -1 if not."""
+    arm = c.at[LINE]
+    while arm >= 0 and c.head[arm] >= 0:
+        place = c.head[arm]
+        if c.status[place] == OPEN:
             break
-        if scripted:
-            for q in range(x.size):
-                x[q] = values[q]
-            if not asked:  # a result nobody asked for changes the plan, unless a round is open
-                s.committed[arm] += 1
-                if s.ints[ROUND_EPOCH] == 0 and s.ints[MODE] != FIRST_PASS:
-                    s.ints[QUEUE_HEAD] = s.ints[QUEUE_TAIL]
+        c.head[arm] = c.following[place]
+        if c.status[place] == TOLD:
+            return int(place)
+    c.at[LINE] = -1
+    return -1
+
+
+@compiled
+def _read_entry(s: Croc, c: Script, i: int) -> int:
+    """A result or a given-up ask: note it in the line of its arm, which is then to be counted. OUT: c. Why it fails."""
+    place, arm = c.place[i], c.arms[i]
+    if c.kinds[i] == TELL:
+        if place == c.status.size - c.kinds.size + i:  # nobody asked: the end of the line
+            _append(c, place, arm, 0, OPEN)
+            c.its_round[place] = -1
+        if c.status[place] != OPEN:
+            return NOT_OPEN
+        if c.its_arm[place] != arm:
+            return NOT_THAT_ARM
+        c.status[place] = TOLD
+    else:
+        if c.status[place] != OPEN:
+            return NOT_OPEN
+        arm = c.its_arm[place]
+        c.arms[i] = arm
+        c.status[place] = GONE
+        _give_up(s, arm, c.its_round[place])
+    c.at[LINE] = arm
+    return ENDED
+
+
+@entry
+def drive(
+    s: Croc, w: Work, c: Script, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, x: Floats
+) -> int:
+    """The one entry, for live sessions, replays and simulations.
+
+    steps = 0: follow the script from where it is, to its end, or until there is something to note (a freeze, a round),
+    the groups are proven, or an entry does not fit. Otherwise simulate up to so many results: arms are those that the
+    rule asks for, results centers[truth[arm]] plus standard Gaussian noise. Returns why it came back. INOUT: s, c. Work
+    space: x.
+    """
+    arm, of_round, outside = 0, 0, False
+    places = c.status.size - c.kinds.size
+    n_rounds, n_freezes = s.ints[ROUND], s.ints[FREEZES]
+    done, taken = 0, -1
+    ask = False
+    while s.ints[DONE] == 0:
+        ask = False
+        outside = False
+        if steps > 0:
+            if done == steps:
+                return ENDED
+            taken += 1
+            if taken > 0:  # at first a plan, if it is due
+                done += 1
+                arm = _pop(s)
+                commit(s, arm)
+                of_round = s.ints[ROUND] if s.ints[ROUND_EPOCH] > 0 else 0
+                for q in range(x.size):
+                    x[q] = centers[truth[arm], q] + rng.standard_normal()
+                observe(s, w, arm, x, of_round)
         else:
+            place = _next_result(c)
+            if place < 0:
+                if c.at[ENTRY] == c.kinds.size:
+                    return ENDED
+                ask = c.kinds[c.at[ENTRY]] == ASK
+                if not ask:
+                    failed = _read_entry(s, c, c.at[ENTRY])
+                    if failed != ENDED:
+                        return failed
+                    c.at[ENTRY] += 1
+                    continue
+            else:
+                c.counted[c.at[COUNTED]] = place
+                c.at[COUNTED] += 1
+                arm, of_round = c.its_arm[place], c.its_round[place]
+                if of_round < 0:  # a result nobody asked for changes the plan, unless a round is open
+                    of_round = 0
+                    commit(s, arm)
+                    if s.ints[ROUND_EPOCH] == 0 and s.ints[MODE] != FIRST_PASS:
+                        s.ints[QUEUE_HEAD] = s.ints[QUEUE_TAIL]
+                outside = of_round == 0
+                for q in range(x.size):
+                    x[q] = c.values[c.row[place], q]
+                observe(s, w, arm, x, of_round)
+        plan_if_due(s, w, outside)
+        if ask and s.ints[DONE] == 0:
+            i = c.at[ENTRY]
+            in_queue = s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]
             arm = _pop(s)
-            s.committed[arm] += 1
-            of_round = s.ints[ROUND] if s.ints[ROUND_EPOCH] > 0 else 0
-            for q in range(x.size):
-                x[q] = centers[truth[arm], q] + rng.standard_normal()
-        observe(s, w, arm, x, of_round)
-    if not ask:
-        return -1, 0
-    in_queue = s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]
-    arm = _pop(s)
-    if arm < 0:  # the round is asked for and not yet in: something useful outside it
-        arm = least_committed(s)
-    s.committed[arm] += 1
-    return arm, int(s.ints[ROUND]) if in_queue and s.ints[ROUND_EPOCH] > 0 else 0
+            if arm < 0:  # the round is asked for and not yet in: something useful outside it
+                arm = least_committed(s)
+            commit(s, arm)
+            of_round = s.ints[ROUND] if in_queue and s.ints[ROUND_EPOCH] > 0 else 0
+            if c.arms[i] >= 0 and c.arms[i] != arm:
+                c.arms[i] = arm
+                return OTHER_ARM
+            c.arms[i] = arm
+            _append(c, places + i, arm, of_round, OPEN)
+            c.at[ENTRY] += 1
+        if steps == 0 and (s.ints[ROUND] > n_rounds or s.ints[FREEZES] > n_freezes):
+            return NOTED
+    return PROVEN_ASKING if ask else PROVEN

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.state import CHANGED, ESTIMATED, LEFT_GROUP, Croc, T, Work
+from coterie.engine.croc.state import CHANGED, ESTIMATED, HEAPED, LEFT_GROUP, STARTED, TOUCHED, Croc, T, Work
 from coterie.engine.state import Floats, Ints
 
 PASSES = 20
@@ -56,6 +56,20 @@ def _fill_empty(points: Floats, weights: Floats, labels: Ints, centers: Floats, 
 
 
 @compiled
+def better_group(points: Floats, m: int, weight: float, home: int, centers: Floats, totals: Floats) -> int:
+    """The group where arm m would cost least, -1 if that is where it is."""
+    # The cost of m at home falls by this much if it leaves, and grows by the other if it joins k.
+    best = _gap(points, m, centers, home) * totals[home] / (totals[home] - weight)
+    target = -1
+    for k in range(totals.size):
+        if k != home:
+            value = _gap(points, m, centers, k) * totals[k] / (totals[k] + weight)
+            if value < best - 1e-12:
+                best, target = value, k
+    return target
+
+
+@compiled
 def hartigan(points: Floats, weights: Floats, labels: Ints, centers: Floats, totals: Floats) -> float:
     """Move arms one at a time while the weighted cost falls. INOUT: labels. OUT: centers, totals. Returns the cost."""
     n_groups = totals.size
@@ -78,14 +92,7 @@ def hartigan(points: Floats, weights: Floats, labels: Ints, centers: Floats, tot
             home = labels[m]
             if totals[home] <= weights[m] * ONE:
                 continue
-            # The cost of m at home falls by this much if it leaves, and grows by the other if it joins k.
-            best = _gap(points, m, centers, home) * totals[home] / (totals[home] - weights[m])
-            target = -1
-            for k in range(n_groups):
-                if k != home:
-                    value = _gap(points, m, centers, k) * totals[k] / (totals[k] + weights[m])
-                    if value < best - 1e-12:
-                        best, target = value, k
+            target = better_group(points, m, weights[m], home, centers, totals)
             if target >= 0:
                 moved = True
                 _shift(centers, totals, home, points, m, -weights[m])
@@ -226,8 +233,11 @@ def _copy(centers: Floats, totals: Floats, to_centers: Floats, to_totals: Floats
 
 
 @compiled
-def estimate(s: Croc, w: Work) -> bool:
-    """Estimate anew. OUT: s.labels, s.centers, s.totals. True if the partition changed."""
+def estimate(s: Croc, w: Work) -> int:
+    """Estimate anew. OUT: s.labels, s.centers, s.totals, w.chosen: arms that changed their group. Returns how many.
+
+    From the labels so far only, where the other starts were tried a short while ago: they cost most.
+    """
     n_arms, d = s.sums.shape
     n_groups = s.totals.size
     for m in range(n_arms):
@@ -236,10 +246,15 @@ def estimate(s: Croc, w: Work) -> bool:
             s.means[m, q] = s.sums[m, q] / s.pulls[m]
     first = s.ints[ESTIMATED] == 0
     rank = w.reduced.shape[1]
-    if rank < d:
+    starts = 4
+    if not first and s.ints[T] - s.ints[STARTED] < min(s.ints[T] // 10, n_arms * n_arms // 1000):
+        starts = 1
+    else:
+        s.ints[STARTED] = s.ints[T]
+    if starts > 1 and rank < d:
         components(s.means, w.weights, rank, w)
     best = math.inf
-    for start in range(4):
+    for start in range(starts):
         if (start == 0 and first) or (start == 2 and rank == d):
             continue
         if start == 0:
@@ -256,14 +271,43 @@ def estimate(s: Croc, w: Work) -> bool:
             _copy(w.centers, w.totals, w.won_centers, w.won_totals)
     if not first:
         _keep_names(s.labels, w)
-    changed = first
+    moved = 0
     for m in range(n_arms):
-        if s.labels[m] != w.winner[m]:
-            changed = True
+        if first or s.labels[m] != w.winner[m]:
             s.labels[m] = w.winner[m]
+            w.chosen[moved] = m
+            moved += 1
     _copy(w.won_centers, w.won_totals, s.centers, s.totals)
     s.ints[ESTIMATED] = s.ints[T]
     s.ints[LEFT_GROUP] = 0
-    if changed:
+    if moved > 0:
         s.ints[CHANGED] = s.ints[T]
-    return bool(changed)
+        s.ints[HEAPED] = 0
+    return moved
+
+
+@compiled
+def move_touched(s: Croc, w: Work) -> int:
+    """Hartigan's move for the arms with new results. INOUT: the estimate. OUT: w.chosen. Returns how many moved."""
+    moved = 0
+    for i in range(s.ints[TOUCHED]):
+        m = s.touched[i]
+        home, weight = s.labels[m], float(s.pulls[m])
+        if s.totals[home] <= weight * ONE or s.sizes[home] == 1:
+            continue
+        for q in range(s.means.shape[1]):
+            s.means[m, q] = s.sums[m, q] / weight
+        target = better_group(s.means, m, weight, home, s.centers, s.totals)
+        if target >= 0:
+            _shift(s.centers, s.totals, home, s.means, m, -weight)
+            _shift(s.centers, s.totals, target, s.means, m, weight)
+            s.labels[m] = target
+            s.sizes[home] -= 1
+            s.sizes[target] += 1
+            w.chosen[moved] = m
+            moved += 1
+    s.ints[LEFT_GROUP] = 0
+    if moved > 0:
+        s.ints[CHANGED] = s.ints[T]
+        s.ints[HEAPED] = 0
+    return moved

@@ -7,40 +7,63 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import compiled, spliced
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
+    CREST_STEP,
     LOG_RATIO_WEIGHTS,
-    LOG_SCALE_WEIGHTS,
     PAIR_LEVEL,
-    SCALES,
+    Bits,
     Croc,
 )
-from coterie.engine.state import Floats
+from coterie.engine.state import Floats, Ints
 
 
 @compiled
-def mixture(n: float, energy: float, dim: int) -> float:
+def mixture(base: Floats, slope: Floats, n: int, energy: float) -> float:
     """log of the mean over ρ of (1+ρn)^(−d/2)·exp(½·ρn/(1+ρn)·energy), energy = n‖Ȳ‖²/v."""
     largest = -math.inf
-    for i in range(SCALES.size):
-        rho = SCALES[i] * n
-        value = LOG_SCALE_WEIGHTS[i] - 0.5 * dim * math.log1p(rho) + 0.5 * rho / (1.0 + rho) * energy
-        largest = max(largest, value)
+    for i in range(base.shape[1]):
+        largest = max(largest, base[n, i] + slope[n, i] * energy)
     total = 0.0
-    for i in range(SCALES.size):
-        rho = SCALES[i] * n
-        value = LOG_SCALE_WEIGHTS[i] - 0.5 * dim * math.log1p(rho) + 0.5 * rho / (1.0 + rho) * energy
-        total += math.exp(value - largest)
+    for i in range(base.shape[1]):
+        value = base[n, i] + slope[n, i] * energy - largest
+        if value > -45.0:  # what is left out is far below the last bit
+            total += math.exp(value)
     return largest + math.log(total)
 
 
 @compiled
-def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
-    """Evidence from the start that arms i and j differ, at these counts: weighted maximum over block ratio and side."""
-    dim = s.sums.shape[1]
-    room = s.prefixes.shape[1] - 1
-    best = -math.inf
+def _ceiling(crest: Floats, n: int, energy: float, dim: int) -> float:
+    """What the mixture does not exceed: it is convex in the energy, so a chord; where no chord is, the sup over ρ."""
+    at = energy / CREST_STEP
+    if at < crest.shape[1] - 1:
+        i = int(at)
+        return float(crest[n, i] + (at - i) * (crest[n, i + 1] - crest[n, i]) + 1e-9)
+    if energy <= dim:
+        return 1e-9
+    return 0.5 * (energy - dim) - 0.5 * dim * math.log(energy / dim) + 1e-9
+
+
+@compiled
+def pair_evidence_above(
+    prefixes: Floats,
+    base: Floats,
+    slope: Floats,
+    crest: Floats,
+    i: int,
+    j: int,
+    pulls_i: int,
+    pulls_j: int,
+    floor: float,
+) -> float:
+    """Evidence from the start that arms i and j differ, at these counts: weighted maximum over block ratio and side.
+
+    Exact if it is above `floor`, which is returned otherwise. It takes only the arrays that it reads, as handing over
+    the whole state would take longer than the work.
+    """
+    room, dim = prefixes.shape[1] - 1, prefixes.shape[2]
+    best = floor
     for side in range(2):
         a, n_a, b, n_b = i, min(pulls_i, room), j, min(pulls_j, room)
         if side == 1:
@@ -52,14 +75,22 @@ def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> flo
             n = min(n_a, n_b // ratio)
             if n == 0:
                 break
+            one, other = 1.0 / n, 1.0 / (n * ratio)
             energy = 0.0
             for q in range(dim):
-                gap = s.prefixes[a, n, q] / n - s.prefixes[b, n * ratio, q] / (n * ratio)
+                gap = prefixes[a, n, q] * one - prefixes[b, n * ratio, q] * other
                 energy += gap * gap
             energy *= n * ratio / (ratio + 1.0)  # n‖Ȳ‖²/v with v = 1 + 1/R
-            if 0.5 * energy + LOG_RATIO_WEIGHTS[r] > best:  # no mixture exceeds exp(½·energy)
-                best = max(best, mixture(float(n), energy, dim) + LOG_RATIO_WEIGHTS[r])
+            short = best - LOG_RATIO_WEIGHTS[r]
+            if 0.5 * energy > short and _ceiling(crest, n, energy, dim) > short:
+                best = max(best, mixture(base, slope, n, energy) + LOG_RATIO_WEIGHTS[r])
     return best
+
+
+@compiled
+def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
+    """The same, whatever it is."""
+    return pair_evidence_above(s.prefixes, s.base, s.slope, s.crest, i, j, pulls_i, pulls_j, -math.inf)
 
 
 @compiled
@@ -76,15 +107,34 @@ def directed(weight: float, total: Floats, centers: Floats, home: int, k: int, s
 
 
 @compiled
+def _test_pair(
+    prefixes: Floats,
+    base: Floats,
+    slope: Floats,
+    crest: Floats,
+    pulls: Ints,
+    settled: Bits,
+    settled_pulls: Ints,
+    evidence: Floats,
+    m: int,
+    k: int,
+    lead: int,
+    level: float,
+) -> None:
+    value = pair_evidence_above(prefixes, base, slope, crest, m, lead, pulls[m], pulls[lead], evidence[m, k])
+    if value > evidence[m, k]:
+        evidence[m, k] = value
+        settled_pulls[m, k, 0] = pulls[m]
+        settled_pulls[m, k, 1] = pulls[lead]
+        if value >= level:
+            settled[m, k] = 1
+
+
+@spliced
 def test_pair(s: Croc, m: int, k: int) -> None:
     """Latch arm m against the representative of k if the evidence from the start suffices. INOUT: settled, evidence."""
-    if s.settled[m, k] == 1:
-        return
-    r = s.representative[k]
-    value = pair_evidence_at(s, m, r, s.pulls[m], s.pulls[r])
-    if value > s.evidence[m, k]:
-        s.evidence[m, k] = value
-        s.settled_pulls[m, k, 0] = s.pulls[m]
-        s.settled_pulls[m, k, 1] = s.pulls[r]
-    if value >= s.numbers[PAIR_LEVEL]:
-        s.settled[m, k] = 1
+    if s.settled[m, k] == 0:
+        _test_pair(
+            s.prefixes, s.base, s.slope, s.crest, s.pulls, s.settled, s.settled_pulls, s.evidence,
+            m, k, s.representative[k], s.numbers[PAIR_LEVEL],
+        )  # fmt: skip

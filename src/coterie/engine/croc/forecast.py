@@ -14,6 +14,7 @@ from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import (
     ALPHA,
     BLOCK_RATIOS,
+    CANDIDATES,
     DOUBLINGS,
     FIRST_SHARE,
     FREEZES,
@@ -23,7 +24,7 @@ from coterie.engine.croc.state import (
     Croc,
     Work,
 )
-from coterie.engine.state import Floats
+from coterie.engine.state import Floats, Ints
 
 STEPS = np.array([0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 FREEZE_FACTOR = 1.15
@@ -144,16 +145,19 @@ def pulls_for_freeze(s: Croc, w: Work) -> float:
 
 @compiled
 def greedy_gains(s: Croc, w: Work) -> int:
-    """Forecast gain of a pull, Σ min(deficit, gain)/deficit over unmet pairs. OUT: w.gains. Returns the unmet pairs."""
+    """Forecast gain of a pull, Σ min(deficit, gain)/deficit over unmet pairs of s.candidates.
+
+    OUT: w.gains of the candidates and the representatives. Returns the unmet pairs.
+    """
     dim, n_groups = s.sums.shape[1], s.totals.size
     lead_gain, shape, gains = w.lead_gain, w.shape, w.gains
     for k in range(n_groups):
         for i in range(DOUBLINGS):
             lead_gain[k, i] = 0.0
-    for m in range(s.labels.size):
-        gains[m] = 0.0
     unmet = 0
-    for m in range(s.labels.size):
+    for c in range(s.ints[CANDIDATES]):
+        m = s.candidates[c]
+        gains[m] = 0.0
         home = s.labels[m]
         for k in range(n_groups):
             if k == home or s.settled[m, k] == 1:
@@ -190,15 +194,50 @@ def greedy_gains(s: Croc, w: Work) -> int:
 
 
 @compiled
-def best_gains(w: Work, wanted: int) -> int:
-    """The arms with the largest gains, at most `wanted`, best first. OUT: w.chosen, w.gains. Returns how many."""
-    for count in range(wanted):
-        best = 0
-        for m in range(w.gains.size):
-            if w.gains[m] > w.gains[best]:
-                best = m
-        if not (w.gains[best] > 0.0):
-            return count
-        w.chosen[count] = best
-        w.gains[best] = 0.0
-    return wanted
+def _sink(heap: Ints, gains: Floats, size: int, place: int) -> None:
+    """Sink the arm at `place` of a heap with the largest gain, then the lowest index, on top. INOUT: heap."""
+    arm = heap[place]
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size:
+            a, b = heap[child], heap[child + 1]
+            if gains[b] > gains[a] or (gains[b] == gains[a] and b < a):
+                child += 1
+        other = heap[child]
+        if gains[arm] > gains[other] or (gains[arm] == gains[other] and arm < other):
+            break
+        heap[place] = other
+        place = child
+    heap[place] = arm
+
+
+@compiled
+def best_gains(s: Croc, w: Work, wanted: int) -> int:
+    """Of candidates and representatives, those with the largest gains and nothing under way, at most `wanted`.
+
+    OUT: the front of w.chosen, best first. Returns how many. Work space: w.members.
+    """
+    heap, size = w.members, 0
+    for c in range(s.ints[CANDIDATES]):
+        m = s.candidates[c]
+        if w.gains[m] > 0.0 and s.committed[m] == s.pulls[m] and s.representative[s.labels[m]] != m:
+            heap[size] = m
+            size += 1
+    for k in range(s.totals.size):
+        m = s.representative[k]
+        if w.gains[m] > 0.0 and s.committed[m] == s.pulls[m]:
+            heap[size] = m
+            size += 1
+    for place in range(size // 2, -1, -1):
+        if place < size:
+            _sink(heap, w.gains, size, place)
+    count = min(wanted, size)
+    for i in range(count):
+        w.chosen[i] = heap[0]
+        size -= 1
+        heap[0] = heap[size]
+        if size > 0:
+            _sink(heap, w.gains, size, 0)
+    return count

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from coterie.engine.cached import announce_compilation
+from coterie.engine.croc.script import ASK, FORGET, OPEN, TOLD, Script, new_script
 from coterie.engine.croc.state import (
     ALARM,
     BY_PAIRS,
     CERTIFIED_EPOCH,
     DONE,
     ESTIMATED,
-    FIRST_PASS,
     FREEZES,
-    MODE,
     PAIR_LEVEL,
-    QUEUE_HEAD,
     ROUND,
     ROUND_EPOCH,
     UNSEEN,
@@ -39,7 +37,9 @@ def load() -> Any:
         from coterie.engine.croc import drive
 
         here = Path(__file__).parent
-        announce_compilation(drive.drive, "CROC", [*here.glob("*.py"), here.parent / "compiled.py"])
+        announce_compilation(
+            drive.drive, "CROC", [*here.glob("*.py"), here.parent / "compiled.py", here.parent / "heaps.py"]
+        )
         _loaded = drive
     return _loaded
 
@@ -55,43 +55,61 @@ class CrocRun:
         self._no_centers = np.zeros((1, dim))
         self._no_truth = np.zeros(1, dtype=np.int64)
         self._no_rng = np.random.default_rng(0)  # never drawn from: a live run brings its results
+        # One entry, and one place before it: enough for what a live session does at a time.
+        self._live = new_script(n_arms, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((1, dim)), 1)
 
-    def _drive(
-        self, steps: int, scripted: bool, arm: int, values: Floats, of_round: int, asked: bool, ask: bool
-    ) -> tuple[int, int]:
+    def follow(self, script: Script) -> int:
+        """Go on with a script; says why it came back: see `coterie.engine.croc.script`."""
         found = self._steps.drive(
-            self.state, self._work, steps, scripted, arm, values, of_round, asked, self._no_centers,
-            self._no_truth, self._no_rng, ask, self._x,
-        )  # fmt: skip
-        return int(found[0]), int(found[1])
+            self.state, self._work, script, 0, self._no_centers, self._no_truth, self._no_rng, self._x
+        )
+        return int(found)
 
-    def pop(self) -> tuple[int, int]:
-        """The next arm and the round that it is pulled for (0: none); counts as under way."""
-        return self._drive(0, True, 0, self._x, 0, True, ask=True)
+    def pop(self) -> tuple[int, int] | None:
+        """The next arm and the round that it is pulled for (0: none); counts as under way. None if all is proven."""
+        s, live = self.state, self._live
+        arm = self._steps.pop_planned(s.ints, s.queue, s.labels, s.committed, s.heap, s.slot, s.first_slot)
+        if arm >= 0:
+            return arm, int(s.ints[ROUND]) if s.ints[ROUND_EPOCH] > 0 else 0
+        live.at[:] = 0, -1, 0
+        live.kinds[0], live.arms[0] = ASK, -1
+        self.follow(live)
+        if self.done:
+            return None
+        arm = int(live.arms[0])
+        live.head[arm] = -1
+        return arm, int(live.its_round[1])
 
     def absorb(self, arm: int, value: Floats, of_round: int, asked: bool) -> None:
         """Take in a result, then plan if it is due."""
-        self._drive(1, True, arm, value, of_round, asked, ask=False)
+        live = self._live
+        live.at[:] = 1, arm, 0  # no entry left: only the line of the arm is to be counted
+        live.head[arm], live.following[0], live.status[0] = 0, -1, TOLD
+        live.its_arm[0], live.its_round[0] = arm, of_round if asked else -1
+        live.values[0] = value
+        self.follow(live)
 
     def give_up(self, arm: int, of_round: int) -> None:
         """A pull under way will not come: a round asks for it again."""
-        s = self.state
-        s.committed[arm] -= 1
-        if s.ints[MODE] == FIRST_PASS:
-            s.ints[QUEUE_HEAD] = min(s.ints[QUEUE_HEAD], arm)
-        elif of_round > 0 and of_round == s.ints[ROUND] and s.ints[ROUND_EPOCH] > 0:
-            s.ints[QUEUE_HEAD] -= 1
-            s.queue[s.ints[QUEUE_HEAD]] = arm
+        live = self._live
+        live.at[:] = 0, -1, 0
+        live.kinds[0], live.place[0] = FORGET, 0
+        live.status[0], live.its_arm[0], live.its_round[0] = OPEN, arm, of_round
+        self.follow(live)
 
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator) -> None:
         """Simulate up to `steps` results of a world whose groups and centers are known."""
-        self._steps.drive(
-            self.state, self._work, steps, False, 0, self._x, 0, True, centers, truth, rng, False, self._x
-        )
+        self._steps.drive(self.state, self._work, self._live, steps, centers, truth, rng, self._x)
 
     def pair_evidence(self, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
         """Evidence from the start that arms i and j differ, at these counts."""
-        return float(self._steps.pair_at(self.state, i, j, pulls_i, pulls_j))
+        return float(self.pair_evidences(np.array([[i, j, pulls_i, pulls_j]]))[0])
+
+    def pair_evidences(self, pairs: Ints) -> Floats:
+        """The same for rows (i, j, pulls of i, pulls of j)."""
+        found = np.zeros(len(pairs))
+        self._steps.pairs_at(self.state, np.ascontiguousarray(pairs, dtype=np.int64), found)
+        return found
 
     def pulls_left(self) -> float:
         """A forecast of the pulls still needed; NaN if unknown."""

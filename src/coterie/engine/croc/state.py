@@ -7,6 +7,7 @@ first 1, 2, …, P results in the order in which they were asked for; `labels`, 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ ROUND_EPOCH = 4  # 1 + slot of the epoch whose round is under way, 0 outside rou
 ROUND = 5  # number of the last round composed, from 1
 ROUND_LEFT = 6  # results of the round that are still to come
 FREEZES = 7  # epochs so far
-ESTIMATED = 8  # t of the last estimate from scratch, 0 before the first
+ESTIMATED = 8  # t of the last estimate of all arms, 0 before the first
 CHANGED = 9  # t at which the partition last changed
 LEFT_GROUP = 10  # 1 if a pulled arm came closer to another center
 GREEDY = 11  # greedy pulls so far
@@ -32,8 +33,14 @@ MODE = 12  # what the queue is for
 UNSEEN = 13  # arms never measured
 CERTIFIED_EPOCH = 14  # slot of the epoch that certified
 ALARM = 15  # 1 + an arm that differs from all representatives: K is too small
-REFRESHED = 16  # t at which the pairs were last evaluated for all arms
-N_INTS = 17
+PLANNED = 16  # t of the last plan that looked at every arm; NEVER if the next one has to
+HEAPED = 17  # 1 if the heaps of least-pulled arms fit labels and committed pulls
+CANDIDATES = 18  # arms that the plans until the next full one look at
+TOUCHED = 19  # arms with results since the last plan
+STARTED = 20  # t of the last estimate that tried all starts
+N_INTS = 21
+
+NEVER = -(2**60)
 
 BY_PAIRS, BY_EPOCH = 1, 2
 FIRST_PASS, PAIRS, EXPLORE, ROUNDS, CERTIFIED = 0, 1, 2, 3, 4  # MODE
@@ -45,7 +52,7 @@ DOUBT = 2  # P_w
 GREEDY_LIMIT = 3
 MERGE_MARGIN = 4  # smallest margin of a merge and split over the estimate, and below which groups
 CHANCE = 5  # largest chance that two groups are one
-SMALLEST_DOUBT = 6  # smallest D_mk
+ARMS_DOUBT = 6  # the part of P_w that is about single arms
 N_NUMBERS = 7
 # Places behind those numbers.
 SPLIT, MERGED_A, MERGED_B, CHANCE_A, CHANCE_B = 0, 1, 2, 3, 4
@@ -87,8 +94,22 @@ class Croc(NamedTuple):
     settled_pulls: Ints  # (M, K, 2) counts of arm and representative when that was found
     evidence: Floats  # (M, K) log-evidence from the start of arm against the representative of k, latched
     queue: Ints  # (M + K·⌈½·√M⌉, the largest round) arms to pull next
-    doubt: Floats  # (M, K) D_mk
+    near: Floats  # (M) smallest D_mk of the arm
+    rival: Ints  # (M) the group k of it
+    unsure: Floats  # (M) Σ_k e^−D_mk
+    sizes: Ints  # (K) arms of the groups
     means: Floats  # (M, d) work space of the estimate
+    base: Floats  # (P+1, scales) log p(ρ) − (d/2)·log(1+ρn) of the pairs' mixture
+    slope: Floats  # (P+1, scales) ½·ρn/(1+ρn)
+    crest: Floats  # (P+1, CREST+1) that mixture at energies 0, CREST_STEP, 2·CREST_STEP, …
+    # between two plans
+    heap: Ints  # (M) arms by committed pulls, one heap a group, see `coterie.engine.croc.least`
+    slot: Ints  # (M) where the arm is in `heap`
+    first_slot: Ints  # (K+1)
+    candidates: Ints  # (M)
+    touched: Ints  # (M)
+    is_touched: Bits  # (M)
+    queued: Bits  # (M) 1 while a plan has the arm in its queue; 0 outside plans
     # epochs
     frozen_at: Ints  # (E) t
     frozen_number: Ints  # (E) j
@@ -130,7 +151,6 @@ class Work(NamedTuple):
     mark: Bits  # (M)
     inside: Bits  # (M)
     reduced: Floats  # (M, min(K−1, d))
-    sizes: Ints  # (K)
     names: Ints  # (K)
     farthest: Ints  # (K)
     against_group: Ints  # (K)
@@ -151,6 +171,7 @@ class Work(NamedTuple):
     image: Floats  # (2·rank+2, d)
     mean: Floats  # (d)
     part: Floats  # (d)
+    rest: Floats  # (d)
     contrast: Floats  # (d)
     shape: Floats  # (3)
 
@@ -174,16 +195,29 @@ def new_work(n_arms: int, n_clusters: int, dim: int) -> Work:
     return Work(
         floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m),
         np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
-        ints(k), ints(k), ints(k), ints(k), ints(k),
+        ints(k), ints(k), ints(k), ints(k),
         floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
         floats(k, d), floats(k, d), floats(k, d), floats(k, d), floats(wide, d), floats(wide, d),
-        floats(d), floats(d), floats(d), floats(3),
+        floats(d), floats(d), floats(d), floats(d), floats(3),
     )  # fmt: skip
 
 
 def prefix_room(n_arms: int, dim: int) -> int:
     """How many prefixes of each arm are kept: 64, fewer where that would take more than ¼ GiB, at least 8."""
     return int(min(64, max(8, 2**25 // (n_arms * dim))))
+
+
+CREST, CREST_STEP = 128, 2.0
+
+
+@lru_cache(maxsize=8)
+def mixture_tables(room: int, dim: int) -> tuple[Floats, Floats, Floats]:
+    """`base`, `slope` and `crest` of the state; the same for all runs, and never written to."""
+    scaled = np.arange(room + 1)[:, None] * SCALES
+    base, slope = LOG_SCALE_WEIGHTS - 0.5 * dim * np.log1p(scaled), 0.5 * scaled / (1.0 + scaled)
+    values = base[:, None] + slope[:, None] * (CREST_STEP * np.arange(CREST + 1))[None, :, None]
+    largest = values.max(axis=2)
+    return base, slope, largest + np.log(np.exp(values - largest[:, :, None]).sum(axis=2))
 
 
 def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -> Croc:
@@ -206,7 +240,9 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
         ints(N_INTS), np.zeros(N_NUMBERS), ints(5),
         ints(m), ints(m), np.zeros((m, d)), np.zeros((m, p + 1, d)),
         ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), bits(m, k), ints(m, k, 2), np.full((m, k), -np.inf),
-        ints(m + k * (math.isqrt(m) // 2 + 1)), np.zeros((m, k)), np.zeros((m, d)),
+        ints(m + k * (math.isqrt(m) // 2 + 1)), np.zeros(m), ints(m), np.zeros(m), ints(k), np.zeros((m, d)),
+        *mixture_tables(p, d),
+        ints(m), ints(m), ints(k + 1), ints(m), ints(m), bits(m), bits(m),
         ints(e), ints(e), np.zeros(e), ints(e, m), np.zeros((e, k)), np.zeros((e, k, d)), np.full((e, c), -1),
         bits(e, m), bits(e, m, k), bits(e, m, k), bits(e, c, c),
         np.zeros((e, m, k)), np.zeros((e, m, k)), np.zeros((e, c, c)),
@@ -215,6 +251,7 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
         ints(m), np.zeros((m, d)),
     )  # fmt: skip
     state.ints[UNSEEN] = m
+    state.ints[PLANNED] = NEVER
     state.numbers[LOG_INVERSE_DELTA] = log_inverse_delta
     state.numbers[PAIR_LEVEL] = math.log(max(equal_pairs, 1.0)) - math.log(ALPHA) + log_inverse_delta
     return state

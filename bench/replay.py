@@ -1,0 +1,71 @@
+"""How long it takes to follow a record of 100 000 measurements again: M = 1 000, K = 10, d = 8."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+import coterie
+from bench.croc import drawn
+
+RESULTS = 100_000
+ASKED_SECONDS = 2.0
+REPEATS = 3
+
+CASES = (
+    ("CROC, undecided at the end (gap 0.5)", "croc", 0.5),
+    ("CROC, proven early (gap 6)", "croc", 6.0),
+    ("BOC, undecided at the end (gap 6)", "boc", 6.0),
+)
+
+
+def record(instance: coterie.Instance, method: str) -> tuple[coterie.Session, tuple[Any, ...], float]:
+    """A session with one worker, what was asked and told in it, as `Session.replay` takes it, and the time a result.
+
+    After the stop, results go on to come in that nobody asked for.
+    """
+    session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method)
+    rng = np.random.default_rng(1)
+    arms, values = [], []
+    start = time.perf_counter()
+    while len(arms) < RESULTS and not session.done:
+        arms.append(session.ask())
+        values.append(instance.means[arms[-1]] + rng.standard_normal(instance.dim))
+        session.tell(arms[-1], values[-1], len(arms) - 1)
+    seconds = (time.perf_counter() - start) / len(arms)
+    asked, late = len(arms), RESULTS - len(arms)
+    more = rng.integers(instance.n_arms, size=late)
+    kinds = np.concatenate([np.tile([0, 1], asked), np.ones(late)]).astype(np.int8)
+    tickets = np.concatenate([np.repeat(np.arange(asked), 2), np.full(late, -1)])
+    noise = rng.standard_normal((late, instance.dim))
+    told = np.concatenate([np.repeat(values, 2, axis=0), instance.means[more] + noise])
+    if late:
+        session.tell(more, told[2 * asked :])
+    return session, (kinds, np.concatenate([np.repeat(arms, 2), more]), tickets, told), seconds
+
+
+def rows() -> list[dict[str, Any]]:
+    """One row a case."""
+    found = []
+    for what, method, gap in CASES:
+        instance = drawn(1_000, 10, 8, gap, 0)
+        session, entries, live = record(instance, method)
+        best = np.inf
+        for _ in range(REPEATS):
+            again = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method)
+            start = time.perf_counter()
+            again.replay(*entries)
+            best = min(best, time.perf_counter() - start)
+        assert (again.t, again.done, again.pending) == (session.t, session.done, session.pending)
+        assert again.evidence == session.evidence
+        start = time.perf_counter()
+        assert again.evidence.threshold > 0.0
+        reading = time.perf_counter() - start
+        found.append({
+            "what": what, "seconds": best, "asked": ASKED_SECONDS, "met": bool(best < ASKED_SECONDS),
+            "counted": session.t, "done": session.done, "live_seconds_a_result": live, "evidence_seconds": reading,
+        })  # fmt: skip
+        print(f"  {what}: {best:.2f} s for {RESULTS} results, {session.t} of them counted", flush=True)
+    return found

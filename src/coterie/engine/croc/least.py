@@ -1,0 +1,75 @@
+"""The least-pulled arm of every group of the estimate: one binary heap a group, by (committed pulls, index).
+
+A heap fits as long as labels stay and committed pulls only grow by `heap_commit`; whoever does otherwise sets
+s.ints[HEAPED] to 0, and the next question builds it anew.
+"""
+
+from __future__ import annotations
+
+from coterie.engine.compiled import compiled
+from coterie.engine.croc.state import ESTIMATED, HEAPED, Croc
+from coterie.engine.heaps import heap_down
+from coterie.engine.state import Ints
+
+
+@compiled
+def _build(labels: Ints, committed: Ints, heap: Ints, slot: Ints, first_slot: Ints) -> None:
+    """OUT: heap, slot, first_slot."""
+    n_groups = first_slot.size - 1
+    for k in range(n_groups + 1):
+        first_slot[k] = 0
+    for m in range(labels.size):
+        first_slot[labels[m]] += 1
+    for k in range(n_groups):
+        first_slot[k + 1] += first_slot[k]
+    for m in range(labels.size - 1, -1, -1):  # from the end of each group's part: afterwards first_slot is its start
+        first_slot[labels[m]] -= 1
+        heap[first_slot[labels[m]]] = m
+        slot[m] = first_slot[labels[m]]
+    first_slot[n_groups] = labels.size
+    for k in range(n_groups):
+        low, high = first_slot[k], first_slot[k + 1]
+        for place in range((low + high) // 2, low - 1, -1):
+            if place < high:
+                heap_down(heap, slot, committed, low, high, place)
+
+
+@compiled
+def commit_arm(ints: Ints, labels: Ints, committed: Ints, heap: Ints, slot: Ints, first_slot: Ints, arm: int) -> None:
+    """A pull of the arm is under way. INOUT: committed, heap, slot."""
+    committed[arm] += 1
+    if ints[HEAPED] == 1:
+        k = labels[arm]
+        heap_down(heap, slot, committed, first_slot[k], first_slot[k + 1], slot[arm])
+
+
+@compiled
+def commit(s: Croc, arm: int) -> None:
+    """The same on the state."""
+    commit_arm(s.ints, s.labels, s.committed, s.heap, s.slot, s.first_slot, arm)
+
+
+@compiled
+def least_pulled(s: Croc, k: int) -> int:
+    """The arm of group k with the fewest committed pulls, the lowest index first."""
+    if s.ints[HEAPED] == 0:
+        _build(s.labels, s.committed, s.heap, s.slot, s.first_slot)
+        s.ints[HEAPED] = 1
+    return int(s.heap[s.first_slot[k]])
+
+
+@compiled
+def least_committed(s: Croc) -> int:
+    """The same of all arms."""
+    best = 0
+    if s.ints[ESTIMATED] == 0:
+        for m in range(s.labels.size):
+            if s.committed[m] < s.committed[best]:
+                best = m
+        return best
+    for k in range(s.totals.size):
+        arm = least_pulled(s, k)
+        fewer = s.committed[arm] < s.committed[best]
+        if k == 0 or fewer or (s.committed[arm] == s.committed[best] and arm < best):
+            best = arm
+    return best

@@ -1,0 +1,249 @@
+"""What to pull next: `plan` runs when the queue is used up and no round is open (docs/CROC.md, section 7).
+
+A full plan looks at every arm, O(M·K·d). Until the next one is due, plans of the same kind look at its candidates only,
+with the doubts and gains of arms with new results brought up to date: O(K·d) for each of these.
+"""
+
+from __future__ import annotations
+
+import math
+
+from coterie.engine.compiled import compiled, spliced
+from coterie.engine.croc.doubt import doubts, doubts_again
+from coterie.engine.croc.forecast import best_gains, greedy_gains, pulls_for_freeze, pulls_for_pairs
+from coterie.engine.croc.least import least_committed, least_pulled
+from coterie.engine.croc.renewal import forget_touched, pairs_done, patience, raise_alarm, renew
+from coterie.engine.croc.rounds import compose_round, find_epoch, freeze, unmet
+from coterie.engine.croc.state import (
+    ALARM,
+    BY_EPOCH,
+    BY_PAIRS,
+    CANDIDATES,
+    CERTIFIED,
+    CERTIFIED_EPOCH,
+    CHANCE,
+    CHANCE_A,
+    CHANCE_B,
+    CHANGED,
+    DONE,
+    DOUBT,
+    EXPLORE,
+    FREEZE_DOUBT,
+    GREEDY,
+    GREEDY_LIMIT,
+    MERGE_MARGIN,
+    MERGED_A,
+    MERGED_B,
+    MODE,
+    PAIRS,
+    PLANNED,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    ROUNDS,
+    SPLIT,
+    STEADY,
+    Croc,
+    T,
+    Work,
+)
+
+DOUBT_CAP, DOUBT_WINDOW = 5.0, 2.0
+DRIFT = 1.0
+"""Arms with a doubt this much above the cap stay in view: it may fall as centers move."""
+MERGE_CAP = 2.0
+
+
+@compiled
+def _push(s: Croc, arm: int) -> None:
+    s.queue[s.ints[QUEUE_TAIL]] = arm
+    s.ints[QUEUE_TAIL] += 1
+
+
+@compiled
+def _push_free(s: Croc, arm: int) -> None:
+    """Push the arm unless it is in the queue, or its result is on the way."""
+    if s.queued[arm] == 0 and s.committed[arm] == s.pulls[arm]:
+        s.queued[arm] = 1
+        _push(s, arm)
+
+
+@compiled
+def _floor(s: Croc) -> float:
+    """Forced exploration: no arm should have fewer pulls than this."""
+    return 0.5 * math.sqrt(s.ints[T] / s.labels.size)
+
+
+@compiled
+def _greedy(s: Croc, w: Work) -> bool:
+    """Pull for the pairs from the start: one arm, or with many unmet pairs the best few at once. OUT: the queue.
+
+    False if the candidates have no unmet pair.
+    """
+    arm = least_committed(s)
+    if s.committed[arm] < _floor(s):
+        _push(s, arm)
+        return True
+    pairs = greedy_gains(s, w)
+    if pairs == 0:
+        return False
+    count = best_gains(s, w, min(max(1, pairs // 64), s.labels.size))
+    for i in range(count):
+        _push(s, w.chosen[i])
+    if count == 0:
+        _push(s, least_committed(s))
+    s.ints[GREEDY] += max(count, 1)
+    return True
+
+
+@compiled
+def _explore(s: Croc) -> None:
+    """Pull where the estimate is doubtful. OUT: the queue."""
+    smallest = math.inf
+    for c in range(s.ints[CANDIDATES]):
+        smallest = min(smallest, s.near[s.candidates[c]])
+    limit = min(DOUBT_CAP, smallest + DOUBT_WINDOW)
+    floor = _floor(s)
+    for c in range(s.ints[CANDIDATES]):
+        m = s.candidates[c]
+        if s.near[m] < limit:
+            _push_free(s, m)
+            if s.totals[s.rival[m]] < 3 * s.pulls[m]:
+                _push_free(s, least_pulled(s, s.rival[m]))
+        elif s.pulls[m] < floor:
+            _push_free(s, m)
+    if s.numbers[MERGE_MARGIN] < MERGE_CAP:
+        split = least_pulled(s, s.places[SPLIT])
+        _push_free(s, split)
+        for i in (MERGED_A, MERGED_B):
+            arm = least_pulled(s, s.places[i])
+            if s.pulls[arm] <= 2 * s.pulls[split]:
+                _push_free(s, arm)
+    if s.numbers[CHANCE] > 0.25 * FREEZE_DOUBT:
+        first = least_pulled(s, s.places[CHANCE_A])
+        _push_free(s, first)
+        _push_free(s, least_pulled(s, s.places[CHANCE_B]))
+        if math.isfinite(s.numbers[MERGE_MARGIN]):
+            arm = least_pulled(s, s.places[SPLIT])
+            if 2 * s.pulls[arm] <= s.pulls[first]:
+                _push_free(s, arm)
+    for i in range(s.ints[QUEUE_TAIL]):  # in index order: insertion, as only the last few are out of place
+        arm, place = s.queue[i], i
+        s.queued[arm] = 0
+        while place > 0 and s.queue[place - 1] > arm:
+            s.queue[place] = s.queue[place - 1]
+            place -= 1
+        s.queue[place] = arm
+    if s.ints[QUEUE_TAIL] == 0:
+        _push(s, least_committed(s))
+
+
+@compiled
+def _choose_candidates(s: Croc, mode: int) -> None:
+    """The arms that plans of this kind have to look at. OUT: s.candidates."""
+    count, floor = 0, _floor(s)
+    for m in range(s.labels.size):
+        take = False
+        if mode == EXPLORE:
+            take = s.near[m] < DOUBT_CAP + DRIFT or s.pulls[m] < floor
+        else:
+            for k in range(s.totals.size):
+                if k != s.labels[m] and s.settled[m, k] == 0:
+                    take = True
+                    break
+        if take:
+            s.candidates[count] = m
+            count += 1
+    s.ints[CANDIDATES] = count
+
+
+@compiled
+def certify(s: Croc, by: int, e: int) -> None:
+    s.ints[DONE] = by
+    s.ints[CERTIFIED_EPOCH] = e
+
+
+@compiled
+def _allow_greedy(s: Croc, needed: float) -> None:
+    """Greedy pulls are limited by the first forecast: a wrong estimate must not hold the run for ever."""
+    if s.numbers[GREEDY_LIMIT] == 0.0:
+        s.numbers[GREEDY_LIMIT] = 2.0 * needed + 20.0
+
+
+@compiled
+def _decide(s: Croc, w: Work) -> int:
+    """What to do next: PAIRS, EXPLORE or ROUNDS; or CERTIFIED, when nothing is left to do."""
+    if pairs_done(s):
+        certify(s, BY_PAIRS, -1)
+        return CERTIFIED
+    e = find_epoch(s, w.names)
+    doubt = doubts(s, w)
+    may_be_greedy = s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
+    rival = math.inf  # pulls that the pairs from the start have to beat
+    if e >= 0:
+        if unmet(s, e, w) == 0:
+            certify(s, BY_EPOCH, e)
+            return CERTIFIED
+        rival = 0.0
+        for m in range(s.labels.size):
+            rival += w.mark[m]
+    elif doubt < 1.0:
+        rival = pulls_for_freeze(s, w)
+    if may_be_greedy and (e >= 0 or doubt < 1.0):
+        needed = pulls_for_pairs(s, w, rival + 1.0)
+        if needed <= rival:
+            _allow_greedy(s, needed)
+            return PAIRS
+    if e < 0 and doubt <= FREEZE_DOUBT and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
+        e = freeze(s)
+    elif e < 0 or doubt >= 1.0:
+        return EXPLORE
+    if unmet(s, e, w) == 0:
+        certify(s, BY_EPOCH, e)
+        return CERTIFIED
+    compose_round(s, e, w)
+    return ROUNDS
+
+
+@compiled
+def _go_on(s: Croc, w: Work) -> bool:
+    """Plan as before for the candidates of the last full plan, if it is not long ago. OUT: the queue. False if not."""
+    since, wait = s.ints[T] - s.ints[PLANNED], patience(s)
+    if since >= wait or s.ints[ALARM] > 0:
+        return False
+    if s.ints[MODE] == PAIRS:
+        return s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT] and _greedy(s, w)
+    if s.ints[MODE] != EXPLORE:
+        return False
+    before = s.numbers[DOUBT]
+    doubt = doubts_again(s)
+    steady = s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]
+    if (doubt < 1.0 <= before) or (doubt <= FREEZE_DOUBT and steady and 8 * since >= wait):
+        return False
+    _explore(s)
+    return True
+
+
+@spliced
+def plan(s: Croc, w: Work) -> None:
+    """Decide what to pull next, or that the groups are proven. OUT: the queue, or s.ints[DONE]."""
+    s.ints[QUEUE_HEAD] = 0
+    s.ints[QUEUE_TAIL] = 0
+    renew(s, w)
+    if not _go_on(s, w):
+        s.ints[PLANNED] = s.ints[T]
+        if raise_alarm(s):
+            _push(s, least_committed(s))
+        else:
+            mode = _decide(s, w)
+            s.ints[MODE] = mode
+            if mode == PAIRS or mode == EXPLORE:
+                _choose_candidates(s, mode)
+            if mode == PAIRS:
+                _greedy(s, w)
+            elif mode == EXPLORE:
+                _explore(s)
+            elif mode == ROUNDS:
+                for m in range(s.labels.size):
+                    for _ in range(s.round_pulls[m]):
+                        _push(s, m)
+    forget_touched(s)

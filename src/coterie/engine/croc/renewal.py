@@ -1,0 +1,114 @@
+"""Keeping the estimate, the representatives and their pairs up to date (docs/CROC.md, sections 3 and 7)."""
+
+from __future__ import annotations
+
+import math
+
+from coterie.engine.compiled import compiled
+from coterie.engine.croc.estimate import estimate, move_touched
+from coterie.engine.croc.evidence import test_pair
+from coterie.engine.croc.state import ALARM, ESTIMATED, LEFT_GROUP, MODE, NEVER, PAIRS, PLANNED, TOUCHED, Croc, T, Work
+
+
+@compiled
+def patience(s: Croc) -> int:
+    """Results between two looks at everything, O(M·K·d) each: 1 % of all, at most so many as pay for the look."""
+    return int(min(s.ints[T] // 100, s.sums.size * s.totals.size // 200))
+
+
+@compiled
+def choose_representatives(s: Croc) -> bool:
+    """Keep a representative while it stays in its group, else the most pulled arm, ties nearest the center.
+
+    INOUT: s.representative; the pairs of a changed one are begun anew. True if one changed.
+    """
+    changed = False
+    for k in range(s.totals.size):
+        lead = s.representative[k]
+        if lead >= 0 and s.labels[lead] == k:
+            continue
+        best, away = -1, 0.0
+        for m in range(s.labels.size):
+            if s.labels[m] == k:
+                gap = 0.0
+                for q in range(s.sums.shape[1]):
+                    gap += (s.sums[m, q] / s.pulls[m] - s.centers[k, q]) ** 2
+                more = best < 0 or s.pulls[m] > s.pulls[best]
+                if more or (s.pulls[m] == s.pulls[best] and gap < away):
+                    best, away = m, gap
+        s.representative[k] = best
+        changed = True
+        for m in range(s.labels.size):
+            s.settled[m, k] = 0
+            s.evidence[m, k] = -math.inf
+            if s.labels[m] != k:
+                test_pair(s, m, k)
+    return changed
+
+
+@compiled
+def pairs_done(s: Croc) -> bool:
+    for m in range(s.labels.size):
+        for k in range(s.totals.size):
+            if k != s.labels[m] and s.settled[m, k] == 0:
+                return False
+    return True
+
+
+@compiled
+def raise_alarm(s: Croc) -> bool:
+    """An arm and K representatives, all known to differ, refute K. OUT: s.ints[ALARM]. True if there is such an arm."""
+    s.ints[ALARM] = 0
+    for k in range(s.totals.size):
+        for j in range(s.totals.size):
+            if j != k and s.settled[s.representative[k], j] == 0:
+                return False  # two representatives may share a group: then the arm would only show that
+    for m in range(s.labels.size):
+        home = s.labels[m]
+        if s.representative[home] == m:
+            continue
+        others = True
+        for k in range(s.totals.size):
+            if k != home and s.settled[m, k] == 0:
+                others = False
+                break
+        if others:
+            test_pair(s, m, home)
+            if s.settled[m, home] == 1:
+                s.ints[ALARM] = m + 1
+                return True
+    return False
+
+
+@compiled
+def renew(s: Croc, w: Work) -> None:
+    """Estimate anew if it is due; then the representatives and their pairs. INOUT: s.
+
+    Between two estimates from scratch, an arm that has come closer to another center may change its group alone.
+    """
+    since, moved = s.ints[T] - s.ints[ESTIMATED], 0
+    first = s.ints[ESTIMATED] == 0
+    due = since >= max(1, s.labels.size // 10, min(s.ints[T] // 50, s.sums.size * s.totals.size // 200))
+    if first or due or (s.ints[LEFT_GROUP] == 1 and since >= patience(s)):
+        moved = estimate(s, w)
+        if moved > 0:
+            s.ints[PLANNED] = NEVER
+    elif s.ints[LEFT_GROUP] == 1:
+        moved = move_touched(s, w)
+        if moved > 0 and s.ints[MODE] == PAIRS:
+            s.ints[PLANNED] = NEVER
+    if choose_representatives(s):
+        s.ints[PLANNED] = NEVER
+    if not first:  # other pairs have been evaluated when one of the two had a result
+        for i in range(moved):
+            for k in range(s.totals.size):
+                if k != s.labels[w.chosen[i]]:
+                    test_pair(s, w.chosen[i], k)
+
+
+@compiled
+def forget_touched(s: Croc) -> None:
+    """The plan has seen all new results. INOUT: s.touched."""
+    for i in range(s.ints[TOUCHED]):
+        s.is_touched[s.touched[i]] = 0
+    s.ints[TOUCHED] = 0
