@@ -18,6 +18,7 @@ from coterie.campaign.rows import Ask, Ending, Note, Row, Told
 from coterie.campaign.settings import ENGINE, Settings
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session import Session
+from coterie.session.replayed import ASK, FORGET, TELL, UNASKED
 
 
 @dataclass(slots=True)
@@ -154,21 +155,29 @@ def _numbers(texts: list[str], dim: int) -> FloatArray:
 
 def repeat(session: Session, rows: Sequence[Row], told: FloatArray) -> None:
     """Ask, tell and forget again as the rows say; `told` has the values of their results. ValueError if asks differ."""
-    place = 0
+    entries: list[tuple[int, int, int, int]] = []  # kind, arm, ticket, place in `told`
+    place, following = 0, session._next_ticket
+    claims = session.done
     for row in rows:
         if isinstance(row, Told):
-            session._absorb([row.arm], [told[place]], [row.ticket])
+            entries.append((TELL, row.arm, UNASKED if row.ticket is None else row.ticket, place))
             place += 1
         elif isinstance(row, Ask):
-            if row.ticket < session._next_ticket:
-                continue  # a lease handed on: its place in the order of asks is an old one
-            arms = session._open(1)
-            if arms != [row.arm]:
-                raise ValueError(f"row {row.seq} asks for arm {row.arm}, the session for {arms}")
+            if row.ticket == following:  # else a lease handed on: its place in the order of asks is an old one
+                entries.append((ASK, row.arm, row.ticket, 0))
+                following += 1
         elif isinstance(row, Ending):
-            session.forget(row.ticket)
-        elif row.kind == "stopped" and not session.done and session._open(1):
-            raise ValueError(f"row {row.seq} says that the groups are found, the session does not")
+            entries.append((FORGET, -1, row.ticket, 0))
+        elif row.kind == "stopped":
+            claims = True
+            if row.data["by"] == "ask":  # it looked for an arm and found that there was nothing left to measure
+                entries.append((ASK, -1, -1, 0))
+    if entries:
+        kinds, arms, tickets, places = np.array(entries, dtype=np.int64).T
+        values = told[places] if place else np.zeros((len(entries), session.dim))
+        session.replay(kinds, arms, tickets, values)
+    if claims and not session.done:
+        raise ValueError("the rows say that the groups are found, the session does not")
 
 
 _ready: set[str] = set()

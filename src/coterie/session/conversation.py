@@ -175,9 +175,10 @@ class Session:
 
         `kinds`: 0 ask, 1 tell, 2 forget. `arms`: of each entry; an ask is checked against it (-1: not recorded; then
         results must say which ask they answer). `tickets`: opened by the ask, answered by the result, given up; -1 for
-        none: an ask is then not checked, and a result answers the oldest open ask for its arm, if there is one.
-        `values` (n, d): of results; other rows are ignored. An ask that found the groups proven is recorded as arm -1,
-        ticket -1. ValueError names the first entry that does not fit, and nothing is changed then.
+        none: an ask is then not checked, and a result answers the oldest open ask for its arm, if there is one; -2 for
+        a result that answers no ask. `values` (n, d): of results; other rows are ignored. An ask that found the groups
+        proven is recorded as arm -1, ticket -1. ValueError names the first entry that does not fit, and nothing is
+        changed then.
         """
         replaying.replay(self, kinds, arms, tickets, values)
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 ASK, TELL, FORGET = 0, 1, 2
 
+UNASKED = -2
+"""The ticket of a result that answers no ask, though one for its arm may be open: its place is that of its arrival."""
+
 
 class Entries(NamedTuple):
     """What a driver is given: n entries, checked."""
@@ -107,6 +110,9 @@ class _Book:
                 if lines is not None:
                     lines.setdefault(arm, deque()).append(following)
                 following += 1
+                continue
+            if ticket == UNASKED and kind == TELL:
+                claimed[i] = -1
                 continue
             if ticket < 0 and kind == TELL:
                 if lines is None:
