@@ -1,4 +1,4 @@
-"""`make bench`: measure, print the tables, keep them as JSON in bench/results/. Parts: engine, croc."""
+"""`make bench`: measure, print the tables, keep them as JSON in bench/results/. Parts: engine, croc, server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import croc, engine
+from bench import croc, engine, server
 
 RESULTS = Path(__file__).parent / "results"
 console = Console(width=150)
@@ -73,8 +73,19 @@ def show_croc() -> None:
     keep("croc", rows)
 
 
+def show_server() -> None:
+    console.print(f"The server, with {server.CLIENTS} clients on the same machine.")
+    rows = server.rows()
+    table = Table("figure", "measured", "", "asked for", "")
+    for row in rows:
+        sign = "" if row["met"] is None else "✓" if row["met"] else "✗"
+        table.add_row(row["what"], f"{row['value']:,.3g}", row["unit"], row["asked"], sign)
+    console.print(table)
+    keep("server", rows)
+
+
 def main() -> None:
-    parts = {"engine": show_engine, "croc": show_croc}
+    parts = {"engine": show_engine, "croc": show_croc, "server": show_server}
     wanted = sys.argv[1:] or list(parts)
     if unknown := [part for part in wanted if part not in parts]:
         sys.exit(f"unknown part {unknown[0]!r}: choose from {', '.join(parts)}")
