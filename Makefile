@@ -5,7 +5,7 @@ PY     := $(VENV)/bin/python
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint browser bench clean
 
 help: ## Show the targets
 	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
@@ -38,7 +38,15 @@ lint: $(VENV)/.coterie-dev ## Style, types, rooms
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 
-test: lint ## Everything that must hold
+# The page is tested in a real browser: Debian's Chromium, or the one whose path is in COTERIE_CHROMIUM.
+browser:
+	@test -n "$$COTERIE_CHROMIUM" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { echo "installing Chromium, for the tests of the page"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium \
+	      fonts-dejavu-core >/dev/null; } || \
+	  { echo "the page's tests need Chromium: install it, or set COTERIE_CHROMIUM to its path" >&2; exit 1; }
+
+test: lint browser ## Everything that must hold
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS)
 
 bench: $(VENV)/.coterie-dev ## Speed and memory

@@ -1,6 +1,6 @@
 """`make bench`: measure, print tables, keep them as JSON in bench/results/.
 
-Parts: engine, croc, pace, replay, workers, network; and draws, on request.
+Parts: engine, croc, pace, replay, workers, network, server; and draws, on request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import croc, draws, engine, network, pace, replay, workers
+from bench import croc, draws, engine, network, pace, replay, server, workers
 from coterie.paper.provenance import machine
 
 RESULTS = Path(__file__).parent / "results"
@@ -55,6 +55,17 @@ def show_croc() -> None:
         )  # fmt: skip
     console.print(table)
     keep("croc", rows)
+
+
+def show_server() -> None:
+    console.print(f"The server, with {server.CLIENTS} clients on the same machine.")
+    rows = server.rows()
+    table = Table("figure", "measured", "", "asked for", "")
+    for row in rows:
+        sign = "" if row["met"] is None else "✓" if row["met"] else "✗"
+        table.add_row(row["what"], f"{row['value']:,.3g}", row["unit"], row["asked"], sign)
+    console.print(table)
+    keep("server", rows)
 
 
 def show_pace() -> None:
@@ -128,6 +139,7 @@ def main() -> None:
         "replay": show_replay,
         "workers": show_workers,
         "network": show_network,
+        "server": show_server,
     }
     wanted = sys.argv[1:] or list(parts)
     parts["draws"] = show_draws  # on request: minutes, for a choice that was made once

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from coterie import __version__
 from coterie.cli.campaign import campaign_app
 from coterie.cli.reproduce import reproduce
+from coterie.cli.serve import serve
 
 if TYPE_CHECKING:
     from coterie.problem.instance import Instance
@@ -59,6 +60,7 @@ app = typer.Typer(
 
 app.command()(reproduce)
 app.add_typer(campaign_app, name="campaign")
+app.command()(serve)
 
 _DATASET_HELP = "iris, yeast, mnist, easy, moderate or challenging."
 Dataset = Annotated[str | None, typer.Argument(metavar="DATASET", help=_DATASET_HELP, show_default=False)]

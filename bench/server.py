@@ -1,0 +1,243 @@
+"""Speed of the server: round trips of ask and tell over HTTP, and how long a large campaign's page takes.
+
+8 clients measure in one campaign on a SQLite file, each result on disk before it is acknowledged. The clients run in a
+process of their own and share the machine with the server. The same round trips are also made without HTTP (threads of
+one process), without the commit (the session alone), so that the parts can be told apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import coterie
+
+CLIENTS = 8
+N_ARMS, N_CLUSTERS, DIM = 1000, 8, 8
+ROUND_TRIPS = 4000
+WARM = 1200  # first every item once: that is not what takes long
+LARGE = 100_000
+
+
+def centers() -> Any:
+    """Groups close enough for no method to be done before the benchmark is."""
+    return np.random.default_rng(1).normal(size=(N_CLUSTERS, DIM)) * 0.4
+
+
+def measured(rng: np.random.Generator, arm: int) -> list[float]:
+    return [float(value) for value in centers_at[arm % N_CLUSTERS] + rng.normal(size=DIM)]
+
+
+centers_at = centers()
+
+
+class Process:
+    """A server of its own."""
+
+    def __init__(self, store: Path) -> None:
+        self.token = secrets.token_urlsafe(16)
+        env = {**os.environ, "COTERIE_TOKEN": self.token}
+        command = [sys.executable, "-m", "coterie.cli", "serve", "--store", str(store), "--port", "0", "--rate", "0"]
+        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline().strip().rpartition(":")[2])
+
+    def call(self, method: str, path: str, body: Any = None, accept: str = "application/json") -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", "Accept": accept}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.status} {content[:300]!r}")
+        return content
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
+class Client:
+    """A connection that is kept, and as little else as possible: its work is not what is measured."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.port = port
+        self.head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+
+    async def open(self) -> None:
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def post(self, path: str, body: Any) -> Any:
+        content = json.dumps(body)
+        self.writer.write(
+            f"POST {path} HTTP/1.1\r\n{self.head}Content-Length: {len(content)}\r\n\r\n{content}".encode()
+        )
+        head = (await self.reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        answer = json.loads(await self.reader.readexactly(length))
+        if b" 200 " not in head[:20]:
+            raise RuntimeError(answer)
+        return answer
+
+
+async def load(port: int, token: str, id: str, round_trips: int) -> tuple[float, list[float]]:
+    """(round trips a second, the milliseconds of every request)."""
+    left, times = round_trips, []
+
+    async def work(number: int) -> None:
+        nonlocal left
+        client, rng = Client(port, token), np.random.default_rng([number, round_trips])
+        await client.open()
+        while left > 0:
+            left -= 1
+            begin = time.perf_counter()
+            answer = await client.post(f"/api/campaigns/{id}/ask", {"worker": f"client {number}", "n": 1})
+            middle = time.perf_counter()
+            (ask,) = answer["asks"]
+            one = {"id": ask["lease"], "arm": ask["arm"], "values": measured(rng, ask["arm"]), "lease": ask["lease"]}
+            sent = time.perf_counter()
+            await client.post(f"/api/campaigns/{id}/tell", {"measurements": [one]})
+            times.extend((1e3 * (middle - begin), 1e3 * (time.perf_counter() - sent)))
+        client.writer.close()
+
+    start = time.perf_counter()
+    await asyncio.gather(*(work(number) for number in range(CLIENTS)))
+    return round_trips / (time.perf_counter() - start), times
+
+
+def over_http(folder: Path) -> tuple[float, float]:
+    """(round trips a second, p99 of a request in ms)."""
+    server = Process(folder / "http.db")
+    try:
+        made = {"name": "bench", "n_arms": N_ARMS, "n_clusters": N_CLUSTERS, "dim": DIM}
+        id = json.loads(server.call("POST", "/api/campaigns", made))["id"]
+        asyncio.run(load(server.port, server.token, id, WARM))
+        rate, times = asyncio.run(load(server.port, server.token, id, ROUND_TRIPS))
+        return rate, float(np.percentile(times, 99))
+    finally:
+        server.stop()
+
+
+def without_http(folder: Path) -> float:
+    """Round trips a second of threads on the store itself."""
+    from coterie.campaign import Campaigns
+
+    with Campaigns(folder / "threads.db") as store:
+        id = store.create("bench", N_ARMS, N_CLUSTERS, DIM)["id"]
+        left = [WARM]
+
+        def work(number: int) -> None:
+            rng = np.random.default_rng(number)
+            while left[0] > 0:
+                left[0] -= 1
+                (ask,) = store.ask(id, f"client {number}")["asks"]
+                values = measured(rng, ask["arm"])
+                store.tell(id, [{"id": ask["lease"], "arm": ask["arm"], "values": values, "lease": ask["lease"]}])
+
+        def run(count: int) -> float:
+            left[0] = count
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(CLIENTS)]
+            start = time.perf_counter()
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            return count / (time.perf_counter() - start)
+
+        run(WARM)
+        return run(ROUND_TRIPS)
+
+
+def session_alone() -> float:
+    """Round trips a second of the session in memory, one at a time."""
+    session = coterie.Session(N_ARMS, N_CLUSTERS, DIM)
+    rng = np.random.default_rng(0)
+
+    def run(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            arm = session.ask()
+            session.tell(arm, measured(rng, int(arm)))
+        return count / (time.perf_counter() - start)
+
+    run(WARM)
+    return run(ROUND_TRIPS)
+
+
+def fsyncs(folder: Path) -> float:
+    """Milliseconds of one small write with fsync: what the disk allows."""
+    with open(folder / "probe", "wb") as file:
+        start = time.perf_counter()
+        for _ in range(200):
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+        return (time.perf_counter() - start) / 200 * 1e3
+
+
+def large_page(folder: Path) -> tuple[float, float]:
+    """Seconds until the page of a campaign with 100 000 measurements is there: warm, and just after the start."""
+    from coterie.campaign import Campaigns
+
+    with Campaigns(folder / "large.db") as store:
+        id = store.create("large", N_ARMS, N_CLUSTERS, DIM)["id"]
+        rng = np.random.default_rng(0)
+        arms = np.arange(LARGE) % N_ARMS
+        values = centers_at[arms % N_CLUSTERS] * 0.05 + rng.normal(size=(LARGE, DIM))
+        for begin in range(0, LARGE, 10_000):
+            part = range(begin, begin + 10_000)
+            store.tell(id, [{"id": str(i), "arm": int(arms[i]), "values": values[i].tolist()} for i in part])
+    server = Process(folder / "large.db")
+    try:
+        while True:
+            try:
+                server.call("GET", "/healthz")
+                break
+            except ConnectionError:
+                time.sleep(0.02)
+        times = []
+        for _ in range(6):
+            start = time.perf_counter()
+            server.call("GET", f"/campaigns/{id}", accept="text/html")
+            times.append(time.perf_counter() - start)
+        return float(np.median(times[1:])), times[0]
+    finally:
+        server.stop()
+
+
+def rows() -> list[dict[str, Any]]:
+    """One row a figure."""
+    found: list[dict[str, Any]] = []
+
+    def add(what: str, value: float, unit: str, asked: str, met: bool | None) -> None:
+        found.append({"what": what, "value": value, "unit": unit, "asked": asked, "met": met})
+        print(f"  {what}: {value:.4g} {unit}", flush=True)
+
+    with tempfile.TemporaryDirectory(dir=os.environ.get("COTERIE_BENCH_FOLDER")) as name:
+        folder = Path(name)
+        alone = session_alone()
+        threads = without_http(folder)
+        rate, p99 = over_http(folder)
+        disk = fsyncs(folder)
+        add(f"ask + tell over HTTP, {CLIENTS} clients, M = {N_ARMS}, croc", rate, "a second", "≥ 300", rate >= 300)
+        add("p99 of a request", p99, "ms", "< 100", p99 < 100)
+        add("the same without HTTP", threads, "a second", "", None)
+        add("the session alone", alone, "a second", "", None)
+        add("one fsync", disk, "ms", "", None)
+        warm, cold = large_page(folder)
+        add(f"page of a campaign with {LARGE} measurements", warm, "s", "< 1", warm < 1)
+        add("the same, first thing after the server's start", cold, "s", "", None)
+    return found

@@ -1,0 +1,51 @@
+"""`coterie serve`: the API and the page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    store: Annotated[
+        str,
+        typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, or postgresql://user@host/database."),
+    ] = "coterie.db",
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen at; others than this machine need --token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0: any that is free.", min=0, max=65535)] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="COTERIE_TOKEN",
+            help="Whoever has it may read and write; in COTERIE_TOKEN it stays out of the list of processes.",
+            show_default="one is made and printed once",
+            show_envvar=True,
+        ),
+    ] = None,
+    read_token: Annotated[
+        str | None,
+        typer.Option(
+            "--read-token", envvar="COTERIE_READ_TOKEN", help="Whoever has it may only read.", show_default="none"
+        ),
+    ] = None,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Make a new token; the earlier ones hold no longer.")
+    ] = False,
+    rate: Annotated[
+        float, typer.Option("--rate", help="Requests a second for each token; 0: no limit.", min=0.0)
+    ] = 2000.0,
+    max_body: Annotated[
+        float, typer.Option("--max-body", help="The largest body of a request, in MiB.", min=0.001)
+    ] = 8.0,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Log every request: address, method, path, status.")
+    ] = False,
+) -> None:
+    """Serve campaigns over HTTP: an API for programs, and a page for people."""
+    from coterie.web import serve as run
+
+    run(store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log)

@@ -1,0 +1,137 @@
+"""The application: a store behind its endpoints, its pages and its guard."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from coterie import __version__
+from coterie.campaign import CampaignError, Campaigns
+from coterie.web import answers
+from coterie.web.access import Access
+from coterie.web.answers import reply
+from coterie.web.api import api_router
+from coterie.web.bodies import body_schemas
+from coterie.web.errors import add_error_handlers
+from coterie.web.guard import OPEN, Guard
+from coterie.web.limits import Rate
+from coterie.web.live import Live
+from coterie.web.pages import page_router
+from coterie.web.writing import Writing
+
+DEFAULT_RATE = 2000.0
+DEFAULT_MAX_BODY = 8 * 2**20
+THREADS = 128
+"""Requests that may wait for the store at once; those that wait together are committed together."""
+_WARMED = 8
+
+log = logging.getLogger("coterie.web")
+
+
+def create_app(
+    store: Campaigns,
+    access: Access | None = None,
+    rate: float = DEFAULT_RATE,
+    max_body: int = DEFAULT_MAX_BODY,
+) -> FastAPI:
+    """The server of a store. `access` has the tokens (default: those that the store knows).
+
+    `rate`: requests a second for each token, 0 for no limit. `max_body`: bytes of a request's body.
+    """
+    if max_body < 1:
+        raise ValueError(f"max_body must be at least 1 byte, got {max_body!r}")
+    known = Access.of_store(store) if access is None else access
+    wrong_tokens = Rate(5.0, burst=50.0)
+    live = Live(store)
+    writing = Writing(store)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        warming = asyncio.create_task(run_in_threadpool(warm_up, store))
+        yield
+        live.close()
+        warming.cancel()
+        writing.close()
+
+    app = FastAPI(
+        title="Coterie",
+        version=__version__,
+        description="Which of these items are alike? Campaigns of noisy measurements: ask, tell, groups, proof.",
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.live = live
+    add_error_handlers(app)
+
+    @app.get("/healthz", tags=["server"], response_model=answers.Health, responses={503: {"model": answers.Error}})
+    async def health() -> Response:
+        """Whether the store answers."""
+
+        def look() -> dict[str, Any]:
+            store.tokens()
+            return {"status": "ok", "version": __version__}
+
+        return await reply(look)
+
+    app.include_router(api_router(store, live, writing))
+    app.include_router(page_router(store, known, wrong_tokens))
+    app.mount("/static", _Static(directory=Path(__file__).parent / "static"))
+    app.add_middleware(Guard, access=known, rate=Rate(rate), wrong_tokens=wrong_tokens, max_body=max_body)
+    _describe(app)
+    return app
+
+
+class _Static(StaticFiles):
+    """Files that a browser asks for again only to hear that they are the same."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        answer = await super().get_response(path, scope)
+        answer.headers.setdefault("Cache-Control", "no-cache")
+        return answer
+
+
+def warm_up(store: Campaigns) -> None:
+    """Have the campaigns that are under way in memory before anybody asks for them."""
+    try:
+        under_way = [row for row in store.list() if not row["done"]]
+        for row in under_way[-_WARMED:]:
+            store.status(row["id"])
+    except CampaignError as error:
+        log.warning("campaigns could not be read ahead: %s", error.message)
+
+
+def _describe(app: FastAPI) -> None:
+    """OpenAPI with our bodies, and with the token that every address but the open ones needs."""
+    made: dict[str, Any] = {}
+
+    def openapi() -> dict[str, Any]:
+        if not made:
+            found = get_openapi(
+                title=app.title, version=app.version, description=app.description, routes=app.routes
+            )  # fmt: skip
+            parts = found.setdefault("components", {})
+            parts.setdefault("schemas", {}).update(body_schemas())
+            for name in ("HTTPValidationError", "ValidationError"):
+                parts["schemas"].pop(name, None)
+            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            for path, methods in found["paths"].items():
+                for operation in methods.values():
+                    operation["security"] = [] if path in OPEN else [{"token": []}]
+            made.update(found)
+        return made
+
+    app.openapi = openapi  # type: ignore[method-assign]

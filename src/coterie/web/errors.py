@@ -1,0 +1,95 @@
+"""One shape for everything that goes wrong: {"error": {"code", "message", "field"}}."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.responses import Response
+from starlette.types import Scope
+
+from coterie.campaign import CampaignError, StoreUnavailable
+from coterie.web.rendering import render
+
+_CODES = {400: "bad_request", 401: "no_token", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+_MESSAGES = {404: "there is nothing at this address", 405: "this address does not take that method"}
+
+
+class Refusal(HTTPException):
+    """A request that is turned down, with its code and the part of it at fault."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, dict(headers or {}))
+        self.code, self.message, self.field = code, message, field
+
+
+def error_view(code: str, message: str, field: str | None = None) -> dict[str, Any]:
+    """The shape."""
+    return {"error": {"code": code, "message": message, "field": field}}
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a person's browser asks for a page, rather than a program for data."""
+    if scope["path"].startswith("/api/"):
+        return False
+    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return b"text/html" in accepted
+
+
+def refusal_response(scope: Scope, refusal: Refusal) -> Response:
+    """The answer to a request that is turned down: JSON, or a page with the same content."""
+    content = error_view(refusal.code, refusal.message, refusal.field)
+    headers = dict(refusal.headers or {})
+    if wants_page(scope):
+        page = render("error.html", status=refusal.status_code, signed_in=False, **content)
+        return Response(page, refusal.status_code, headers, "text/html; charset=utf-8")
+    # ASCII: messages quote what was sent, and that may hold characters that UTF-8 has no bytes for.
+    body = json.dumps(content, ensure_ascii=True).encode("ascii")
+    return Response(body, refusal.status_code, headers, "application/json")
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """What an error means to the one who asked."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, CampaignError):
+        headers = {"Retry-After": "1"} if isinstance(error, StoreUnavailable) else None
+        return Refusal(error.status, error.code, error.message, error.field, headers)
+    if isinstance(error, RequestValidationError | ValidationError):
+        return _invalid(error)
+    if isinstance(error, AnyHTTPException):
+        status = error.status_code
+        message = _MESSAGES.get(status, str(error.detail))
+        return Refusal(status, _CODES.get(status, "bad_request"), message, headers=error.headers)
+    return Refusal(500, "internal_error", "something went wrong here, not with the request: see the server's log")
+
+
+def _invalid(error: RequestValidationError | ValidationError) -> Refusal:
+    first = error.errors()[0]
+    place = [part for part in first["loc"] if part not in ("body", "query", "path")]
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".") or None
+    what = str(first["msg"])
+    message = f"{field}: {what[:1].lower()}{what[1:]}" if field else what
+    return Refusal(422, "bad_value", message, field)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    return refusal_response(request.scope, refusal_of(error))
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Everything that an endpoint may raise comes out in the one shape."""
+    for kind in (CampaignError, RequestValidationError, ValidationError, AnyHTTPException):
+        app.add_exception_handler(kind, _answer)

@@ -1,0 +1,54 @@
+// Requests to the server that this page came from. The session's cookie goes along by itself.
+
+export class Refused extends Error {
+  constructor(status, error) {
+    super(error.message);
+    this.status = status;
+    this.code = error.code;
+    this.field = error.field;
+  }
+}
+
+// The answer to a request; throws Refused with a sentence to show.
+export async function send(path, body) {
+  const options = body === undefined ? {} : {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  };
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, credentials: "same-origin" });
+  } catch {
+    throw new Refused(0, { code: "away", field: null, message: "The server cannot be reached. Nothing typed is lost: try again." });
+  }
+  if (answer.ok) return answer.json();
+  let error = { code: "unknown", field: null, message: `The server answered ${answer.status}.` };
+  try {
+    error = (await answer.json()).error ?? error;
+  } catch { /* not ours: a proxy's page, say */ }
+  if (answer.status === 401) error.message = "You are logged out. Log in in another tab, then try again: nothing typed is lost.";
+  if (answer.status === 503) error.message = `The store cannot be used just now: nothing was saved. Try again. (${error.message})`;
+  throw new Refused(answer.status, error);
+}
+
+// One number as people type it, with a point or a comma; null if it is none.
+export function toNumber(text) {
+  let plain = text.trim().replace("\u2212", "-");
+  if (/^[^.,]*,[^.,]*$/.test(plain)) plain = plain.replace(",", ".");
+  return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(plain) && Number.isFinite(Number(plain)) ? Number(plain) : null;
+}
+
+// Several numbers with blanks, semicolons or commas between them.
+export function toNumbers(text, count) {
+  let parts = text.trim().split(/[\s;]+/).filter(Boolean);
+  if (parts.length !== count) parts = text.trim().split(/[\s;,]+/).filter(Boolean);
+  return parts.map((part) => ({ text: part, value: toNumber(part) }));
+}
+
+// Say what is wrong beside the field it is about.
+export function showProblem(place, message, ...fields) {
+  place.textContent = message;
+  place.hidden = !message;
+  for (const field of fields) field.setAttribute("aria-invalid", message ? "true" : "false");
+}

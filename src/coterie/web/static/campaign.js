@@ -1,0 +1,241 @@
+// A campaign's page: the form at the bench, and everything else kept up to date.
+import { send, showProblem, toNumber, toNumbers } from "./api.js";
+import { localTimes } from "./times.js";
+
+const page = document.getElementById("campaign");
+const id = page.dataset.id;
+const dim = Number(page.dataset.dim);
+const base = `/api/campaigns/${id}`;
+const find = (name) => document.getElementById(name);
+
+// ---- Measuring.
+
+const measure = find("measure");
+let ask = null; // what is on the screen
+let busy = false;
+
+const fields = () => [...find("result").querySelectorAll("[name=value]")];
+
+function worker() {
+  return find("worker").value.trim();
+}
+
+function say(text) {
+  find("said").textContent = text;
+}
+
+function show(part) {
+  find("start").hidden = part !== "start";
+  find("result").hidden = part !== "result";
+}
+
+function empty() {
+  for (const field of fields()) field.value = "";
+  find("reason").value = "";
+  find("failing").hidden = true;
+  find("give-up").setAttribute("aria-expanded", "false");
+  showProblem(find("value-problem"), "", ...fields());
+}
+
+// Ask for the next item and show it. `told`: what to say beside it.
+async function next(told = "") {
+  const answer = await send(`${base}/ask`, { worker: worker(), n: 1 });
+  if (answer.done) {
+    ask = null;
+    finish();
+    return;
+  }
+  ask = answer.asks[0] ?? null;
+  if (!ask) {
+    show("start");
+    say(told);
+    showProblem(find("start-problem"), "There is nothing to measure just now: results of others are awaited. Try again.");
+    return;
+  }
+  empty();
+  find("item").textContent = ask.name;
+  find("who").textContent = worker();
+  const until = new Date(ask.expires).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  const far = new Date(ask.expires) - Date.now() > 20 * 3600 * 1000;
+  find("lease-note").textContent = far ? "" : `Yours until ${until}.`;
+  show("result");
+  say(told ? `${told} Next: ${ask.name}.` : "");
+  fields()[0].focus();
+}
+
+function finish() {
+  measure.hidden = true;
+  refresh();
+}
+
+// Run one step at a time; what goes wrong is shown at `place`, and nothing typed is lost.
+async function step(place, work, ...about) {
+  if (busy) return;
+  busy = true;
+  const buttons = [...measure.querySelectorAll("button")];
+  for (const button of buttons) button.disabled = true;
+  showProblem(place, "", ...about);
+  try {
+    await work();
+  } catch (error) {
+    if (error.field === undefined) throw error;
+    say("");
+    showProblem(place, error.message, ...about);
+    (about[0] ?? find("save")).focus?.();
+  } finally {
+    busy = false;
+    for (const button of buttons) button.disabled = false;
+  }
+}
+
+function start(event) {
+  event.preventDefault();
+  if (!worker()) {
+    showProblem(find("start-problem"), "Say who measures.", find("worker"));
+    find("worker").focus();
+    return;
+  }
+  try {
+    localStorage.setItem("coterie-worker", worker());
+  } catch { /* private windows may keep nothing */ }
+  step(find("start-problem"), () => next(), find("worker"));
+}
+
+// The numbers typed, or null after saying what is wrong with them.
+function typed() {
+  const place = find("value-problem");
+  const all = fields();
+  if (all.length === 1 && dim > 1) {
+    const parts = toNumbers(all[0].value, dim);
+    const wrong = parts.find((part) => part.value === null);
+    if (wrong) showProblem(place, `“${wrong.text}” is not a number.`, all[0]);
+    else if (parts.length !== dim) showProblem(place, `${dim} numbers are needed, there are ${parts.length}.`, all[0]);
+    else return parts.map((part) => part.value);
+    all[0].focus();
+    return null;
+  }
+  showProblem(place, "", ...all);
+  for (const [i, field] of all.entries()) {
+    if (toNumber(field.value) === null) {
+      const where = dim === 1 ? "" : ` (v${i})`;
+      showProblem(place, field.value.trim() ? `“${field.value.trim()}” is not a number${where}.` : `Type the number measured${where}.`, field);
+      field.focus();
+      return null;
+    }
+  }
+  return all.map((field) => toNumber(field.value));
+}
+
+function save(event) {
+  event.preventDefault();
+  const values = ask && typed();
+  if (!values) return;
+  const { lease, arm, name } = ask;
+  // The lease is the measurement's id: sending it again after an answer was lost counts once.
+  const one = { id: `page-${lease}`, arm, values, lease, worker: worker() };
+  step(find("value-problem"), async () => {
+    await send(`${base}/tell`, { measurements: [one] });
+    await next(`Saved ${values.join(", ")} for ${name}.`);
+  }, ...fields().slice(0, 1));
+}
+
+function fail() {
+  const { lease, name } = ask;
+  step(find("value-problem"), async () => {
+    await send(`${base}/fail`, { lease, reason: find("reason").value });
+    await next(`Skipped ${name}.`);
+  });
+}
+
+function toggleFailing() {
+  const part = find("failing");
+  part.hidden = !part.hidden;
+  find("give-up").setAttribute("aria-expanded", String(!part.hidden));
+  if (!part.hidden) find("reason").focus();
+}
+
+// "1.2 3.4" pasted into the first field fills both.
+function spread(event) {
+  const all = fields();
+  const from = all.indexOf(event.target);
+  const parts = (event.clipboardData?.getData("text") ?? "").trim().split(/[\s;]+/);
+  if (from < 0 || event.target.tagName === "TEXTAREA" || parts.length < 2 || parts.length > all.length - from) return;
+  event.preventDefault();
+  parts.forEach((part, i) => { all[from + i].value = part; });
+  all[Math.min(from + parts.length, all.length - 1)].focus();
+}
+
+if (measure) {
+  try {
+    find("worker").value = localStorage.getItem("coterie-worker") ?? "";
+  } catch { /* as above */ }
+  find("start").addEventListener("submit", start);
+  find("result").addEventListener("submit", save);
+  find("result").addEventListener("paste", spread);
+  find("give-up").addEventListener("click", toggleFailing);
+  find("fail").addEventListener("click", fail);
+  find("reason").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      fail();
+    }
+  });
+  find("change").addEventListener("click", () => {
+    show("start");
+    say("");
+    find("worker").focus();
+  });
+}
+
+// ---- Everything else.
+
+let fetching = false;
+let again = false;
+
+// Fetch the live part anew. Open details stay open, and the focus stays where it was.
+async function refresh() {
+  if (fetching) {
+    again = true;
+    return;
+  }
+  fetching = true;
+  again = false;
+  const began = performance.now();
+  try {
+    const answer = await fetch(`/campaigns/${id}/live`, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
+    if (answer.ok) replace(await answer.text());
+  } catch { /* the stream of events says when the server is back */ }
+  // At most once a second, and never more than a quarter of the time.
+  setTimeout(() => {
+    fetching = false;
+    if (again) refresh();
+  }, Math.max(1000, 3 * (performance.now() - began)));
+}
+
+function replace(html) {
+  const live = find("live");
+  const open = [...live.querySelectorAll("details[open][id]")].map((part) => part.id);
+  const focused = live.contains(document.activeElement) ? document.activeElement.id : "";
+  live.innerHTML = html;
+  for (const name of open) find(name)?.setAttribute("open", "");
+  localTimes(live);
+  if (focused) find(focused)?.focus({ preventScroll: true });
+  if (measure && live.querySelector("[data-done='1']")) measure.hidden = true;
+}
+
+function connect() {
+  const events = new EventSource(`${base}/events?brief=true&after=${page.dataset.seq}`);
+  events.addEventListener("changed", () => refresh());
+  events.addEventListener("open", () => { find("connection").textContent = ""; });
+  events.addEventListener("error", () => {
+    const refused = events.readyState === EventSource.CLOSED;
+    find("connection").textContent = refused
+      ? "This page is not up to date: the server has been restarted, perhaps. Reload it and log in again."
+      : "The connection is lost; this page shows what was known before. Trying again…";
+    // A refusal is final for the browser: try again by ourselves, somebody may log in in another tab.
+    if (refused) setTimeout(connect, 5000);
+  });
+}
+
+localTimes();
+connect();
