@@ -122,10 +122,14 @@ class ServerProcess:
         command = [sys.executable, "-m", "coterie.cli", "serve", "--store", str(store), "--port", "0", *options]
         self.said = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed with the object)
         self.process = subprocess.Popen(command, env=inherited | given, stdout=self.said, stderr=subprocess.STDOUT)
-        wait_until(lambda: "\n" in self.output() or self.process.poll() is not None)
-        self.port = port_of(self.output().partition("\n")[0])
-        self.api = Api(self.port)
-        wait_until(lambda: self.api.with_token(None).get("/healthz").status == 200)
+        try:
+            wait_until(lambda: "\n" in self.output() or self.process.poll() is not None)
+            self.port = port_of(self.output().partition("\n")[0])
+            self.api = Api(self.port)
+            wait_until(lambda: self.api.with_token(None).get("/healthz").status == 200)
+        except BaseException:
+            self.process.kill()
+            raise
 
     def output(self) -> str:
         """Everything that it has printed."""
