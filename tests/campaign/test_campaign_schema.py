@@ -122,7 +122,7 @@ def test_a_log_that_other_rules_wrote_is_said_so(url: str) -> None:
     engine.dispose()
     with Campaigns(url) as store:
         for call in (lambda: store.status(id), lambda: store.ask(id, "w")):
-            with pytest.raises(Conflict, match="row 2 asks for arm 2, the session for") as caught:
+            with pytest.raises(Conflict, match="row 2: the next arm is 1") as caught:
                 call()
             assert caught.value.code == "other_engine"
         assert len(store.events(id)["events"]) == 2  # what is on record can still be read

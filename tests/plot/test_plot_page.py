@@ -47,7 +47,7 @@ def test_pictures_of_the_page_are_what_its_examples_draw(tmp_path: Path, monkeyp
     assert sum(len(group.get_offsets()) for group in axes["means"].collections[:3]) == 12
 
     kept = sorted(path.stem for path in (ROOT / "docs" / "pictures").iterdir())
-    assert kept == sorted(axes)
+    assert set(axes) <= set(kept)
     for name in axes:
         assert f"(pictures/{name}.png)" in PAGE
         assert (ROOT / "docs" / "pictures" / f"{name}.png").stat().st_size < 100_000

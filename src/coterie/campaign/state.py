@@ -18,7 +18,7 @@ from coterie.campaign.rows import Ask, Ending, Note, Row, Told
 from coterie.campaign.settings import ENGINE, Settings
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session import Session
-from coterie.session.replayed import ASK, FORGET, TELL, UNASKED
+from coterie.session.replayed import ASK, FORGET, TELL, UNASKED, ReplayError
 
 
 @dataclass(slots=True)
@@ -155,27 +155,30 @@ def _numbers(texts: list[str], dim: int) -> FloatArray:
 
 def repeat(session: Session, rows: Sequence[Row], told: FloatArray) -> None:
     """Ask, tell and forget again as the rows say; `told` has the values of their results. ValueError if asks differ."""
-    entries: list[tuple[int, int, int, int]] = []  # kind, arm, ticket, place in `told`
+    entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, place in `told`, seq
     place, following = 0, session._next_ticket
     claims = session.done
     for row in rows:
         if isinstance(row, Told):
-            entries.append((TELL, row.arm, UNASKED if row.ticket is None else row.ticket, place))
+            entries.append((TELL, row.arm, UNASKED if row.ticket is None else row.ticket, place, row.seq))
             place += 1
         elif isinstance(row, Ask):
             if row.ticket == following:  # else a lease handed on: its place in the order of asks is an old one
-                entries.append((ASK, row.arm, row.ticket, 0))
+                entries.append((ASK, row.arm, row.ticket, 0, row.seq))
                 following += 1
         elif isinstance(row, Ending):
-            entries.append((FORGET, -1, row.ticket, 0))
+            entries.append((FORGET, -1, row.ticket, 0, row.seq))
         elif row.kind == "stopped":
             claims = True
             if row.data["by"] == "ask":  # it looked for an arm and found that there was nothing left to measure
-                entries.append((ASK, -1, -1, 0))
+                entries.append((ASK, -1, -1, 0, row.seq))
     if entries:
-        kinds, arms, tickets, places = np.array(entries, dtype=np.int64).T
+        kinds, arms, tickets, places, _ = np.array(entries, dtype=np.int64).T
         values = told[places] if place else np.zeros((len(entries), session.dim))
-        session.replay(kinds, arms, tickets, values)
+        try:
+            session.replay(kinds, arms, tickets, values)
+        except ReplayError as error:
+            raise ValueError(f"row {entries[error.entry][-1]}: {error.why}") from None
     if claims and not session.done:
         raise ValueError("the rows say that the groups are found, the session does not")
 

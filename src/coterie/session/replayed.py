@@ -40,6 +40,7 @@ class ReplayError(ValueError):
 
     def __init__(self, entry: int, why: str) -> None:
         super().__init__(f"entry {entry}: {why}: the record does not lead here")
+        self.entry, self.why = entry, why
 
 
 def replay(session: Session, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
