@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from coterie.campaign import Campaigns
 
 KILLS = 100
@@ -265,3 +267,42 @@ def test_postgresql_restarted_under_load(start: Any, postgres: Any, tmp_path: Pa
         check_same_as_uninterrupted(store, id, fresh)
     retries = sum(bench.retries for bench in benches)
     print(f"{restarts} restarts of PostgreSQL and one longer absence, {kept} measurements on record, {retries} retries")
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_two_servers_on_one_store(start: Any, postgres: Any, tmp_path: Path, database: str) -> None:
+    """Benches at both servers, one of which is killed and started again: no double count, no lease in two hands."""
+    url = tmp_path / "shared.db" if database == "sqlite" else postgres.new_database()
+    servers = [start("--rate", "0", store=url) for _ in range(2)]
+    id = servers[0].api.create(n_arms=12, delta=1e-9)
+    assert servers[1].api.get(f"/api/campaigns/{id}").status == 200
+    benches = [Bench(servers[number % 2].api, id, number, spread=0.3) for number in range(CLIENTS)]
+    for bench in benches:
+        bench.start()
+    end = time.monotonic() + 60
+    while min(len(bench.acknowledged) for bench in benches) < 15:
+        assert time.monotonic() < end, f"it does not go on: {problems(benches)}"
+        time.sleep(0.01)
+    servers[1].process.kill()
+    servers[1].process.wait()
+    third = start("--rate", "0", store=url)
+    for bench in benches[1::2]:
+        bench.api = third.api
+    seen = done_so_far(benches)
+    while done_so_far(benches) < seen + 40:
+        assert time.monotonic() < end, f"it does not go on: {problems(benches)}"
+        time.sleep(0.01)
+    for bench in benches:
+        bench.ending.set()
+    for bench in benches:
+        bench.join(60)
+    assert not problems(benches)
+    views = [one.api.get(f"/api/campaigns/{id}").json for one in (servers[0], third)]
+    for key in ("t", "pulls", "labels", "evidence", "groups", "seq"):
+        assert views[0][key] == views[1][key], key
+    with Campaigns(url) as store, Campaigns(tmp_path / "fresh.db") as fresh:
+        kept = check_log(store, id, benches)
+        asked = [event["lease"] for event in store.events(id, 0, 10_000)["events"] if event["kind"] == "asked"]
+        assert len(set(asked)) == len(asked), "a lease was handed out twice"
+        check_same_as_uninterrupted(store, id, fresh)
+    print(f"two servers on one {database}: {kept} measurements on record, each once")
