@@ -48,7 +48,11 @@ class Database:
         self.url = url_of(store)
         self.is_sqlite = self.url.drivername == "sqlite"
         if self.is_sqlite and not create and not Path(str(self.url.database)).exists():
-            raise StoreUnavailable(f"there is no store at {self.url.database}", code="no_store", field="store")
+            raise StoreUnavailable(
+                f"there is no store at {self.url.database}: `coterie campaign new` makes one, --store names another",
+                code="no_store",
+                field="store",
+            )
         self.engine = self._open()
         try:
             self.retried(self._migrate)
