@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import coterie
+from coterie.campaign import Campaigns
 
 NAMES = ["apple", "pear", "kiwi", "fig", "quince", "plum"]
 CENTERS = ((0.0, 0.0), (2.4, 0.3), (0.6, 2.7))
@@ -32,17 +34,17 @@ def opened(browser: Any, api: Any) -> Iterator[Callable[..., Any]]:
     contexts: list[Any] = []
     complaints: list[str] = []
 
-    def open_page(path: str = "/", token: str = api.token, **more: Any) -> Any:
-        context = browser.new_context(base_url=api.url, **{"viewport": {"width": 1200, "height": 900}} | more)
+    def open_page(path: str = "/", token: str = api.token, served: Any = api, **more: Any) -> Any:
+        context = browser.new_context(base_url=served.url, **{"viewport": {"width": 1200, "height": 900}} | more)
         contexts.append(context)
         context.set_default_timeout(20_000)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: asked.url.startswith(api.url) or complaints.append(f"it asks {asked.url}"))
+        page.on("request", lambda asked: asked.url.startswith(served.url) or complaints.append(f"it asks {asked.url}"))
         page.goto(path)
         page.get_by_label("Token").fill(token)
         page.keyboard.press("Enter")
-        page.wait_for_url(api.url + path)
+        page.wait_for_url(served.url + path)
         return page
 
     yield open_page
@@ -346,3 +348,26 @@ def test_a_reader_sees_no_forms(opened: Any, api: Any) -> None:
     assert page.locator("#measure").count() == 0
     api.tell(id, {"id": "a", "arm": 0, "values": [1.0, 2.0]})
     page.locator("table.log").get_by_text("told").first.wait_for()  # and yet it is live
+
+
+def test_a_large_campaign_opens_at_once_after_a_start(opened: Any, start: Any, tmp_path: Path) -> None:
+    """Its measurements are read behind the page, which then shows them by itself."""
+    path = tmp_path / "large.db"
+    with Campaigns(path) as store:
+        id = store.create("large", 30, 3, 1, delta=1e-9, method="croc")["id"]
+        rng = np.random.default_rng(0)
+        rows = [{"id": str(i), "arm": i % 30, "values": [float(rng.normal())]} for i in range(6000)]
+        store.tell(id, rows)
+        assert store.glance(id)["in_memory"]
+    with Campaigns(path) as store:
+        glance = store.glance(id)
+        assert (glance["in_memory"], glance["measurements"], glance["dim"]) == (False, 6000, 1)
+    again = start(store=path)
+    page = again.api.get(f"/campaigns/{id}", headers={"Accept": "text/html"})
+    assert page.status == 200
+    assert (b"data-reading" in page.content) == (b"measurements on record. Reading them" in page.content)
+    shown = opened(f"/campaigns/{id}", served=again.api)
+    shown.get_by_role("heading", name="Evidence").wait_for()
+    assert "measurements on record" not in shown.inner_text("#live")
+    settled = again.api.get(f"/campaigns/{id}", headers={"Accept": "text/html"})
+    assert b"data-reading" not in settled.content

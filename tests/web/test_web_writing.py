@@ -8,9 +8,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from coterie.campaign import BadValue, Campaigns, NotFound
+from coterie.web import create_app
+from coterie.web.access import Access, hash_of
 from coterie.web.drawing import evidence_chart, round_up
 from coterie.web.rendering import number
 from coterie.web.writing import Writing
@@ -118,3 +121,28 @@ def test_a_chart_stays_in_its_frame() -> None:
     assert chart["x_labels"][-1] == "100"  # what was measured keeps half of it
     assert chart["statistic"] == "M20.0 300.0H500.0V30.0"
     assert evidence_chart({"t": [1], "statistic": [0.0], "threshold": [1.0]}, None) is None
+
+
+def test_what_is_not_in_memory_is_read_behind_the_page(tmp_path: Path) -> None:
+    """Without the start's reading ahead, so that it is certain which of the two pages comes."""
+    path = tmp_path / "large.db"
+    with Campaigns(path) as store:
+        id = store.create("large", 30, 3, 1, delta=1e-9)["id"]
+        store.tell(id, [{"id": str(i), "arm": i % 30, "values": [0.001 * i]} for i in range(6000)])
+
+    async def look(store: Campaigns) -> None:
+        transport = httpx.ASGITransport(create_app(store, Access({hash_of("secret"): "read"})))
+        headers = {"Authorization": "Bearer secret", "Accept": "text/html"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://here", headers=headers) as client:
+            first = (await client.get(f"/campaigns/{id}")).text
+            assert 'data-reading="1"' in first
+            assert "measurements on record. Reading them" in first
+            assert not store.glance(id)["in_memory"]
+            assert "Groups so far" in (await client.get(f"/campaigns/{id}/live")).text
+            second = (await client.get(f"/campaigns/{id}")).text
+            assert "data-reading" not in second
+            assert "Groups so far" in second
+            assert (await client.get("/campaigns/nothing")).status_code == 404
+
+    with Campaigns(path) as store:
+        asyncio.run(look(store))

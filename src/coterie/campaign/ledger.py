@@ -89,6 +89,19 @@ class Ledger:
 
         return self.database.retried(read)
 
+    def row(self, id: Any) -> Any:
+        """A campaign's row, which nobody has to wait for."""
+        key = _check_id(id)
+        found = self.select(select(schema.campaigns).where(schema.campaigns.c.id == key))
+        if not found:
+            raise _unknown(key)
+        return found[0]
+
+    def in_memory(self, id: str) -> bool:
+        """Whether the campaign's state was worked out before; what was written since is little."""
+        with self._live_lock:
+            return id in self._live and self._live[id].state is not None
+
     def read(self, id: Any, look: Callable[[Seen], _Answer]) -> _Answer:
         """What `look` makes of a campaign."""
         key = _check_id(id)

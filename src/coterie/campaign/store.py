@@ -128,6 +128,11 @@ class Campaigns:
         """How far it is: groups, evidence, leases, workers."""
         return self._ledger.read(id, lambda seen: views.status(seen.state, seen.row, seen.now))
 
+    def glance(self, id: str) -> dict[str, Any]:
+        """The summary that `list` gives, the seq and d, without working the state out; and whether it is in memory."""
+        row = self._ledger.row(id)
+        return views.summary(row) | {"seq": int(row["last_seq"]), "in_memory": self._ledger.in_memory(id)}
+
     def settings(self, id: str) -> dict[str, Any]:
         """What the campaign was created with."""
         return self._ledger.read(id, lambda seen: views.settings_of(seen.row).as_dict())

@@ -17,6 +17,8 @@ from coterie.web.limits import Rate
 from coterie.web.rendering import render
 
 _LONGEST_FORM = 4096
+_READ_LATER = 5000
+"""The page of a campaign with more measurements than this opens at once, and shows them when they have been read."""
 
 
 def _page(template: str, request: Request, code: int = 200, **content: Any) -> Response:
@@ -34,7 +36,10 @@ def page_router(store: Campaigns, access: Access, wrong_tokens: Rate) -> APIRout
 
     @router.get("/campaigns/{id}")
     def campaign(id: str, request: Request) -> Response:
-        return _page("campaign.html", request, **_shown(id))
+        glance = store.glance(id)
+        if not glance["in_memory"] and glance["measurements"] > _READ_LATER:
+            return _page("campaign.html", request, reading=True, status=glance)
+        return _page("campaign.html", request, reading=False, **_shown(id))
 
     @router.get("/campaigns/{id}/live")
     def live(id: str, request: Request) -> Response:

@@ -238,4 +238,5 @@ function connect() {
 }
 
 localTimes();
+if (page.dataset.reading) refresh();
 connect();
