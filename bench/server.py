@@ -189,7 +189,7 @@ def fsyncs(folder: Path) -> float:
 
 
 def large_page(folder: Path) -> tuple[float, float, float]:
-    """Seconds until the page of a campaign with 100 000 measurements is there: warm; just after the start; all of it."""
+    """Seconds until the page of a campaign with 100 000 measurements is there: warm; after a start; all of it."""
     from coterie.campaign import Campaigns
 
     with Campaigns(folder / "large.db") as store:
