@@ -31,17 +31,17 @@ _HOMES = {
     "verify": "coterie.certificate",
     "Verdict": "coterie.certificate",
     "plot": "coterie.plot",
-    "datasets": "coterie.paper",
+    "datasets": "coterie.datasets",
 }
 
 __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
+    from coterie import datasets as datasets
     from coterie import plot as plot
     from coterie.certificate import Verdict as Verdict
     from coterie.certificate import verify as verify
     from coterie.clustering.maximin import kmeans_maximin as kmeans_maximin
-    from coterie.paper import datasets as datasets
     from coterie.problem.instance import Instance as Instance
     from coterie.problem.noise import Noise as Noise
     from coterie.problem.partition import same_partition as same_partition

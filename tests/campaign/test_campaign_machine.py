@@ -88,12 +88,11 @@ class CampaignMachine(RuleBasedStateMachine):
         if self.session.done:
             assert answer == {"done": True, "asks": []}
             return
-        own = [k for k in self.open if self.leases[k]["worker"] == worker and self.leases[k]["expires"] > self.time]
-        expected = own[:n]
-        if not self.skips:
-            for key in [k for k in self.open if self.leases[k]["expires"] <= self.time][: n - len(expected)]:
-                self.leases[key] |= {"worker": worker, "expires": self.time + LEASE}
-                expected.append(key)
+        own = [k for k in self.open if self.leases[k]["worker"] == worker]
+        expected = [k for k in own if not self.skips or self.leases[k]["expires"] > self.time][:n]
+        for key in expected:
+            if self.leases[key]["expires"] <= self.time:
+                self.leases[key]["expires"] = self.time + LEASE
         fresh: list[tuple[int, int]] = []
         while len(expected) + len(fresh) < n:
             ticket = self.session._next_ticket

@@ -1,7 +1,7 @@
 """The numbers agree with the printed ones at 256 trials.
 
-Seeded, so that a pass is a pass for ever; on a new seed one of the 60 means would be beyond 3 standard errors with a
-probability of about 0.15, were they independent.
+Seeded, so that a pass is a pass for ever; on a new seed one of the 80 means would be beyond 3 standard errors with a
+probability of about 0.2, were they independent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_tables_agree_within_3_standard_errors(part: str, tmp_path: Any, monkeyp
 
 
 def test_mnist_agrees_within_5_per_cent_at_the_implied_scale(tmp_path: Any) -> None:
-    """d = 10 and 50 with all trials, the others, whose deviations are below 1 %, with a few."""
+    """d = 10 and 50 with 128 trials, the others, whose deviations are below 1 %, with a few."""
     for trials, dims in ((128, ("10", "50")), (6, ("100", "200", "400"))):
         cells = [
             cell

@@ -35,7 +35,8 @@ def reads(id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "a-token-for-tests-012345678", "\xff"])
-def test_nobody_without_a_token(api: Any, token: str | None) -> None:
+def test_nobody_without_a_token(start: Any, token: str | None) -> None:
+    api = start().api  # of its own: wrong tokens slow down whoever logs in from here
     id = api.create()
     stranger = api.with_token(token)
     before = len(api.get(C).json["campaigns"])
@@ -63,7 +64,8 @@ def test_a_reader_cannot_write(api: Any) -> None:
             assert reader.get(path).status == 200, path
 
 
-def test_tokens_count_only_as_bearer_tokens(api: Any) -> None:
+def test_tokens_count_only_as_bearer_tokens(start: Any) -> None:
+    api = start().api
     stranger = api.with_token(None)
     for headers in ({"Authorization": f"Basic {api.token}"}, {"Authorization": api.token}, {"X-Token": api.token},
                     {"Cookie": f"coterie_session={api.token}"}):  # fmt: skip
@@ -165,7 +167,12 @@ def test_wrong_tokens_are_slowed_down(start: Any) -> None:
     statuses = [stranger.get(C).status for _ in range(80)]
     assert statuses[0] == 401
     assert 429 in statuses
-    assert server.api.get(C).status == 200  # whoever has the right one is not held up
+    assert server.api.get(C).status == 429, "who guesses is not told which one is right"
+    other = start("--rate", "0")
+    assert other.api.get(C).status == 200
+    guessed = [other.api.with_token(f"wrong {k}").get(C).status for k in range(80)]
+    assert 429 in guessed
+    assert other.api.get(C).status == 200, "a token that was used there before is not held up"
 
 
 def test_secrets_are_neither_stored_nor_logged(start: Any, tmp_path: Path) -> None:

@@ -150,6 +150,24 @@ def test_two_browsers_at_once(opened: Any, api: Any) -> None:
     assert len({row["lease"] for row in rows}) == len(rows)
 
 
+def test_two_phones_with_the_same_name(opened: Any, api: Any) -> None:
+    """They show the same item; the second result is not taken for the first, and both go on."""
+    id = api.create(n_arms=6, n_clusters=3, dim=2, names=NAMES)
+    pages = [opened(f"/campaigns/{id}") for _ in range(2)]
+    for page in pages:
+        start_measuring(page, "Ada")
+    first = pages[0].locator("#item").inner_text()
+    assert pages[1].locator("#item").inner_text() == first
+    for page, said in zip(pages, ("Saved 4, 2", "reported by somebody else already"), strict=True):
+        for place, value in zip(page.locator("[name=value]").all(), ("4", "2"), strict=True):
+            place.fill(value)
+        page.get_by_role("button", name="Save result").click()
+        page.locator("#said").filter(has_text=said).wait_for()
+        assert page.locator("#item").inner_text() != first
+    told = api.get(f"/api/campaigns/{id}/measurements").json["measurements"]
+    assert [(row["name"], row["values"]) for row in told] == [(first, [4.0, 2.0])]
+
+
 def test_bad_values_are_said_next_to_the_field_and_nothing_typed_is_lost(opened: Any, api: Any) -> None:
     id = new_campaign(api)
     page = opened(f"/campaigns/{id}")
@@ -241,8 +259,9 @@ def tab_to(page: Any, selector: str) -> None:
     assert width >= 2, f"the focus on {selector} cannot be seen"
 
 
-def test_with_the_keyboard_alone(opened: Any, api: Any) -> None:
-    page = opened()
+def test_with_the_keyboard_alone(opened: Any, start: Any) -> None:
+    api = start().api  # of its own: in a list of hundreds of campaigns it is a long way to the form
+    page = opened(served=api)
     keys = page.keyboard
     tab_to(page, "#name")
     keys.type("by hand")

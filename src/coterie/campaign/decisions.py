@@ -21,6 +21,9 @@ from coterie.campaign.state import Lease, State
 from coterie.problem.checks import FloatArray, check_arm, check_count, check_measurement, short
 from coterie.session.conversation import LARGEST
 
+LARGEST_TELL = 10_000
+"""Results in one request: while they are taken in, nobody else's are. A table (`import_table`) may have more."""
+
 _POINTS_PER_E_FOLD = 200
 """How densely the evidence's history is kept: a point whenever t has grown by 1/200."""
 
@@ -52,7 +55,12 @@ class Turn:
 
 
 def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
-    """Lease arms to a worker: its own open ones first, then (if expired leases wait) those, then new ones."""
+    """Lease arms to a worker: its own open ones first, then new ones.
+
+    Where expired leases wait, the worker that holds one gets it back, with a new time limit; nobody else does. A repeat
+    by somebody else must not take its place: which of the two results counted would depend on how late the first is,
+    and so perhaps on its value.
+    """
     who = check_text(worker, "worker")
     count = at("n", check_count, n, "n", 1)
     if count > LARGEST_BATCH:
@@ -61,13 +69,13 @@ def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
     state, settings = turn.state, turn.state.settings
     if state.done:
         return {"done": True, "asks": []}
-    live = [lease for lease in state.open.values() if lease.expires_at > turn.now]
-    held = [lease for lease in live if lease.worker == who][:count]
+    waits = settings.on_expiry == "wait"
+    own = [lease for lease in state.open.values() if lease.worker == who and (waits or lease.expires_at > turn.now)]
+    held = own[:count]
     until = turn.now + settings.lease_seconds
-    if settings.on_expiry == "wait":
-        for lease in [lease for lease in state.open.values() if lease.expires_at <= turn.now][: count - len(held)]:
+    for lease in held:
+        if lease.expires_at <= turn.now:
             turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until))
-            held.append(lease)
     while len(held) < count:
         ticket = state.session._next_ticket
         arms = state.session._open(1)
@@ -121,7 +129,7 @@ class _Given:
 def tell(turn: Turn, measurements: Any, unasked: bool = False) -> dict[str, Any]:
     """Take results in, all or nothing. `unasked`: results without a lease answer no ask, even where one is open."""
     state = turn.state
-    given = check_measurements(state, measurements)
+    given = check_measurements(state, measurements, None if unasked else LARGEST_TELL)
     expire(turn)
     fresh = [one for one in given if not one.old]
     named = {one.lease.key for one in fresh if one.lease is not None}
@@ -147,10 +155,14 @@ def _oldest_open(state: State, arm: int, worker: str | None, named: set[str]) ->
     return None
 
 
-def check_measurements(state: State, measurements: Any) -> list[_Given]:
+def check_measurements(state: State, measurements: Any, most: int | None = None) -> list[_Given]:
     """Every measurement of a request checked against the campaign; the error names the row and its part."""
     if not isinstance(measurements, list | tuple):
         raise BadValue(f"measurements must be a list, got {short(measurements)}", field="measurements")
+    if most is not None and len(measurements) > most:
+        raise BadValue(
+            f"at most {most} measurements at once, got {len(measurements)}: tell them in parts", field="measurements"
+        )
     given: list[_Given] = []
     here: dict[str, _Given] = {}
     answered: dict[str, str] = {}

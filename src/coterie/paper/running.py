@@ -33,6 +33,7 @@ class CellResult:
     """Time that passed for those run now."""
     taken_over: int
     redone: int
+    set_aside: int
 
     @property
     def pulls(self) -> int:
@@ -86,8 +87,13 @@ def run_cells(
             bars.update(bar, visible=False)  # so that the bars of forty cells do not fill the screen
             result = results[cell.name]
             note = f", {result.taken_over} of them from before" if result.taken_over else ""
-            bars.console.print(f"{cell.name}: {cell.trials} trials{note}, {result.wall:.1f} s", highlight=False)
+            note += f"; {result.set_aside} of another run set aside (.old)" if result.set_aside else ""
+            bars.console.print(f"{cell.name}: {_trials(cell.trials)}{note}, {result.wall:.1f} s", highlight=False)
     return results
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
 
 
 def _run_cell(
@@ -122,6 +128,7 @@ def _run_cell(
             time.perf_counter() - start,
             before,
             record.redone,
+            record.set_aside,
         )
 
 

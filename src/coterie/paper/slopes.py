@@ -146,8 +146,8 @@ def slope_checks(slopes: list[Slope]) -> list[Check]:
         ),
         Check(
             "figure3",
-            "Uniform's slope tends to its own, larger limit",
-            all(slope.limit > 1.2 * slope.hardness and slope.fitted_end > slope.hardness for slope in uniform),
+            "Uniform's slope falls towards its own, larger limit, and is within 20 % of it",
+            all(slope.limit < slope.fitted_end < min(slope.fitted_paper, 1.2 * slope.limit) for slope in uniform),
             f"the flattest is {flattest.fitted_end / flattest.hardness:.2f}·D*, where its limit is "
             f"{flattest.limit / flattest.hardness:.2f}·D* ({flattest.instance}, {flattest.threshold})",
         ),

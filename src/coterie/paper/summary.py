@@ -126,7 +126,7 @@ def checks_of(part: str, rows: list[Row]) -> list[Check]:
         checks.append(
             Check(
                 part,
-                f"at the implied scale every mean is within {WITHIN_SHARE:.0%} of the printed one",
+                f"at the implied scale (draw and scale fitted) each mean is within {WITHIN_SHARE:.0%} of the printed",
                 abs(far.difference or 0.0) <= WITHIN_SHARE,
                 f"{len(implied)} means; the farthest is {far.difference:+.1%}: {far.method} on {far.instance}",
             )

@@ -31,7 +31,22 @@ def _usual_allocation(minimize: Any, sizes: IntArray, gaps: FloatArray, left: In
     return np.asarray(solved.x[:-1])
 
 
-def usual_libraries(instance: Instance, pulls: int, seed: int) -> float:
+def usual_libraries(instance: Instance, pulls: int, seed: int) -> dict[str, float]:
+    """Seconds a pull: with the libraries' own choice of threads ("as installed") and with one ("one thread").
+
+    On a busy machine the threads of KMeans wait for each other and one is several times as fast, so both are told.
+    """
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    _timed(instance, 2, seed)  # loads and warms up
+    found = {"as installed": _timed(instance, pulls, seed)}
+    with threadpool_limits(1):
+        _timed(instance, 1, seed)
+        found["one thread"] = _timed(instance, pulls, seed)
+    return found
+
+
+def _timed(instance: Instance, pulls: int, seed: int) -> float:
     """Seconds a pull with scikit-learn's KMeans from a Maximin start and SciPy's SLSQP for the allocation."""
     from scipy.optimize import minimize
     from sklearn.cluster import KMeans

@@ -90,7 +90,7 @@ def prepare_tokens(
     """See to it that the store knows a token for writing; one that was made here is returned, to be shown once.
 
     A token that is given replaces the earlier ones of its scope. Without one, those of earlier starts hold, unless
-    `renew` asks for a new one.
+    `renew` asks for a new one; it ends all earlier ones, those for reading too.
     """
     for given, name in ((token, "token"), (read_token, "read token")):
         if given is not None and (not given or not given.isascii() or not given.isprintable() or " " in given):
@@ -98,6 +98,9 @@ def prepare_tokens(
     if token is not None and token == read_token:
         raise ValueError("the token and the read token must differ")
     made = None
+    if renew:
+        for row in store.tokens():
+            store.remove_token(row["hash"])
     if token is None and (renew or not any(row["scope"] == WRITE for row in store.tokens())):
         token = made = new_token()
     for given, scope in ((token, WRITE), (read_token, READ)):

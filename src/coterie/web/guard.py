@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
@@ -21,6 +21,7 @@ from coterie.web.errors import Refusal, refusal_of, refusal_response, wants_page
 from coterie.web.limits import Rate, whole_body
 
 COOKIE = "coterie_session"
+_SEEN_KEPT = 10_000
 OPEN = frozenset({"/login", "/healthz", "/openapi.json", "/favicon.ico"})
 _READING = frozenset({"GET", "HEAD"})
 _HEADERS = [
@@ -49,6 +50,8 @@ class Guard:
     rate: Rate
     wrong_tokens: Rate
     max_body: int
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    """Addresses, with the hashes of the tokens that were right there."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -118,9 +121,15 @@ class Guard:
         if given is not None:
             kind, _, token = given.decode("latin-1").partition(" ")
             caller = self.access.by_token(token.strip()) if kind.lower() == "bearer" else None
+            if caller is not None and (address, caller[0]) in self.seen:
+                return caller, False
+            # Whoever has been guessing is not told whether this one is right, unless it was used from there before.
+            self.wrong_tokens.check(address, 0.0 if caller is not None else 1.0)
             if caller is None:
-                self.wrong_tokens.check(address)
                 raise Refusal(401, "wrong_token", "this token is not known here", None, _UNKNOWN)
+            if len(self.seen) >= _SEEN_KEPT:
+                self.seen.clear()
+            self.seen.add((address, caller[0]))
             return caller, False
         secret = session_secret(headers.get(b"cookie", b"").decode("latin-1"))
         caller = None if secret is None else self.access.by_session(secret)

@@ -40,7 +40,7 @@ class Rate:
         return wait
 
     def check(self, caller: str, cost: float = 1.0) -> None:
-        """Refuse a caller whose bucket is empty."""
+        """Refuse a caller whose bucket is empty. `cost` 0: take nothing out."""
         wait = self.wait_of(caller, cost)
         if wait > 0.0:
             after = str(max(1, math.ceil(wait)))

@@ -73,9 +73,11 @@ def page_router(store: Campaigns, access: Access, wrong_tokens: Rate) -> APIRout
         body = (await request.body())[:_LONGEST_FORM].decode("latin-1")
         form = parse_qs(body, max_num_fields=10, errors="replace") if body.count("&") < 10 else {}
         goal = _inside(form.get("next", ["/"])[0])
+        address = request.client.host if request.client else "?"
+        wrong_tokens.check(address, 0.0)  # whoever has been guessing is not told whether this one is right
         secret = access.open_session(form.get("token", [""])[0].strip())
         if secret is None:
-            wrong_tokens.check(request.client.host if request.client else "?")
+            wrong_tokens.check(address)
             problem = "This token is not known here. It is printed when the server starts for the first time."
             return await run_in_threadpool(_page, "login.html", request, 401, next=goal, problem=problem)
         answer = RedirectResponse(goal, 303)

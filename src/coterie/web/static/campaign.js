@@ -126,25 +126,48 @@ function typed() {
   return all.map((field) => toNumber(field.value));
 }
 
+const ids = new Map();
+
+// The id of this page's result for a lease, always the same: sent again after an answer was lost, it counts once. Another
+// page that shows the same lease (the same name on two phones) has another id: two looks are never taken for one.
+function resultId(lease) {
+  const key = `coterie-result-${lease}`;
+  let found = ids.get(lease);
+  try {
+    found ??= sessionStorage.getItem(key);
+  } catch { /* private windows may keep nothing */ }
+  found ??= "page-" + [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  ids.set(lease, found);
+  try {
+    sessionStorage.setItem(key, found);
+  } catch { /* as above */ }
+  return found;
+}
+
+// Send something about the item on the screen; if somebody else has reported it meanwhile, say so and go on.
+async function report(path, body, told) {
+  try {
+    await send(path, body);
+  } catch (error) {
+    if (error.code !== "lease_answered") throw error;
+    told = `${ask.name} has been reported by somebody else already: this result was not saved.`;
+  }
+  await next(told);
+}
+
 function save(event) {
   event.preventDefault();
   const values = ask && typed();
   if (!values) return;
   const { lease, arm, name } = ask;
-  // The lease is the measurement's id: sending it again after an answer was lost counts once.
-  const one = { id: `page-${lease}`, arm, values, lease, worker: worker() };
-  step(find("value-problem"), async () => {
-    await send(`${base}/tell`, { measurements: [one] });
-    await next(`Saved ${values.join(", ")} for ${name}.`);
-  }, ...fields().slice(0, 1));
+  const one = { id: resultId(lease), arm, values, lease, worker: worker() };
+  step(find("value-problem"), () => report(`${base}/tell`, { measurements: [one] }, `Saved ${values.join(", ")} for ${name}.`),
+    ...fields().slice(0, 1));
 }
 
 function fail() {
   const { lease, name } = ask;
-  step(find("value-problem"), async () => {
-    await send(`${base}/fail`, { lease, reason: find("reason").value });
-    await next(`Skipped ${name}.`);
-  });
+  step(find("value-problem"), () => report(`${base}/fail`, { lease, reason: find("reason").value }, `Skipped ${name}.`));
 }
 
 function toggleFailing() {
