@@ -116,7 +116,7 @@ def markdown_of(part: str, rows: list[Row]) -> str:
             lines.append("| " + " | ".join([*shown, f"{wrong} of {stops}"]) + " |")
         lines.append("")
     lines.append(
-        "Means ± standard deviations of the measurements (median in brackets where it differs by over 1 %, or for Yeast)"
+        "Means ± standard deviations of the measurements (median in brackets where it differs, and for Yeast)"
         + ("" if part == "figure3" else "; difference in combined standard errors")
         + (f" and per cent. d = {', '.join(map(str, MNIST_DIMS))}; δ = 0.01." if part == "table3" else ".")
     )
