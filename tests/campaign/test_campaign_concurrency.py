@@ -228,3 +228,39 @@ def test_interrupted_requests_do_not_hang_the_others() -> None:
         commits.submit(Request("x", lambda turn: None))
     commits.serve = lambda requests: [request.settle("fine") for request in requests] and None
     assert commits.submit(Request("x", lambda turn: None)) == "fine"
+
+
+def test_whoever_opens_a_store_under_load_reads_one_moment_of_it(opened: Callable[[], Campaigns], world: Any) -> None:
+    """What is committed between two queries must not be read in part: the rest would be missed for ever."""
+    store = opened()
+    id = world.create(store, delta=1e-12)
+    ending = threading.Event()
+
+    def write(worker: str) -> None:
+        count = 0
+        while not ending.is_set() and not (answer := store.ask(id, worker, 2))["done"]:
+            for ask in answer["asks"]:
+                count += 1
+                one = {
+                    "id": f"{worker}-{count}",
+                    "arm": ask["arm"],
+                    "values": [0.01 * count, 0.0],
+                    "lease": ask["lease"],
+                }
+                store.tell(id, [one])
+
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(write, worker) for worker in ("ann", "bob")]
+        try:
+            late = [opened() for _ in range(30)]
+            for one in late:
+                one.status(id)
+        finally:
+            ending.set()
+        for job in jobs:
+            job.result()
+    wanted = store.status(id)
+    for one in late:
+        found = one.status(id)
+        for key in ("seq", "t", "pulls", "labels", "evidence"):
+            assert found[key] == wanted[key], key

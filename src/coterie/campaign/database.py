@@ -87,8 +87,11 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A snapshot to read from."""
-        with self._translated(), self.engine.connect() as connection, connection.begin():
+        """A snapshot to read from: the same for every query in it."""
+        # PostgreSQL by itself lets each query see what was committed meanwhile: then a campaign's asks would be older
+        # than its measurements.
+        options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self._translated(), self._connected(**options) as connection, connection.begin():
             yield connection
 
     @contextmanager
