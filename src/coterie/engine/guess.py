@@ -6,7 +6,8 @@ import numpy as np
 
 from coterie.engine.compiled import compiled, compiled_sum, spliced
 from coterie.engine.heaps import heaps_build
-from coterie.engine.maximin import GIVE_UP, SURE, UNCHANGED, replay, run_whole
+from coterie.engine.lloyd import SURE
+from coterie.engine.maximin import GIVE_UP, UNCHANGED, replay, run_whole
 from coterie.engine.state import (
     CACHED,
     CERTIFIED,

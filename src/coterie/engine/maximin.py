@@ -1,10 +1,9 @@
 """K-means–Maximin (Alg. 2, algo2) as a cached run that is replayed when few arms have moved.
 
-The farthest-first order stands unless a start moved or a moved arm now reaches a stage's maximum, and the labels of a
-Lloyd pass stand while no center has drifted by the pass's smallest half-margin since it was last computed exactly.
-What no bound decides is computed again, so the outcome is always that of a run from scratch. Ties (within 1e-12 of the
-squared distance) go to the lowest index. Departure: a cluster that loses all its arms keeps its center; such a run is
-not cached.
+The farthest-first order stands unless a start moved or a moved arm now reaches a stage's maximum; the Lloyd passes are
+brought up to date one after the other (`coterie.engine.lloyd`). What no bound decides is computed again, so the outcome
+is always that of a run from scratch. Ties (within 1e-12 of the squared distance) go to the lowest index. Departure: a
+cluster that loses all its arms keeps its center; such a run is not cached.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.engine.compiled import INT, compiled
-from coterie.engine.state import CACHED, DIRTY, FULL_RUNS, MAX_PASSES, PASSES, REPLAYED_PASSES, State
-from coterie.engine.vectors import TIE, copy_row, distance_to_mean, nearest_two, squared_distance
+from coterie.engine.lloyd import STANDS, assign, begin_pass, judge_pass, set_centers, shift_last, update_pass
+from coterie.engine.state import CACHED, DIRTY, FULL_RUNS, MAX_PASSES, PASSES, State
+from coterie.engine.vectors import TIE, distance_to_mean
 
 FIRST_ARM = 0
 """Alg. 2, line 1 leaves the first center open; the paper's printed numbers are those of arm 0."""
 
 UNCHANGED, GIVE_UP = -1, -2
-
-SURE = 1.0 - 1e-9
-"""A bound decides only if it does so with this much to spare, so that rounding cannot."""
 
 
 @compiled
@@ -59,68 +56,6 @@ def _choose_starts(s: State, stage: int) -> None:
 
 
 @compiled
-def _set_centers(s: State, p: int) -> bool:
-    """The centers of pass p > 0 from its sums. OUT: s.pass_centers. True if a cluster is empty."""
-    n, d = s.centers.shape
-    empty = False
-    if p == 0:
-        return empty  # the starts' means are in place
-    for k in range(n):
-        row = p * n + k
-        if s.pass_totals[p, k] > 0.0:
-            inverse = 1.0 / s.pass_totals[p, k]
-            for q in range(d):
-                s.pass_centers[row, q] = s.pass_sums[row, q] * inverse
-        else:
-            empty = True
-            copy_row(s.pass_centers, row - n, s.pass_centers, row)
-    return empty
-
-
-@compiled
-def _sum_pass(s: State, p: int) -> None:
-    """The weighted sums behind the centers of pass p, from the labels of the pass before. OUT: s.pass_sums, totals."""
-    n, d = s.centers.shape
-    for k in range(n):
-        s.pass_totals[p, k] = 0.0
-        for q in range(d):
-            s.pass_sums[p * n + k, q] = 0.0
-    for m in range(s.labels.shape[0]):
-        k = s.pass_labels[p - 1, m]
-        s.pass_totals[p, k] += s.pulls[m]
-        row = p * n + k
-        for q in range(d):
-            s.pass_sums[row, q] += s.sums[m, q]
-
-
-@compiled
-def _assign(s: State, p: int) -> bool:
-    """Alg. 2, line 6 for every arm at pass p's centers. OUT: labels, reference, margin. True if a label changed."""
-    n = s.centers.shape[0]
-    for k in range(n):
-        copy_row(s.pass_centers, p * n + k, s.pass_reference, p * n + k)
-    changed = False
-    margin = np.inf
-    for m in range(s.labels.shape[0]):
-        label, best, second = nearest_two(s.sums, m, 1.0 / s.pulls[m], s.pass_reference, p * n, n)
-        margin = min(margin, second - best)
-        if s.pass_labels[p, m] != label:
-            s.pass_labels[p, m] = label
-            changed = True
-    s.pass_margin[p] = 0.5 * margin
-    return changed
-
-
-@compiled
-def _note_same(s: State, p: int) -> None:
-    s.pass_same[p] = 1
-    for m in range(s.labels.shape[0]):
-        if s.pass_labels[p, m] != s.pass_labels[p - 1, m]:
-            s.pass_same[p] = 0
-            break
-
-
-@compiled
 def run_whole(s: State) -> int:
     """Alg. 2 from scratch. OUT: the cache. Returns the pass whose labels are final."""
     s.counters[FULL_RUNS] += 1
@@ -130,48 +65,24 @@ def run_whole(s: State) -> int:
     _measure_start(s, zero)
     _choose_starts(s, zero + 1)
     cacheable = True
-    _assign(s, zero)
     p = zero
+    begin_pass(s, p)
+    assign(s, p)
     for total in range(1, 10_000):
         # A run that outgrows the cache goes on in its last two places.
         if total >= MAX_PASSES:
             cacheable = False
-            _shift_last(s)
+            shift_last(s)
             p = MAX_PASSES - 2
-        _sum_pass(s, p + 1)
         p += 1
-        if _set_centers(s, p):
+        begin_pass(s, p)
+        if set_centers(s, p):
             cacheable = False
-        _assign(s, p)
-        _note_same(s, p)
-        if s.pass_same[p] == 1:
+        assign(s, p)
+        if s.pass_changes[p] == 0:
             break
-    s.counters[PASSES] = p + 1
     s.counters[CACHED] = 1 if cacheable else 0
     return p
-
-
-@compiled
-def _shift_last(s: State) -> None:
-    """Make room for one more pass: the last remembered pass takes the place before it."""
-    n = s.centers.shape[0]
-    last = MAX_PASSES - 1
-    for m in range(s.labels.shape[0]):
-        s.pass_labels[last - 1, m] = s.pass_labels[last, m]
-    for k in range(n):
-        copy_row(s.pass_centers, last * n + k, s.pass_centers, (last - 1) * n + k)
-
-
-@compiled
-def cache_measurement(s: State, arm: int, x: np.ndarray) -> None:
-    """Carry one measurement into the sums of every remembered pass. INOUT: s.pass_sums, s.pass_totals."""
-    n, d = s.centers.shape
-    for p in range(1, s.counters[PASSES]):
-        k = s.pass_labels[p - 1, arm]
-        s.pass_totals[p, k] += 1.0
-        row = p * n + k
-        for q in range(d):
-            s.pass_sums[row, q] += x[q]
 
 
 @compiled
@@ -206,60 +117,27 @@ def _replay_starts(s: State) -> None:
 
 
 @compiled
-def _pass_stands(s: State, p: int) -> bool:
-    """Whether the bounds prove that pass p's labels are what its present centers give. INOUT: s.pass_margin."""
-    n = s.centers.shape[0]
-    for i in range(s.counters[DIRTY]):
-        arm = s.dirty[i]
-        label, best, second = nearest_two(s.sums, arm, 1.0 / s.pulls[arm], s.pass_reference, p * n, n)
-        if s.pass_labels[p, arm] != label:
-            return False
-        s.pass_margin[p] = min(s.pass_margin[p], 0.5 * (second - best))
-    limit = s.pass_margin[p] * SURE
-    if not (limit > 0.0):
-        return False
-    for k in range(n):
-        row = p * n + k
-        if squared_distance(s.pass_centers, row, s.pass_reference, row) >= limit * limit:
-            return False
-    return True
-
-
-@compiled
 def replay(s: State) -> int:
     """Bring the cached run up to date with the dirty arms.
 
     Returns the final pass, UNCHANGED if no label changed, or GIVE_UP if Alg. 2 has to run as a whole.
     """
     _replay_starts(s)
-    any_change = False
-    changed_before = False
+    passes = s.counters[PASSES]
     p = INT(0)
     while True:
-        if _set_centers(s, p):
+        if p == s.counters[PASSES]:  # one pass more than before
+            begin_pass(s, p)
+        if set_centers(s, p):
             return GIVE_UP
-        changed = False
-        if not _pass_stands(s, p):
-            s.counters[REPLAYED_PASSES] += 1
-            changed = _assign(s, p)
-        any_change = any_change or changed
-        if p > 0:
-            if changed or changed_before:
-                _note_same(s, p)
-            if s.pass_same[p] == 1:
-                if s.counters[PASSES] != p + 1:
-                    any_change = True
-                    s.counters[PASSES] = p + 1
-                return p if any_change else UNCHANGED
+        verdict = judge_pass(
+            p, s.dirty[: s.counters[DIRTY]], s.sums, s.pulls, s.pass_labels, s.pass_centers, s.pass_reference,
+            s.pass_listed, s.pass_margin, s.pass_quiet, s.pass_close, s.pass_half, s.to_centers,
+        )  # fmt: skip
+        changed = verdict != STANDS and update_pass(s, p, verdict)
+        if p > 0 and s.pass_changes[p] == 0:
+            s.counters[PASSES] = p + 1
+            return p if changed or passes != p + 1 else UNCHANGED
         p += 1
         if p == MAX_PASSES:
             return GIVE_UP
-        if p == s.counters[PASSES]:  # one pass more than before
-            s.counters[PASSES] = p + 1
-            s.pass_margin[p] = -1.0
-            s.pass_labels[p, :] = -1
-            _sum_pass(s, p)
-            any_change = True
-        elif changed:
-            _sum_pass(s, p)
-        changed_before = changed

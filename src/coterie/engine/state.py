@@ -51,7 +51,7 @@ Z1, Z2, Z = 1, 2, 3
 FLOOR = 4  # r²/(2M), linear exploration only
 N_GAUGES = 5
 
-MAX_PASSES = 32
+MAX_PASSES = 64
 """Lloyd passes that the replay remembers; a longer run of Alg. 2 is repeated from scratch each time."""
 
 
@@ -94,14 +94,20 @@ class State(NamedTuple):
     starts: Ints  # (K) the arms that Maximin chose
     to_starts: Floats  # (M, K) squared distance to each start
     pass_labels: SmallInts  # (P, M)
-    pass_reference: Floats  # (P*K, d) centers when the pass was last computed exactly
+    pass_reference: Floats  # (P*K, d) centers when the pass last looked at every arm
     pass_centers: Floats  # (P*K, d) centers now
     pass_sums: Floats  # (P*K, d)
     pass_totals: Floats  # (P, K)
-    pass_margin: Floats  # (P) smallest half-margin over the arms at the reference centers
-    pass_same: Ints  # (P) 1 if the labels are those of the pass before
+    pass_changes: Ints  # (P) how many labels are not those of the pass before
+    pass_margin: Floats  # (P) smallest half-margin, at the reference centers, of the arms that are not listed as close
+    pass_listed: Ints  # (P) how many arms are listed
+    pass_close: Ints  # (P, 2, L) the listed arms, and their labels at the reference centers
+    pass_half: Floats  # (P, L) their half-margins there
+    pass_quiet: Floats  # (P) at most the smallest of these; −1 while a listed arm has left its label there
+    pass_spent: Ints  # (P) close arms looked at since every arm was
     # work space
     scratch: Floats  # (M)
+    to_centers: Floats  # (K)
     names: Ints  # (K)
     taken: Ints  # (K)
 
@@ -112,6 +118,7 @@ def new_state(n_arms: int, n_clusters: int, dim: int, method: int) -> State:
     Memory: about 8·M·(d + K + 9) bytes; the cache of passes adds up to 4·M·P when it is used.
     """
     m, k, d, p = n_arms, n_clusters, dim, MAX_PASSES
+    close = 2 * (2 + int(np.sqrt(2 * m)))
 
     def integers(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
@@ -131,5 +138,6 @@ def new_state(n_arms: int, n_clusters: int, dim: int, method: int) -> State:
         integers(m), integers(m), integers(m), integers(k + 1), integers(k),
         floats(k), floats(k), integers(2 * k + 2), integers(2 * k + 2), floats(2 * k + 2),
         integers(k), np.empty((m, k)), np.empty((p, m), dtype=np.int32), floats(p * k, d), floats(p * k, d),
-        floats(p * k, d), floats(p, k), floats(p), integers(p), floats(m), integers(k), integers(k),
+        floats(p * k, d), floats(p, k), integers(p), floats(p), integers(p), integers(p, 2, close), floats(p, close),
+        floats(p), integers(p), floats(m), floats(k), integers(k), integers(k),
     )  # fmt: skip

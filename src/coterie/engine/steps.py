@@ -13,7 +13,7 @@ from coterie.engine.compiled import compiled, spliced
 from coterie.engine.forest import Forest
 from coterie.engine.guess import add_measurement, refresh
 from coterie.engine.heaps import heap_down, least_committed
-from coterie.engine.maximin import cache_measurement
+from coterie.engine.lloyd import cache_measurement
 from coterie.engine.state import (
     BOC,
     CACHED,

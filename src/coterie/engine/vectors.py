@@ -42,25 +42,26 @@ def copy_row(source: Floats, i: int, target: Floats, j: int) -> None:
 
 
 @compiled
-def nearest_two(sums: Floats, m: int, inverse: float, centers: Floats, first: int, n: int) -> tuple[int, float, float]:
+def nearest_two(
+    sums: Floats, m: int, inverse: float, centers: Floats, first: int, n: int, distances: Floats
+) -> tuple[int, float, float]:
     """The center nearest to arm m's mean, of the n in rows first, first+1, …, and the two smallest distances.
 
     Ties within `TIE` go to the lowest number (Section 3's convention for argmin). The second distance is that
-    of the best *other* center, so a tie shows as a margin of (almost) zero.
+    of the best *other* center, so a tie shows as a margin of (almost) zero. OUT: distances (n), squared.
     """
     best = np.inf
     for k in range(n):
-        distance = distance_to_mean(sums, m, inverse, centers, first + k)
-        if distance < best:
-            best = distance
+        distances[k] = distance_to_mean(sums, m, inverse, centers, first + k)
+        if distances[k] < best:
+            best = distances[k]
     label = -1
     second = np.inf
     chosen = best
     for k in range(n):
-        distance = distance_to_mean(sums, m, inverse, centers, first + k)
-        if label < 0 and distance <= best * (1.0 + TIE):
+        if label < 0 and distances[k] <= best * (1.0 + TIE):
             label = k
-            chosen = distance
-        elif distance < second:
-            second = distance
+            chosen = distances[k]
+        elif distances[k] < second:
+            second = distances[k]
     return label, np.sqrt(chosen), np.sqrt(second)
