@@ -56,7 +56,7 @@ def test_prefixes_match_oracle(seed: int) -> None:
     for arm in range(session.n_arms):
         stack = results(session, arm)
         assert len(stack) == session.pulls[arm]
-        sums = np.vstack([np.zeros(session.dim), np.cumsum(stack, axis=0)])
+        sums = np.vstack([np.zeros(session.dim), np.cumsum(stack - state.origin, axis=0)])
         kept = min(len(stack), 64)
         np.testing.assert_array_equal(state.prefixes[arm, : kept + 1], sums[: kept + 1])
         np.testing.assert_array_equal(state.sums[arm], sums[-1])

@@ -106,7 +106,9 @@ def foreign_rule(seed: int, rule: Rule, share: float, limit: int) -> tuple[int, 
     run = CrocRun(truth.size, 2, centers.shape[1], -math.log(0.3))
     while not run.done and run.t < limit:
         own = rng.random() >= share
-        arm, of_round = run.pop() if own else (rule(run.state.sums, run.state.pulls, means, run.t, rng), 0)
+        s = run.state
+        sums = s.sums + s.pulls[:, None] * s.origin
+        arm, of_round = run.pop() if own else (rule(sums, s.pulls, means, run.t, rng), 0)
         run.absorb(arm, means[arm] + rng.standard_normal(centers.shape[1]), of_round, own)
     return outcome(run, truth)
 

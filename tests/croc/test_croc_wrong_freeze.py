@@ -71,7 +71,7 @@ def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ig
             for m in range(n_arms):
                 size = 0.0
                 for q in range(dim):
-                    size += (state.sums[m, q] / state.pulls[m]) ** 2
+                    size += (state.sums[m, q] / state.pulls[m] + state.origin[q]) ** 2
                 if size > best:
                     extreme, best = m, size
             measure(state, work, means, extreme, 0, x, rng)

@@ -260,7 +260,7 @@ class CrocDriver:
 
     @property
     def guess(self) -> tuple[IntArray, FloatArray] | None:
-        return (self._run.state.labels, self._run.state.centers) if self._run.ready else None
+        return (self._run.state.labels, self._run.centers) if self._run.ready else None
 
     def evidence(self) -> Evidence:
         return evidence_of(self._run)

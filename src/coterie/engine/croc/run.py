@@ -58,6 +58,12 @@ class CrocRun:
         # One entry, and one place before it: enough for what a live session does at a time.
         self._live = new_script(n_arms, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((1, dim)), 1)
 
+    @property
+    def centers(self) -> Floats:
+        """The estimate's centers, in the coordinates of the measurements."""
+        centers: Floats = self.state.centers + self.state.origin
+        return centers
+
     def follow(self, script: Script) -> int:
         """Go on with a script; says why it came back: see `coterie.engine.croc.script`."""
         found = self._steps.drive(

@@ -84,6 +84,7 @@ class Croc(NamedTuple):
     places: Ints
     pulls: Ints  # (M)
     committed: Ints  # (M) pulls, and those asked for
+    origin: Floats  # (d) the first result: all positions are relative to it, so that data far from zero lose no digits
     sums: Floats  # (M, d)
     prefixes: Floats  # (M, P+1, d)
     labels: Ints  # (M)
@@ -238,7 +239,7 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
     equal_pairs = (m - k + 1) * (m - k) / 2  # H, the largest possible number of truly equal pairs
     state = Croc(
         ints(N_INTS), np.zeros(N_NUMBERS), ints(5),
-        ints(m), ints(m), np.zeros((m, d)), np.zeros((m, p + 1, d)),
+        ints(m), ints(m), np.zeros(d), np.zeros((m, d)), np.zeros((m, p + 1, d)),
         ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), bits(m, k), ints(m, k, 2), np.full((m, k), -np.inf),
         ints(m + k * (math.isqrt(m) // 2 + 1)), np.zeros(m), ints(m), np.zeros(m), ints(k), np.zeros((m, d)),
         *mixture_tables(p, d),

@@ -32,7 +32,11 @@ from coterie.engine.state import Floats
 
 @spliced
 def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
-    """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s."""
+    """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s, x."""
+    for q in range(x.size):
+        if s.ints[T] == 0:
+            s.origin[q] = x[q]
+        x[q] -= s.origin[q]
     if s.pulls[arm] == 0:
         s.ints[UNSEEN] -= 1
     s.pulls[arm] += 1
