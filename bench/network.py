@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import coterie
+from bench.instances import named
+from bench.part import Column, Part, Progress, Row
 from coterie.simulate import remote
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Plan, plan_for
@@ -81,11 +82,12 @@ def relayed_cluster() -> Iterator[tuple[Relay, Relay, Relay]]:
                 process.wait()
 
 
-def rows() -> list[dict[str, Any]]:
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     """One row a figure: bytes between client and scheduler, and to and from a worker."""
     from distributed import Client
 
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
+    wait = 2.0 if quick else 9.0
     with relayed_cluster() as relays:
 
         def counted() -> tuple[int, int]:
@@ -102,10 +104,10 @@ def rows() -> list[dict[str, Any]]:
 
         def add(what: str, client_bytes: float, worker_bytes: float) -> None:
             found.append({"what": what, "client": round(client_bytes), "worker": round(worker_bytes)})
-            print(f"  {what}: client {client_bytes:,.0f}, worker {worker_bytes:,.0f}", flush=True)
+            progress.done(f"{what}: client {client_bytes:,.0f}, worker {worker_bytes:,.0f}")
 
         deltas = [10.0**-k for k in range(1, 11)]
-        small = plan_for(coterie.datasets.synthetic("easy"), "boc", deltas, "heuristic")
+        small = plan_for(named("easy"), "boc", deltas, "heuristic")
         before = counted()
         with Client(f"tcp://127.0.0.1:{relays[0].port}", set_as_default=False) as client:
             client.wait_for_workers(1, timeout=60)
@@ -113,9 +115,12 @@ def rows() -> list[dict[str, Any]]:
             add("to connect", after[0] - before[0], 0)
             spent(small, 4, 1, client)
             before = counted()
-            time.sleep(9.0)
+            time.sleep(wait)
             after = counted()
-            add("a second without trials", (after[0] - before[0]) / 10, (after[1] - before[1]) / 10)
+            idle = [(more - less) / (wait + 1) for less, more in zip(before, after, strict=True)]
+            add("a second without trials", *idle)
+            if quick:
+                return found
             few, many = spent(small, 50, 1, client), spent(small, 450, 1, client)
             task = [(more - less) / 400 for less, more in zip(few, many, strict=True)]
             add("a task of one trial, ten δ", *task)
@@ -123,13 +128,22 @@ def rows() -> list[dict[str, Any]]:
             add("a further trial in it", *[(more - less - 80 * one) / 7920 for less, more, one in
                                            zip(few, many, task, strict=True)])  # fmt: skip
             base = spent(small, 10, 1, client)
-            for name, known in {
-                "Yeast": coterie.datasets.yeast().with_hardness(2.0),
-                "MNIST d=400": coterie.datasets.mnist(400).with_hardness(2.0),
-            }.items():
-                plan = plan_for(known, "uniform", deltas, "heuristic", known.n_arms)
+            for name in ("Yeast", "MNIST d=400"):
+                plan = plan_for(named(name), "uniform", deltas, "heuristic", named(name).n_arms)
                 with_plan = spent(plan, 10, 1, client)
                 size = len(pickle.dumps(plan, protocol=5))
                 add(f"the plan, once: {name} ({size:,} bytes pickled)", *[
                     more - less for less, more in zip(base, with_plan, strict=True)])  # fmt: skip
     return found
+
+
+PART = Part(
+    "Bytes that a simulation on a Dask cluster sends, both ways.",
+    (
+        Column("what", "what", left=True),
+        Column("client ↔ scheduler", "client", "{:,}".format),
+        Column("to and from a worker", "worker", "{:,}".format),
+    ),
+    rows,
+    seconds=60,
+)

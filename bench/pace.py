@@ -1,50 +1,71 @@
-"""Time a measurement of CROC in simulation, over gaps and up to a million arms (K = 10, d = 8, δ = 0.1)."""
+"""Time a measurement of CROC in simulation, over gaps (K = 10, d = 8, δ = 0.1)."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
-from bench.croc import drawn
+from bench.instances import drawn
+from bench.part import Column, LeftOutError, Part, Progress, Row
+from bench.rounds import apart
+from coterie import same_partition
+from coterie.engine.croc.run import CrocRun
 
-CASES = ((1_000, 6.0), (1_000, 3.0), (1_000, 2.0), (1_000, 1.0), (1_000, 0.5), (100_000, 12.0), (1_000_000, 12.0))
+CASES = ((1_000, 6.0), (1_000, 3.0), (1_000, 2.0), (1_000, 1.0), (1_000, 0.5), (100_000, 12.0))
 MOST = 100_000
 """A run that is undecided after so many measurements, or three for each arm, is left there."""
 
-ONE_CASE = (
-    "import json, sys; from bench.pace import measured;"
-    "print(json.dumps(measured(int(sys.argv[1]), float(sys.argv[2]))))"
-)
+
+def peak() -> float:
+    """The most memory that this process has held, GiB. (ru_maxrss would count what its parent held, too.)"""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        raise LeftOutError("needs /proc/self/status, for the memory of a process: measure on Linux")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 2**20
 
 
-def measured(n_arms: int, gap: float) -> dict[str, Any]:
+def measured(n_arms: int, n_clusters: int, dim: int, gap: float) -> Row:
     """One run, in this process: measurements, seconds of the processor, peak memory."""
-    import resource
-
-    from coterie.engine.croc.run import CrocRun
-
-    warm = CrocRun(20, 2, 8, 2.0)
-    warm.play(100, np.zeros((2, 8)), np.arange(20) % 2, np.random.default_rng(0))
-    instance = drawn(n_arms, 10, 8, gap, 0)
-    run = CrocRun(n_arms, 10, 8, -np.log(0.1))
+    small, instance = drawn(20, 2, 8, 12.0), drawn(n_arms, n_clusters, dim, gap)
+    CrocRun(20, 2, 8, 2.0).play(100, small.centers, small.labels, np.random.default_rng(0))  # loads the code
     start = time.process_time()
+    run = CrocRun(n_arms, n_clusters, dim, -np.log(0.1))
     run.play(max(MOST, 3 * n_arms), instance.centers, instance.labels, np.random.default_rng(1))
     seconds = time.process_time() - start
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"n_arms": n_arms, "gap": gap, "t": run.t, "done": run.done, "seconds": seconds, "gib": memory}
+    right = bool(run.done and same_partition(run.state.labels, instance.labels))
+    return {
+        "n_arms": n_arms, "n_clusters": n_clusters, "dim": dim, "gap": gap, "t": run.t, "done": run.done,
+        "right": right, "seconds": seconds, "microseconds": seconds / run.t * 1e6, "gib": peak(),
+    }  # fmt: skip
 
 
-def rows() -> list[dict[str, Any]]:
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     """One row a case, each in a process of its own, for its memory."""
     found = []
-    for n_arms, gap in CASES:
-        words = [sys.executable, "-c", ONE_CASE, str(n_arms), str(gap)]
-        row = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    for n_arms, gap in CASES[:3] if quick else CASES:
+        row = apart("bench.pace:measured", n_arms, 10, 8, gap)
         found.append(row)
-        print(f"  M={n_arms}, gap {gap:g}: {row['t']} measurements in {row['seconds']:.2f} s", flush=True)
+        progress.done(f"M={n_arms}, gap {gap:g}: {row['t']} measurements in {row['seconds']:.2f} s")
     return found
+
+
+COLUMNS = (
+    Column("M", "n_arms", "{:,}".format),
+    Column("gap", "gap", "{:g}".format),
+    Column("measurements", "t", "{:,}".format),
+    Column("proven", lambda row: "yes" if row["done"] else "not yet"),
+    Column("right", lambda row: "yes" if row["right"] else "no" if row["done"] else ""),
+    Column("seconds", "seconds", "{:.2f}".format),
+    Column("µs a measurement", "microseconds", "{:.1f}".format),
+    Column("memory, GiB", "gib", "{:.2f}".format),
+)
+
+PART = Part(
+    "CROC in simulation, the first pass over the arms and the random numbers included (K = 10, d = 8, δ = 0.1).",
+    COLUMNS,
+    rows,
+    seconds=20,
+)

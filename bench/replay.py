@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import coterie
-from bench.croc import drawn
+from bench.instances import drawn
+from bench.part import Column, Headline, Part, Progress, Row, sign
 from coterie.campaign import Campaigns
 
 RESULTS = 100_000
@@ -24,7 +25,7 @@ CASES = (
 )
 
 
-def record(instance: coterie.Instance, method: str) -> tuple[coterie.Session, tuple[Any, ...], float]:
+def record(instance: coterie.Instance, method: str, results: int) -> tuple[coterie.Session, tuple[Any, ...], float]:
     """A session with one worker, what was asked and told in it, as `Session.replay` takes it, and the time a result.
 
     After the stop, results go on to come in that nobody asked for.
@@ -33,12 +34,12 @@ def record(instance: coterie.Instance, method: str) -> tuple[coterie.Session, tu
     rng = np.random.default_rng(1)
     arms, values = [], []
     start = time.perf_counter()
-    while len(arms) < RESULTS and not session.done:
+    while len(arms) < results and not session.done:
         arms.append(session.ask())
         values.append(instance.means[arms[-1]] + rng.standard_normal(instance.dim))
         session.tell(arms[-1], values[-1], len(arms) - 1)
     seconds = (time.perf_counter() - start) / len(arms)
-    asked, late = len(arms), RESULTS - len(arms)
+    asked, late = len(arms), results - len(arms)
     more = rng.integers(instance.n_arms, size=late)
     kinds = np.concatenate([np.tile([0, 1], asked), np.ones(late)]).astype(np.int8)
     tickets = np.concatenate([np.repeat(np.arange(asked), 2), np.full(late, -1)])
@@ -49,7 +50,7 @@ def record(instance: coterie.Instance, method: str) -> tuple[coterie.Session, tu
     return session, (kinds, np.concatenate([np.repeat(arms, 2), more]), tickets, told), seconds
 
 
-def campaign(folder: Path) -> dict[str, Any]:
+def campaign(folder: Path, results: int) -> Row:
     """The same for a campaign in a SQLite file: reading the rows, the session, the leases and ids."""
     instance = drawn(1_000, 10, 8, 0.5, 0)
     rng = np.random.default_rng(1)
@@ -57,7 +58,7 @@ def campaign(folder: Path) -> dict[str, Any]:
     start = time.perf_counter()
     with Campaigns(path) as store:
         id = store.create("bench", instance.n_arms, instance.n_clusters, instance.dim, 0.1)["id"]
-        for done in range(0, RESULTS, batch):
+        for done in range(0, results, batch):
             asks = store.ask(id, "bench", batch)["asks"]
             values = instance.means[[ask["arm"] for ask in asks]] + rng.standard_normal((len(asks), instance.dim))
             given = [
@@ -66,7 +67,7 @@ def campaign(folder: Path) -> dict[str, Any]:
             ]
             store.tell(id, given)
         before = store.status(id)
-    live = (time.perf_counter() - start) / RESULTS
+    live = (time.perf_counter() - start) / results
     best = np.inf
     for _ in range(REPEATS):
         with Campaigns(path) as store:
@@ -84,14 +85,15 @@ def campaign(folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def rows() -> list[dict[str, Any]]:
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     """One row a case."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = [campaign(Path(folder))]
-    print(f"  {found[0]['what']}: {found[0]['seconds']:.2f} s", flush=True)
+    results = 2_000 if quick else RESULTS
+    with tempfile.TemporaryDirectory() as own:
+        found = [campaign(Path(own), results)]
+    progress.done(f"{found[0]['what']}: {found[0]['seconds']:.2f} s")
     for what, method, gap in CASES:
         instance = drawn(1_000, 10, 8, gap, 0)
-        session, entries, live = record(instance, method)
+        session, entries, live = record(instance, method, results)
         best = np.inf
         for _ in range(REPEATS):
             again = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method)
@@ -107,5 +109,25 @@ def rows() -> list[dict[str, Any]]:
             "what": what, "seconds": best, "asked": ASKED_SECONDS, "met": bool(best < ASKED_SECONDS),
             "counted": session.t, "done": session.done, "live_seconds_a_result": live, "evidence_seconds": reading,
         })  # fmt: skip
-        print(f"  {what}: {best:.2f} s for {RESULTS} results, {session.t} of them counted", flush=True)
+        progress.done(f"{what}: {best:.2f} s for {results} results, {session.t} of them counted")
     return found
+
+
+PART = Part(
+    f"Following a record of {RESULTS:,} results again (M = 1 000, K = 10, d = 8).",
+    (
+        Column("record", "what", left=True),
+        Column("seconds", "seconds", "{:.2f}".format),
+        Column("asked for", "asked", "< {:g}".format, left=True),
+        Column("", lambda row: sign(row["met"])),
+        Column("results that counted", "counted", "{:,}".format),
+        Column("live, µs a result", lambda row: f"{row['live_seconds_a_result'] * 1e6:.0f}"),
+        Column("evidence, ms", lambda row: f"{row['evidence_seconds'] * 1e3:.2f}"),
+    ),
+    rows,
+    lambda found: [
+        Headline(f"replay: {row['what']}", f"{row['seconds']:.2f} s", f"< {row['asked']:g} s", row["met"])
+        for row in found
+    ],
+    seconds=60,
+)

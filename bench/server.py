@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import coterie
+from bench.part import Column, Headline, Part, Progress, Row, number, sign
 
 CLIENTS = 8
 N_ARMS, N_CLUSTERS, DIM = 1000, 8, 8
@@ -118,20 +119,20 @@ async def load(port: int, token: str, id: str, round_trips: int) -> tuple[float,
     return round_trips / (time.perf_counter() - start), times
 
 
-def over_http(folder: Path) -> tuple[float, float]:
+def over_http(folder: Path, round_trips: int) -> tuple[float, float]:
     """(round trips a second, p99 of a request in ms)."""
     server = Process(folder / "http.db")
     try:
         made = {"name": "bench", "n_arms": N_ARMS, "n_clusters": N_CLUSTERS, "dim": DIM}
         id = json.loads(server.call("POST", "/api/campaigns", made))["id"]
         asyncio.run(load(server.port, server.token, id, WARM))
-        rate, times = asyncio.run(load(server.port, server.token, id, ROUND_TRIPS))
+        rate, times = asyncio.run(load(server.port, server.token, id, round_trips))
         return rate, float(np.percentile(times, 99))
     finally:
         server.stop()
 
 
-def without_http(folder: Path) -> float:
+def without_http(folder: Path, round_trips: int) -> float:
     """Round trips a second of threads on the store itself."""
     from coterie.campaign import Campaigns
 
@@ -158,10 +159,10 @@ def without_http(folder: Path) -> float:
             return count / (time.perf_counter() - start)
 
         run(WARM)
-        return run(ROUND_TRIPS)
+        return run(round_trips)
 
 
-def session_alone() -> float:
+def session_alone(round_trips: int) -> float:
     """Round trips a second of the session in memory, one at a time."""
     session = coterie.Session(N_ARMS, N_CLUSTERS, DIM)
     rng = np.random.default_rng(0)
@@ -174,7 +175,7 @@ def session_alone() -> float:
         return count / (time.perf_counter() - start)
 
     run(WARM)
-    return run(ROUND_TRIPS)
+    return run(round_trips)
 
 
 def fsyncs(folder: Path) -> float:
@@ -188,16 +189,16 @@ def fsyncs(folder: Path) -> float:
         return (time.perf_counter() - start) / 200 * 1e3
 
 
-def large_page(folder: Path) -> tuple[float, float, float]:
-    """Seconds until the page of a campaign with 100 000 measurements is there: warm; after a start; all of it."""
+def large_page(folder: Path, large: int) -> tuple[float, float, float]:
+    """Seconds until the page of a campaign with so many measurements is there: warm; after a start; all of it."""
     from coterie.campaign import Campaigns
 
     with Campaigns(folder / "large.db") as store:
         id = store.create("large", N_ARMS, N_CLUSTERS, DIM)["id"]
         rng = np.random.default_rng(0)
-        arms = np.arange(LARGE) % N_ARMS
-        values = centers_at[arms % N_CLUSTERS] * 0.05 + rng.normal(size=(LARGE, DIM))
-        for begin in range(0, LARGE, 10_000):
+        arms = np.arange(large) % N_ARMS
+        values = centers_at[arms % N_CLUSTERS] * 0.05 + rng.normal(size=(large, DIM))
+        for begin in range(0, large, 10_000):
             part = range(begin, begin + 10_000)
             store.tell(id, [{"id": str(i), "arm": int(arms[i]), "values": values[i].tolist()} for i in part])
     server = Process(folder / "large.db")
@@ -219,27 +220,47 @@ def large_page(folder: Path) -> tuple[float, float, float]:
         server.stop()
 
 
-def rows() -> list[dict[str, Any]]:
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     """One row a figure."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
+    round_trips, large = (200, 10_000) if quick else (ROUND_TRIPS, LARGE)
 
     def add(what: str, value: float, unit: str, asked: str, met: bool | None) -> None:
         found.append({"what": what, "value": value, "unit": unit, "asked": asked, "met": met})
-        print(f"  {what}: {value:.4g} {unit}", flush=True)
+        progress.done(f"{what}: {value:.4g} {unit}")
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("COTERIE_BENCH_FOLDER")) as name:
-        folder = Path(name)
-        alone = session_alone()
-        threads = without_http(folder)
-        rate, p99 = over_http(folder)
-        disk = fsyncs(folder)
+        own = Path(name)
+        alone = session_alone(round_trips)
+        threads = without_http(own, round_trips)
+        rate, p99 = over_http(own, round_trips)
+        disk = fsyncs(own)
         add(f"ask + tell over HTTP, {CLIENTS} clients, M = {N_ARMS}, croc", rate, "a second", "≥ 300", rate >= 300)
         add("p99 of a request", p99, "ms", "< 100", p99 < 100)
         add("the same without HTTP", threads, "a second", "", None)
         add("the session alone", alone, "a second", "", None)
         add("one fsync", disk, "ms", "", None)
-        warm, cold, whole = large_page(folder)
-        add(f"page of a campaign with {LARGE} measurements", warm, "s", "< 1", warm < 1)
+        warm, cold, whole = large_page(own, large)
+        add(f"page of a campaign with {large:,} measurements", warm, "s", "< 1", warm < 1)
         add("the same, first thing after the server's start", cold, "s", "< 1", cold < 1)
         add("until its groups and evidence are there, too", whole, "s", "", None)
     return found
+
+
+PART = Part(
+    f"The server, with {CLIENTS} clients on the same machine.",
+    (
+        Column("figure", "what", left=True),
+        Column("measured", "value", number),
+        Column("", "unit", left=True),
+        Column("asked for", "asked", left=True),
+        Column("", lambda row: sign(row["met"])),
+    ),
+    rows,
+    lambda found: [
+        Headline(f"server: {row['what']}", f"{number(row['value'])} {row['unit']}", row["asked"], row["met"])
+        for row in found
+        if row["met"] is not None
+    ],
+    seconds=60,
+)

@@ -7,21 +7,23 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
-import coterie
+from bench.instances import named
+from bench.part import Column, Headline, Part, Progress, Row, times
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Plan, Running, plan_for, run_trial
 
 REPEATS = 7
-CELLS: dict[str, tuple[str, str, int]] = {
-    "easy, BOC": ("easy", "boc", 4096),
-    "moderate, BOC": ("moderate", "boc", 1024),
-    "Iris, BOC": ("iris", "boc", 512),
-    "Iris, CROC": ("iris", "croc", 256),
-    "Yeast, BOC": ("yeast", "boc", 64),
-    "MNIST d=50, BOC": ("mnist", "boc", 16),
-}
+CELLS = (
+    ("easy", "boc", 4096),
+    ("moderate", "boc", 1024),
+    ("Iris", "boc", 512),
+    ("Iris", "croc", 256),
+    ("Yeast", "boc", 64),
+    ("MNIST d=50", "boc", 16),
+)
 """Instance, method, trials: from many short trials, most of whose time is Python's, to few long ones."""
 
 _held: Plan
@@ -39,27 +41,18 @@ def stops_of(trial: int) -> int:
     return int(run_trial(_held, 0, trial, Running()).stops[1, 0])
 
 
-def plan_named(name: str, method: str) -> Plan:
-    data = coterie.datasets
-    if name in ("iris", "yeast", "mnist"):
-        known = (data.mnist(50) if name == "mnist" else getattr(data, name)()).with_hardness(2.0)
-    else:
-        known = data.synthetic(name)
-    return plan_for(known, method, (0.1, 1e-10), "heuristic")
-
-
 def clock(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def rows() -> list[dict[str, Any]]:
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     """One row a cell: seconds on one thread, on threads, on warm processes, and to start the processes."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     workers = os.cpu_count() or 1
-    for what, (name, method, trials) in CELLS.items():
-        plan = plan_named(name, method)
+    for name, method, trials in ((*CELLS[0][:2], 64),) if quick else CELLS:
+        what, plan = f"{name}, {method.upper()}", plan_for(named(name), method, (0.1, 1e-10), "heuristic")
 
         def threads(count: int, plan: Plan = plan, trials: int = trials) -> list[int]:
             stops = [0] * trials
@@ -79,19 +72,39 @@ def rows() -> list[dict[str, Any]]:
 
             starting = clock(lambda: list(pool.map(stops_of, range(4 * workers))))
             assert processes() == threads(workers)
-            times: dict[str, float] = {"alone": 1e9, "threads": 1e9, "processes": 1e9}
-            for _ in range(REPEATS):  # in turn, so that whatever else the machine does hits all three
-                times["alone"] = min(times["alone"], clock(lambda: threads(1)))
-                times["threads"] = min(times["threads"], clock(lambda: threads(workers)))
-                times["processes"] = min(times["processes"], clock(processes))
-        row = {"what": what, "trials": trials, "workers": workers, **times, "starting": starting}
-        row["ratio"] = times["processes"] / times["threads"]
-        row["ratio_with_start"] = (times["processes"] + starting) / times["threads"]
-        row["speedup"] = times["alone"] / times["threads"]
+            best: dict[str, float] = {"alone": 1e9, "threads": 1e9, "processes": 1e9}
+            for _ in range(1 if quick else REPEATS):  # in turn, so that whatever else the machine does hits all three
+                best["alone"] = min(best["alone"], clock(lambda: threads(1)))
+                best["threads"] = min(best["threads"], clock(lambda: threads(workers)))
+                best["processes"] = min(best["processes"], clock(processes))
+        row = {"what": what, "trials": trials, "workers": workers, **best, "starting": starting}
+        row["ratio"] = best["processes"] / best["threads"]
+        row["ratio_with_start"] = (best["processes"] + starting) / best["threads"]
+        row["speedup"] = best["alone"] / best["threads"]
         found.append(row)
-        print(
-            f"  {what}: threads {times['threads']:.3f} s, processes {times['processes']:.3f} s "
-            f"and {starting:.2f} s to start, one thread {times['alone']:.3f} s",
-            flush=True,
+        progress.done(
+            f"{what}: threads {best['threads']:.3f} s, processes {best['processes']:.3f} s "
+            f"and {starting:.2f} s to start, one thread {best['alone']:.3f} s"
         )
     return found
+
+
+PART = Part(
+    "The same trials in threads and in processes; best of a few, in turn.",
+    (
+        Column("trials", lambda row: f"{row['trials']} × {row['what']}", left=True),
+        Column("one thread, s", "alone", "{:.3f}".format),
+        Column("threads, s", "threads", "{:.3f}".format),
+        Column("gain", "speedup", times),
+        Column("processes, s", "processes", "{:.3f}".format),
+        Column("processes / threads", "ratio", times),
+        Column("with their start", "ratio_with_start", times),
+    ),
+    rows,
+    lambda found: [
+        Headline(f"{row['trials']} × {row['what']}: processes with their start over threads",
+                 times(row["ratio_with_start"]))
+        for row in found
+    ],
+    seconds=60,
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""The instances that the parts measure on, by name."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+import coterie
+
+
+def drawn(n_arms: int, n_clusters: int, dim: int, gap: float, seed: int = 0) -> coterie.Instance:
+    """Centers from a normal distribution, scaled to the smallest gap; arms dealt out evenly."""
+    centers = np.random.default_rng([99, seed]).normal(size=(n_clusters, dim))
+    distances = np.linalg.norm(centers[:, None] - centers[None], axis=2) + 1e9 * np.eye(n_clusters)
+    return coterie.Instance(np.arange(n_arms) % n_clusters, centers * (gap / distances.min()))
+
+
+def separated(n_arms: int, n_clusters: int, dim: int) -> coterie.Instance:
+    """Groups so far apart that the noise of single measurements, about √d long, never mixes them up."""
+    return drawn(n_arms, n_clusters, dim, 40.0 + 10.0 * dim**0.5)
+
+
+DRAWN = {"M=40 K=4 d=5 gap 1": (40, 4, 5, 1.0), "M=100 K=5 d=10 gap 3": (100, 5, 10, 3.0)}
+"""Another instance in every trial."""
+
+
+@cache
+def named(name: str, trial: int = 0) -> coterie.Instance:
+    """Iris, Yeast and MNIST (500 images) at D* = 2, the paper's synthetic ones as they are, and the drawn ones."""
+    if name in DRAWN:
+        return drawn(*DRAWN[name], seed=trial)
+    data = coterie.datasets
+    if name.startswith("MNIST"):
+        return data.mnist(int(name.split("=")[1])).with_hardness(2.0)
+    if name in ("Iris", "Yeast"):
+        found: coterie.Instance = getattr(data, name.lower())().with_hardness(2.0)
+        return found
+    return data.synthetic(name)

@@ -1,0 +1,119 @@
+"""What a part of the benchmark is: rows of figures, how to print them, and which of them belong in the one table."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+QUICK_RESULTS = ROOT / "build" / "bench"
+
+
+class LeftOutError(Exception):
+    """A part cannot be measured here; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, and what a row has under it: a key, or a function of the row."""
+
+    heading: str
+    of: str | Callable[[Row], Any]
+    text: Callable[[Any], str] = str
+    left: bool = False
+
+    def cell(self, row: Row) -> str:
+        """– for what was not measured, nothing for what does not apply."""
+        value = row.get(self.of) if isinstance(self.of, str) else self.of(row)
+        return "–" if value is None else self.text(value)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A figure of the one table. `met` is None where nothing was asked for."""
+
+    what: str
+    measured: str
+    asked: str = ""
+    met: bool | None = None
+
+
+class Progress:
+    """Says what is done; for work that takes long also how much, and about how long the rest will take."""
+
+    def __init__(self, say: Callable[[str], None] = print) -> None:
+        self._say, self._start = say, time.perf_counter()
+
+    def done(self, text: str, share: float | None = None) -> None:
+        """`share`: how much of the part is done, roughly in time."""
+        taken = time.perf_counter() - self._start
+        left = f" ({share:.0%}, about {duration(taken / share - taken)} left)" if share and taken > 10 else ""
+        self._say(f"  {text}{left}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """`rows(quick, progress, folder)` measures; pictures go into the folder."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Callable[[bool, Progress, Path], list[Row]]
+    headlines: Callable[[list[Row]], list[Headline]] = lambda rows: []
+    section: str = ""  # a line in the table where the row's value under this key changes
+    seconds: float = 30.0  # a first guess; later the time that the kept run took
+
+
+PARTS = {
+    "speed": "pulls a second beside the usual libraries, a version from scratch, and the random numbers alone",
+    "needed": "measurements needed by every method and peer, beside the bounds",
+    "engine": "the engine's own bounds: d = 400, M = 100 000, memory, first use",
+    "growth": "how time and measurements grow with M, K and d",
+    "million": "a million arms by CROC in one process",
+    "pace": "time a measurement of CROC over gaps",
+    "cycles": "instructions a pull, and where they go (needs valgrind)",
+    "numerics": "rounding after ten million pulls",
+    "replay": "following a record again",
+    "workers": "threads against processes",
+    "network": "bytes that a simulation on a cluster sends",
+    "server": "round trips over HTTP, and the page",
+    "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
+}
+ON_REQUEST = ("draws",)
+
+
+def part_named(name: str) -> Part:
+    """The part, its module loaded now: some need packages that are not always installed."""
+    if name == "numerics":
+        from bench.numerics_part import PART
+
+        return PART
+    try:
+        part: Part = importlib.import_module(f"bench.{name}").PART
+    except ModuleNotFoundError as error:
+        raise LeftOutError(f'needs {error.name}: pip install -e ".[paper,cluster,serve]"') from None
+    return part
+
+
+def duration(seconds: float) -> str:
+    """For people."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def number(value: float) -> str:
+    """Three figures, or all before the point."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def times(value: float) -> str:
+    """A ratio."""
+    return f"{number(value)}×"
+
+
+def sign(met: bool | None) -> str:
+    return "" if met is None else "✓" if met else "✗"

@@ -1,0 +1,191 @@
+"""`coterie bench`: measure parts, print their tables, keep them as JSON, and put the headlines into one table."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import coterie
+from bench.part import (
+    ON_REQUEST,
+    PARTS,
+    QUICK_RESULTS,
+    RESULTS,
+    ROOT,
+    Column,
+    LeftOutError,
+    Part,
+    Progress,
+    Row,
+    duration,
+    part_named,
+    sign,
+)
+from coterie.paper.provenance import machine
+
+console = Console(width=120, highlight=False)
+
+
+def choose(names: list[str]) -> list[str]:
+    """The parts asked for, or all but those on request."""
+    for name in names:
+        if name not in PARTS:
+            raise ValueError(f"unknown part {name!r}: choose from {', '.join(PARTS)}")
+    return list(dict.fromkeys(names)) or [name for name in PARTS if name not in ON_REQUEST]
+
+
+def kept(name: str, folder: Path) -> dict[str, Any] | None:
+    """What an earlier run kept of a part."""
+    path = folder / f"{name}.json"
+    if not path.exists():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def keep(name: str, content: dict[str, Any], folder: Path) -> None:
+    """Written beside and moved into place, so that a file is never half there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    fresh.replace(path)
+
+
+def print_rows(part: Part, rows: list[Row]) -> None:
+    """The one printer of all tables."""
+    console.print(part.title, style="bold", markup=False)
+    table = Table()
+    for column in part.columns:
+        table.add_column(column.heading, justify="left" if column.left else "right")
+    for i, row in enumerate(rows):
+        again = i > 0 and bool(part.section) and row[part.section] == rows[i - 1][part.section]
+        if part.section and not again:
+            table.add_section()
+        table.add_row(*("" if again and column.of == part.section else column.cell(row) for column in part.columns))
+    console.print(table)
+
+
+def summary(folder: Path) -> list[Row]:
+    """The headlines of all parts that were kept."""
+    found = []
+    for name in PARTS:
+        content = kept(name, folder)
+        if content is not None:
+            try:
+                lines = part_named(name).headlines(content["rows"])
+            except (LeftOutError, KeyError):  # a package is missing, or the file is of an earlier form of the part
+                continue
+            found += [{"part": name, "when": content["when"], **vars(line)} for line in lines]
+    return found
+
+
+SUMMARY = Part(
+    "All headlines. Ratios are of figures from one run of their part.",
+    (
+        Column("part", "part", left=True),
+        Column("figure", "what", left=True),
+        Column("measured", "measured"),
+        Column("asked for", "asked", left=True),
+        Column("", lambda row: sign(row["met"])),
+    ),
+    lambda quick, progress, folder: [],
+    section="part",
+)
+
+
+def show(names: list[str], folder: Path) -> None:
+    """Print what was kept: the tables of these parts, or the one table."""
+    for name in names:
+        content = kept(name, folder)
+        if content is None:
+            raise ValueError(f"{folder / name}.json is not there: measure it with coterie bench {name}")
+        try:
+            print_rows(part_named(name), content["rows"])
+        except (KeyError, AttributeError):
+            raise ValueError(f"{folder / name}.json has an earlier form: measure again, coterie bench {name}") from None
+    if not names:
+        lines = summary(folder)
+        if not lines:
+            raise ValueError(f"nothing is kept in {folder}: measure with coterie bench first")
+        print_rows(SUMMARY, lines)
+
+
+def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> None:
+    """One part after the other; each is kept as soon as it is measured. INOUT: done, the names of those."""
+    guesses = {name: _guess(name, quick, folder) for name in names}
+    console.print(f"coterie {coterie.__version__} from {Path(coterie.__file__).parent}", markup=False)
+    load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None  # before we add to it
+    if load is not None and load > 0.5:
+        console.print(f"Other programs use this machine (load {load:g}): above all what runs in threads looks slower.")
+    for i, name in enumerate(names):
+        own, left = guesses[name], sum(guesses[other] for other in names[i:])
+        rest = f"about {duration(own)}; about {duration(left)} left in all"
+        console.print(f"\n[bold]{name}[/], part {i + 1} of {len(names)}: {rest}")
+        start = time.perf_counter()
+        try:
+            part = part_named(name)
+            rows = part.rows(quick, Progress(lambda text: print(text, flush=True)), _pictures(folder))
+        except LeftOutError as error:
+            console.print(f"{name} is left out: {error}", markup=False)
+            continue
+        content = {
+            "when": datetime.now(UTC).isoformat(timespec="seconds"), "seconds": round(time.perf_counter() - start, 1),
+            "quick": quick, "load_before": load, "machine": machine(), "rows": rows,
+        }  # fmt: skip
+        keep(name, content, folder)
+        done.append(name)
+        print_rows(part, rows)
+        console.print(f"{duration(content['seconds'])}, kept in {_short(folder / name)}.json", markup=False)
+    lines = summary(folder)
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    keep("summary", {"when": when, "machine": machine(), "rows": lines}, folder)
+    console.print()
+    print_rows(SUMMARY, lines)
+    console.print(f"kept in {_short(folder / 'summary')}.json", markup=False)
+
+
+def _guess(name: str, quick: bool, folder: Path) -> float:
+    """Seconds that a part will take."""
+    content = kept(name, folder)
+    if content is not None and "seconds" in content:
+        return float(content["seconds"])
+    try:
+        return part_named(name).seconds / (5 if quick else 1)
+    except LeftOutError:
+        return 0.0
+
+
+def _pictures(folder: Path) -> Path:
+    """Only a full run renews the documentation's pictures."""
+    return ROOT / "docs" / "pictures" if folder == RESULTS else folder
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def run(names: list[str], quick: bool = False, out: Path | None = None, showing: bool = False) -> int:
+    """The command. Returns its exit code."""
+    folder = (QUICK_RESULTS if quick else RESULTS) if out is None else out.resolve()
+    if quick and folder == RESULTS:
+        raise ValueError(f"a quick run does not replace the full results in {RESULTS}: choose another --out")
+    chosen = choose(names)
+    if showing:
+        show(chosen if names else [], folder)
+        return 0
+    done: list[str] = []
+    try:
+        measure(chosen, quick, folder, done)
+    except KeyboardInterrupt:
+        print(f"coterie: stopped; kept in {_short(folder)}: {', '.join(done) or 'nothing yet'}", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,46 @@
+"""`coterie bench`: the benchmark of a clone; it is not part of an installation."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def bench(
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PART]...", help="What to measure, such as speed or needed.", show_default="all"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Little of everything, kept apart in build/bench: to see that it runs.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder for the results.", show_default="bench/results")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Measure nothing; print what was kept: all headlines, or these parts.")
+    ] = False,
+) -> None:
+    """Measure speed, memory and the measurements needed, side by side with other ways, and keep tables as JSON.
+
+    Needs a clone of the repository. Each part is kept as soon as it is measured; Ctrl-C loses only the one under way.
+    """
+    sys.path.insert(0, str(_clone()))
+    code = importlib.import_module("bench.running").run(parts or [], quick, out, show)
+    if code:
+        raise typer.Exit(code)
+
+
+def _clone() -> Path:
+    """The clone whose benchmark is run: the current folder, or the one that coterie is installed from."""
+    for root in (Path.cwd(), Path(__file__).resolve().parents[3]):
+        if (root / "bench" / "running.py").exists() and (root / "src" / "coterie").is_dir():
+            return root
+    raise ValueError(
+        "the benchmark is not part of the installed package: clone the repository, and there run make bench, "
+        'or pip install -e ".[paper,cluster,serve]" and coterie bench'
+    )

@@ -1,0 +1,142 @@
+"""What the benchmark computes from what it measures: exponents, ratios, instructions by step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.cycles import counted, described, elf_functions, plain, step_of
+from bench.growth import exponent
+from bench.needed import Ending, cell, of_a_peer
+from bench.part import PARTS, part_named
+from bench.rounds import in_turn, ratio
+
+
+def test_exponent_of_a_power_is_found_without_error() -> None:
+    x = [1, 10, 100, 1000]
+    fit = exponent(x, [3 * value**1.5 for value in x], 1)
+    assert fit is not None
+    assert fit["slope"] == pytest.approx(1.5)
+    assert fit["factor"] == pytest.approx(3)
+    assert fit["error"] == pytest.approx(0, abs=1e-9)
+    assert (fit["from"], fit["to"]) == (1, 1000)
+
+
+def test_exponent_error_is_that_of_least_squares() -> None:
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    noise = np.array([0.1, -0.1, -0.1, 0.1])  # has no slope of its own
+    fit = exponent(x, x**2 * np.exp(noise), 1)
+    assert fit is not None
+    assert fit["slope"] == pytest.approx(2)
+    spread = ((np.log(x) - np.log(x).mean()) ** 2).sum()
+    assert fit["error"] == pytest.approx(np.sqrt((noise**2).sum() / 2 / spread))
+
+
+def test_exponent_uses_only_the_range_and_needs_three_points() -> None:
+    x = [1, 2, 10, 100, 1000]
+    y = [5, 5, 10, 100, 1000]  # flat below 10
+    fit = exponent(x, y, 10)
+    assert fit is not None
+    assert fit["slope"] == pytest.approx(1)
+    assert fit["from"] == 10
+    assert exponent(x, y, 100) is None
+
+
+def test_ratio_is_the_median_of_the_rounds_own() -> None:
+    # The machine is ten times as slow in the last round: the ratio does not see it.
+    assert ratio([2.0, 2.2, 20.0], [1.0, 1.0, 10.0]) == pytest.approx({"median": 2.0, "low": 2.0, "high": 2.2})
+
+
+def test_rounds_take_turns_after_a_warm_up() -> None:
+    calls: list[tuple[str, int]] = []
+
+    def contestant(name: str, value: float):
+        return lambda i: calls.append((name, i)) or value * i
+
+    found = in_turn({"a": contestant("a", 1.0), "b": contestant("b", 2.0)}, 2)
+    assert calls == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert found == {"a": [1.0, 2.0], "b": [2.0, 4.0]}
+
+
+def test_cell_has_mean_error_and_wrong_ones() -> None:
+    row = cell("m", [Ending(10, True), Ending(14, False)])
+    assert (row["mean"], row["trials"], row["wrong"]) == (12, 2, 1)
+    assert row["standard_error"] == pytest.approx(2.0)
+    assert cell("m", None)["mean"] is None
+
+
+def test_peer_that_takes_too_long_is_left_out() -> None:
+    class Endless:
+        @staticmethod
+        def run(*_: object) -> None:
+            while True:
+                pass
+
+    assert of_a_peer(Endless, "easy", 0.1, 3, 0.05) is None
+
+
+DUMP = """# callgrind format
+positions: line
+events: Ir
+fn=(1) 0x10
+0 5
++3 2
+cfn=(2) log
+calls=4 0
+0 40
+
+fn=(2)
+* 40
+fn=(3) 0x20'2
+0 7
+"""
+
+
+def test_dump_counts_each_function_without_its_calls(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text(DUMP)
+    assert counted(tmp_path / "out") == Counter({"0x10": 7, "log": 40, "0x20'2": 7})
+
+
+def test_names_of_compiled_steps_are_found_in_their_machine_code() -> None:
+    from bench.cycles import named_at
+    from bench.instances import named
+    from coterie.engine import advance
+    from coterie.simulate.plan import plan_for
+
+    plan_for(named("easy"), "boc", 0.1, "proven").load()
+    if not advance.advance.overloads:
+        pytest.skip("the compiler is switched off")
+    names = {name for _, name in named_at(advance.advance)}
+    assert {"advance.advance", "steps.closest_alternative_now", "guess.add_measurement"} <= names
+    assert plain("_ZN7coterie6engine5guess6sum_upB3v28B54c8") == "guess.sum_up"
+    with pytest.raises(StopIteration):
+        elf_functions(b"\x7fELF" + bytes(100))
+
+
+def test_steps_take_the_allocation_and_the_draw_out_of_the_loop() -> None:
+    counts = {
+        ("Iris", "boc"): Counter({"advance.advance": 70, "guess._measure_gaps": 20, "pcg64": 10}),
+        ("Iris", "oracle"): Counter({"advance.advance": 40, "guess._measure_gaps": 20, "pcg64": 10}),
+        ("d=4", "draw"): Counter({"0x10": 15, "pcg64": 10}),
+    }
+    row = described(counts)[0]
+    assert row["steps"] == pytest.approx(
+        {
+            "draw": 0.25, "add the measurement": 0, "guess": 0.2, "allocation": 0.3, "statistic": 0,
+            "choose the arm, and the loop": 0.25,
+        }
+    )  # fmt: skip
+    assert row["floor"] == pytest.approx(4)
+    assert step_of("guess.add_measurement") == "add the measurement"
+    assert step_of("log") == "statistic"
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_can_be_loaded(name: str) -> None:
+    part = part_named(name)
+    assert part.title
+    assert part.columns
+    assert len(part.title.splitlines()) <= 3
