@@ -9,6 +9,9 @@ from coterie.engine.croc.estimate import estimate, move_touched
 from coterie.engine.croc.evidence import test_pair
 from coterie.engine.croc.state import ALARM, ESTIMATED, LEFT_GROUP, MODE, NEVER, PAIRS, PLANNED, TOUCHED, Croc, T, Work
 
+TIE = 1e-9
+"""Squared distances this close, relatively, tie."""
+
 
 @compiled
 def patience(s: Croc) -> int:
@@ -19,6 +22,8 @@ def patience(s: Croc) -> int:
 @compiled
 def choose_representatives(s: Croc) -> bool:
     """Keep a representative while it stays in its group, else the most pulled arm, ties nearest the center.
+
+    Two arms with equal counts are equally far from their center: the first one wins, and not what rounding left.
 
     INOUT: s.representative; the pairs of a changed one are begun anew. True if one changed.
     """
@@ -34,7 +39,7 @@ def choose_representatives(s: Croc) -> bool:
                 for q in range(s.sums.shape[1]):
                     gap += (s.sums[m, q] / s.pulls[m] - s.centers[k, q]) ** 2
                 more = best < 0 or s.pulls[m] > s.pulls[best]
-                if more or (s.pulls[m] == s.pulls[best] and gap < away):
+                if more or (s.pulls[m] == s.pulls[best] and gap < away * (1.0 - TIE)):
                     best, away = m, gap
         s.representative[k] = best
         changed = True
