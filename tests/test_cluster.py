@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +60,8 @@ def test_the_groups_are_proven(method: str, threshold: str) -> None:
 def test_the_budget_is_kept(budget: int) -> None:
     hard = coterie.Instance(INST.labels, 0.01 * INST.centers)
     world = World(hard)
-    result = coterie.cluster(world, 7, 3, budget=budget, progress=False)
+    with pytest.warns(UserWarning, match=f"the budget of {budget} measurements ended before the proof"):
+        result = coterie.cluster(world, 7, 3, budget=budget, progress=False)
     assert len(world.calls) == result.t == budget
     assert not result.done
     assert (result.labels is None) == (budget < 7)  # a guess as soon as every arm was measured
@@ -157,6 +160,18 @@ def test_what_measure_raises_comes_through(fails_after: int) -> None:
         ({"budget": 0}, ValueError, "budget must be at least 1, got 0"),
         ({"budget": 10.0}, TypeError, r"budget must be an integer, got 10\.0"),
         ({"names": ["a"]}, ValueError, "names must be 7 strings"),
+        ({"noise": -1.0}, ValueError, "noise standard deviations must be positive"),
+        ({"noise": "loud"}, TypeError, "noise must hold real numbers"),
+        ({"noise": [1.0, 0.0, 1.0]}, ValueError, "must be positive, got 0.0"),
+        ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, ValueError, "must be positive definite"),
+        ({"noise": [[1.0], [2.0]]}, ValueError, r"got shape \(2, 1\)"),
+        ({"noise": []}, ValueError, r"got shape \(0,\)"),
+        ({"session": 5}, TypeError, "session must be a coterie.Session, got 5"),
+        ({"session": coterie.Session(8, 3, 3)}, ValueError, "session was started with n_arms=8, this call says 7"),
+        ({"session": coterie.Session(7, 3, 3, 0.1)}, ValueError, r"started with delta=0.1, this call says 0.05"),
+        ({"session": coterie.Session(7, 3, 3, method="boc")}, ValueError, "method='boc', this call says 'croc'"),
+        ({"session": coterie.Session(7, 3, 3, noise=2.0)}, ValueError, "noise=Noise"),
+        ({"session": coterie.Session(7, 3, 3), "noise": [1.0, 2.0]}, ValueError, r"got shape \(2,\)"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_measured(
@@ -172,15 +187,137 @@ def test_bad_settings_are_refused_before_anything_is_measured(
     ("measure", "error", "message"),
     [
         (5, TypeError, "measure must be a function of the arm, got 5"),
-        (lambda arm: [], ValueError, "dim must be at least 1, got 0"),
+        (lambda arm: [], ValueError, r"item 0: a measurement must hold at least one number, got \[\]"),
+        (lambda arm: 1e60, ValueError, "item 0: a measurement must lie within 1e\\+50 standard deviations"),
         (lambda arm: None, TypeError, "a measurement must hold real numbers, got None"),
         (lambda arm: "1.0", TypeError, "a measurement must hold real numbers, got '1.0'"),
         (lambda arm: [[1.0, 2.0]], ValueError, r"a measurement must have shape \(2,\), got shape \(1, 2\)"),
         (lambda arm: [1.0, [2.0]], ValueError, "a measurement must be a regular array"),
         (lambda arm: [1.0, float("nan")], ValueError, "a measurement must be finite, got nan"),
-        (lambda arm: [1.0] * (1 + arm), ValueError, r"must have shape \(1,\), got shape \(2,\)"),
+        (lambda arm: [1.0] * (1 + arm), ValueError, r"item 1: .* must have shape \(1,\), got shape \(2,\)"),
     ],
 )
 def test_bad_measurements_are_refused(measure: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         coterie.cluster(measure, 7, 3, progress=False)
+
+
+def notes(error: BaseException) -> str:
+    return " ".join(getattr(error, "__notes__", []))
+
+
+@pytest.mark.parametrize("method", ["croc", "boc", "uniform"])
+@pytest.mark.parametrize(
+    "bad", [ConnectionError("stuck"), KeyboardInterrupt(), None, "n.d.", [1.0], [1.0, np.nan, 2.0]]
+)
+def test_nothing_measured_is_lost(method: str, bad: Any) -> None:
+    """Going on after an error equals never having had it."""
+    settings: dict[str, Any] = {"delta": 1e-6, "method": method, "names": list("abcdefg"), "progress": False}
+    whole = coterie.cluster(World(), 7, 3, **settings).session
+    world = World()
+
+    def measure(arm: int) -> Any:
+        if len(world.calls) == 11:
+            if isinstance(bad, BaseException):
+                raise bad
+            return bad
+        return world(arm)
+
+    with pytest.raises(type(bad) if isinstance(bad, BaseException) else (ValueError, TypeError)) as found:
+        coterie.cluster(measure, 7, 3, **settings)
+    session = found.value.session  # type: ignore[attr-defined]
+    assert session.t == 11
+    ((_, arm),) = session.pending
+    assert f"at item {arm} ({'abcdefg'[arm]}); 11 measurements are kept" in notes(found.value)
+    if not isinstance(bad, BaseException):
+        assert str(found.value).startswith(f"item {arm} ({'abcdefg'[arm]}): a measurement must")
+    result = coterie.cluster(world, 7, 3, session=session, **settings)
+    assert result.done
+    assert result.session is session
+    assert session.to_dict() == whole.to_dict()
+
+
+def test_an_error_at_the_first_measurement_has_nothing_to_keep() -> None:
+    with pytest.raises(ConnectionError) as found:
+        coterie.cluster(World(fails_after=0), 7, 3, progress=False)
+    assert found.value.session is None  # type: ignore[attr-defined]
+    assert notes(found.value) == "coterie: at item 0; nothing had been measured before"
+
+
+@pytest.mark.parametrize("method", ["croc", "boc"])
+def test_an_interrupt_half_way_through_a_result_loses_nothing(method: str) -> None:
+    """Ctrl-C at any line of the session: what was measured is there, and going on gives the same end."""
+    settings: dict[str, Any] = {"delta": 0.01, "method": method, "threshold": "heuristic", "progress": False}
+    whole = coterie.cluster(World(), 7, 3, **settings)
+    files = {"conversation.py", "croc.py", "drivers.py"}
+    lines = 0
+
+    def interrupted_at(line: int, world: World) -> coterie.Session | None:
+        """The session that the interrupt carries; None if the run ended before it."""
+        nonlocal lines
+        lines = 0
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal lines
+            if Path(frame.f_code.co_filename).name not in files or frame.f_back.f_code.co_name == "_restore":
+                return None
+            if event == "line":
+                lines += 1
+                if lines == line:
+                    raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            coterie.cluster(world, 7, 3, **settings)
+        except KeyboardInterrupt as error:
+            sys.settrace(before)
+            return getattr(error, "session", None)  # none before the first measurement
+        finally:
+            sys.settrace(before)
+        return None
+
+    assert interrupted_at(-1, World()) is None
+    tried = 0
+    for line in range(1, lines, 9):
+        world = World()
+        session = interrupted_at(line, world)
+        assert (0 if session is None else len(session.log)) == len(world.calls)
+        result = coterie.cluster(world, 7, 3, session=session, **settings)
+        assert world.calls == np.array([arm for arm, _ in whole.session.log]).tolist()
+        assert result.session.events == whole.session.events if method == "croc" else result.t == whole.t
+        tried += 1
+    assert tried > 20
+
+
+def test_a_session_of_ones_own_is_gone_on_with() -> None:
+    """Its open asks are measured first, and results that nobody asked for are fine."""
+    session = coterie.Session(7, 3, 3, names=list("abcdefg"))
+    first, world = session.ask(3), World()
+    session.tell(6, world(6))
+    result = coterie.cluster(world, 7, 3, session=session, progress=False)
+    assert world.calls[1:4] == first
+    assert result.done
+    assert result.session is session
+    assert result.t == len(world.calls)
+    again = coterie.cluster(world, 7, 3, session=session, progress=False)
+    assert again.t == len(world.calls)
+    with pytest.warns(UserWarning, match="budget of 9"):
+        early = coterie.cluster(world, 7, 3, budget=9, method="boc", progress=False)
+    with pytest.warns(UserWarning, match="budget of 12"):
+        early = coterie.cluster(world, 7, 3, budget=12, method="boc", session=early.session, progress=False)
+    assert early.t == 12  # those before are counted
+
+
+def test_what_it_looks_like() -> None:
+    result = coterie.cluster(World(), 7, 3, progress=False)
+    assert (
+        repr(result) == f"<Result after {result.t} measurements: the groups are proven, labels [0, 1, 1, 2, 0, 2, 2]>"
+    )
+    assert repr(result.session).endswith(f"croc: {result.t} measurements, the groups are proven>")
+    assert repr(coterie.Session(7, 3, 3)) == (
+        "<Session 7 arms in 3 groups, dim=3, delta=0.05, croc: 0 measurements, 7 arms not measured yet>"
+    )
+    with pytest.warns(UserWarning, match="there are no groups yet"):
+        assert repr(coterie.cluster(World(), 7, 3, budget=2, progress=False)).endswith("no groups yet>")

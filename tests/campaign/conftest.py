@@ -1,10 +1,7 @@
-"""Stores to test on: a SQLite file, and a database on a real PostgreSQL."""
+"""Stores to test on: a SQLite file, and a database on a real PostgreSQL (tests/conftest.py)."""
 
 from __future__ import annotations
 
-import itertools
-import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,44 +22,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class Postgres:
-    """A PostgreSQL server of our own."""
-
-    def __init__(self, folder: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
-            import pgserver
-
-        self.server = pgserver.get_server(folder, cleanup_mode="delete")
-        self._numbers = itertools.count()
-
-    def new_database(self) -> str:
-        name = f"campaigns{next(self._numbers)}"
-        self.server.psql(f"CREATE DATABASE {name};")
-        return str(self.server.get_uri(name))
-
-    def control(self, *arguments: str) -> None:
-        from pgserver.postgres_server import pg_ctl
-
-        pg_ctl(["-w", *arguments], pgdata=self.server.pgdata, user=self.server.system_user)
-
-    def restart(self, how: str = "fast") -> None:
-        self.control("-m", how, "restart")
-
-    def close(self) -> None:
-        self.control("-m", "immediate", "stop")  # what is in it is not needed any more
-        self.server.cleanup()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    # Not under pytest's own folder: that is closed to other users, and root's server runs as another user.
-    with tempfile.TemporaryDirectory(prefix="coterie-postgres-", ignore_cleanup_errors=True) as folder:
-        server = Postgres(Path(folder, "data"))
-        yield server
-        server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,8 @@ def test_a_campaign_from_beginning_to_end(here: Path) -> None:
         for ask in answer["asks"]:
             count += 1
             told = ok("tell", "beans", "--lease", ask["lease"], heights[ask["name"]])
-            assert f"on record: lease-{ask['lease']}" in told
+            assert re.search(rf"^on record: {ask['name']}: -?9\.\d \(measurement \d+ of this item, id lease-", told)
+            assert told.split("\n")[0].endswith(f"id lease-{ask['lease']})")
             again = ok("tell", "beans", "--lease", ask["lease"], heights[ask["name"]])
             assert "was on record already" in again
     assert count >= 3
@@ -72,7 +74,7 @@ def test_a_campaign_from_beginning_to_end(here: Path) -> None:
     found = json.loads(ok("status", made["id"], "--json"))
     assert found["labels"] == [0, 1, 0]
     assert "beans" in ok("list")
-    assert made["id"] in ok("list")
+    assert made["id"][:8] in ok("list")
     (listed,) = json.loads(ok("list", "--json"))
     assert (listed["id"], listed["done"], listed["measurements"]) == (made["id"], True, count)
     ok("export", "beans", "--kind", "certificate", "-o", "certificate.json")
@@ -126,23 +128,23 @@ def test_import_and_export(here: Path) -> None:
     assert json.loads(ok("import", "two", "one.csv", "--json"))["accepted"] == 2
     assert ok("export", "two") == (here / "one.csv").read_text() == ok("export", "one")
     (here / "bad.csv").write_text("arm,a,b\nz,1,2")
-    assert "row 1, column 'arm'" in refused("import", "one", "bad.csv")
+    assert "line 2, column 'arm'" in refused("import", "one", "bad.csv")
     assert "No such file" in refused("import", "one", "nowhere.csv")
 
 
 def test_replay_of_a_pool(here: Path) -> None:
     rows = ["arm,v", *(f"{name},{value + k / 50}" for k in range(30) for name, value in [("a", 0), ("b", 5), ("c", 5)])]
     (here / "pool.csv").write_text("\n".join(rows))
-    assert re.search(r"\d+ of 90 measurements would have been enough", ok("replay", "pool.csv", "-k", 2))
-    found = json.loads(ok("replay", "pool.csv", "-k", 2, "--json"))
+    assert re.search(r"\d+ of 90 measurements would have been enough", ok("replay", "pool.csv", "-k", 2, "--noise", 1))
+    found = json.loads(ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--json"))
     assert found["done"]
     (here / "pool.csv").write_text("\n".join(rows[:4]))
-    shown = ok("replay", "pool.csv", "-k", 2, "--delta", 1e-9)
+    shown = ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--delta", 1e-9)
     assert "ran dry" in shown
     assert "All 3 measurements are not enough" in shown
     assert "Undecided" in shown
     (here / "pool.csv").write_text("\n".join(rows))
-    shown = ok("replay", "pool.csv", "-k", 2, "-m", "uniform", "--threshold", "heuristic")
+    shown = ok("replay", "pool.csv", "-k", 2, "--noise", 1, "-m", "uniform", "--threshold", "heuristic")
     assert "heuristic threshold, no proof" in shown
     assert not (here / "coterie.db").exists()
 
@@ -157,7 +159,22 @@ def test_replay_of_a_pool(here: Path) -> None:
         (("new", "x", "-k", 2, "-a", 3, "--noise", "-1"), "must be positive"),
         (("new", "x", "-k", 2, "-a", 3, "--names-file", "nowhere"), "No such file"),
         (("ask", "peas"), "there is no campaign 'peas'"),
-        (("ask", "twice"), "2 campaigns are called 'twice'"),
+        (("ask", "twice"), "2 campaigns are called 'twice', use an id: "),
+        (("ask", "twice"), "Z, 1 measurement"),
+        (("new", "beans", "-a", 3, "-k", 2), "there is a campaign 'beans' already ("),
+        (("new", "x", "-k", 2, "--names", "a;b;c"), "--names are separated by commas, as a,b,c, got 'a;b;c'"),
+        (("new", "x", "-k", 2, "-a", 3, "--values", "h,w", "--dim", 3), "value_names must be 3 strings"),
+        (("new", "x", "-k", 2, "-a", 3, "--values", "h,h"), "must differ from each other and from arm and id, got 'h'"),
+        (
+            ("new", "x", "-k", 2, "-a", 3, "--values", "h,ID"),
+            "must differ from each other and from arm and id, got 'ID'",
+        ),
+        (("tell", "trees", "--arm", "larhc", 1, 2), "unknown arm 'larhc': did you mean 'larch'?"),
+        (("tell", "trees", "--arm", "oak", 1), "coterie: a measurement is 2 numbers (height, girth), got 1"),
+        (("tell", "beans", "--arm", 0, "15,2"), "got '15,2': write it with a point, 15.2"),
+        (("list", "--store", "words.txt"), "words.txt is not a store, but a file of another kind"),
+        (("import", "beans", "."), "is a folder"),
+        (("export", "beans", "--out", "no/where.csv"), "no/where.csv: No such file"),
         (("ask", "beans", "-n", 0), "n must be at least 1"),
         (("tell", "beans", 1.0), "say what was measured"),
         (("tell", "beans", "--arm", 0, "x"), "a measurement is numbers, got 'x'"),
@@ -165,7 +182,7 @@ def test_replay_of_a_pool(here: Path) -> None:
         (("tell", "beans", "--arm", 0, "--leese", "5"), "a measurement is numbers, got '--leese'"),
         (("tell", "beans", "--arm", 9, 1.0), "unknown arm 9"),
         (("tell", "beans", "--arm", "z", 1.0), "unknown arm 'z'"),
-        (("tell", "beans", "--arm", 0, 1.0, 2.0), "shape"),
+        (("tell", "beans", "--arm", 0, 1.0, 2.0), "a measurement is 1 number, got 2"),
         (("tell", "beans", "--lease", "q", 1.0), "there is no lease 'q'"),
         (("fail", "beans", "q"), "there is no lease 'q'"),
         (("export", "beans", "--kind", "certificate"), "has no certificate yet"),
@@ -175,8 +192,12 @@ def test_replay_of_a_pool(here: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_one_line(here: Path, arguments: tuple[Any, ...], what: str) -> None:
-    for name in ("beans", "twice", "twice"):
-        ok("new", name, "-a", 3, "-k", 2)
+    ok("new", "beans", "-a", 3, "-k", 2)
+    ok("new", "trees", "--names", "oak,ash,larch", "-k", 2, "--values", "height,girth")
+    with Campaigns(here / "coterie.db") as store:
+        ids = [store.create("twice", 3, 2, 1)["id"] for _ in range(2)]
+        store.tell(ids[1], [{"id": "a", "arm": 0, "values": 1.0}])
+    (here / "words.txt").write_text("no database " * 100)
     assert what in refused(*arguments)
     assert not (here / "elsewhere.db").exists()
 
@@ -189,3 +210,88 @@ def test_the_store_is_named_by_option_or_environment(here: Path, url: str) -> No
     assert made["names"] == ["oak", "ash", "elm"]
     assert "oak" in ok("ask", made["id"][:8], COTERIE_STORE=url)
     assert not (here / "coterie.db").exists()
+
+
+def test_what_was_recorded_is_said_and_doubtful_values_are_named(here: Path) -> None:
+    ok("new", "beans", "--names", "navy,pinto,fava", "-k", 2, "--values", "length,width", "--noise", "0.5 0.3")
+    told = ok("tell", "beans", "--arm", "pinto", "--id", "m1", "15.2", "8.10")
+    assert told == "on record: pinto: length 15.2, width 8.10 (measurement 1 of this item, id m1)\n"
+    assert "measurement 2 of this item" in ok("tell", "beans", "--arm", "pinto", "15.3", "8.2")
+    typo = coterie("tell", "beans", "--arm", "pinto", "15.1", "81")
+    assert typo.exit_code == 0
+    assert "measurement 3 of this item" in typo.stdout
+    far = "warning: pinto: 81 (width) lies 243 standard deviations from the mean of its 2 earlier results, 8.15."
+    assert typo.stderr.startswith(far)
+    assert coterie("tell", "beans", "--arm", "navy", "1e9", "81").stderr == ""  # the first: nothing to compare it with
+    (here / "more.csv").write_text("arm,width,length\nfava,8,14\nfava,80,14\n")
+    answer = coterie("import", "beans", "more.csv")
+    assert "2 measurements taken in" in answer.stdout
+    assert "warning: fava: 80 (width) lies 240" in answer.stderr
+    assert ok("export", "beans").splitlines()[0] == "id,arm,length,width"
+    assert "fava,14.0,8.0" in ok("export", "beans")
+    ok("new", "again", "--names", "navy,pinto,fava", "-k", 2, "--values", "length,width", "--noise", "0.5,0.3")
+    ok("export", "beans", "-o", "all.csv")
+    ok("import", "again", "all.csv")
+    assert ok("export", "again") == ok("export", "beans")
+
+
+def hint(text: str) -> list[str]:
+    """The words of the command that an answer proposes."""
+    (found,) = re.findall(r"coterie campaign (.*)", text)
+    return shlex.split(found)
+
+
+def test_hints_work_when_they_are_copied(here: Path) -> None:
+    store = ("--store", "my lab.db")
+    made = ok("new", "dry beans", "--names", "navy,pinto,fava", "-k", 2, "--values", "length,width (mm)", *store)
+    asked = ok(*hint(made), "--worker", "ann b")
+    words = hint(asked)
+    assert words[-4:] == [*store, "LENGTH", "WIDTH-MM"]
+    ok(*words[:-2], 1, 2)
+    status = ok("status", "dry beans", *store)
+    assert "Assumed: exactly 2 groups; noise of standard deviation 1 (none was given)." in status
+    assert "navy" in ok(*hint(status), "--worker", "c") + asked
+    with Campaigns(here / "my lab.db") as opened:
+        (row,) = opened.list()
+        (one,) = opened.measurements(row["id"])["measurements"]
+    assert (one["worker"], one["values"]) == ("ann b", [1.0, 2.0])
+    assert hint(ok("status", "dry beans", COTERIE_STORE="my lab.db"))[:2] == ["ask", "dry beans"]
+    assert "--store" not in ok("status", "dry beans", COTERIE_STORE="my lab.db")
+
+
+def test_the_steps_after_the_proof_can_be_copied(here: Path) -> None:
+    ok("new", "beans", "--names", "a,b,c,d", "-k", 2, "--values", "x,y", "--noise", "1,2", "--store", "lab.db")
+    rows = [f"{name},{10 * (name in 'bd') + k / 9},{k / 7}" for k in range(9) for name in "abcd"]
+    (here / "old.csv").write_text("\n".join(["arm,x,y", *rows]))
+    ok("import", "beans", "old.csv", "--store", "lab.db")
+    shown = ok("status", "beans", "--store", "lab.db")
+    assert "standard deviations 1 (x), 2 (y)" in shown
+    assert "center: x, y" in shown
+    commands = re.findall(r"^  coterie (.*)$", shown, flags=re.M)
+    assert len(commands) == 4
+    for command in commands:
+        answer = CliRunner().invoke(app, shlex.split(command))
+        assert answer.exit_code == 0, answer.output
+    assert answer.stdout.startswith("valid: 4 arms in 2 groups")
+    groups = (here / "groups.csv").read_text().splitlines()
+    assert groups[0] == "item,group,proven,measurements,mean x,mean y"
+    cells = [line.split(",") for line in groups[1:]]
+    assert [(item, group, proven, count) for item, group, proven, count, *_ in cells] == [
+        ("a", "1", "yes", "9"), ("b", "2", "yes", "9"), ("c", "1", "yes", "9"), ("d", "2", "yes", "9"),
+    ]  # fmt: skip
+    assert float(cells[1][4]) == pytest.approx(10 + 4 / 9)
+    proof = json.loads((here / "certificate.json").read_text())
+    assert (proof["names"], proof["groups"]) == (["a", "b", "c", "d"], [1, 2, 1, 2])
+    swapped = CliRunner().invoke(app, ["verify", "log.csv", "certificate.json"])
+    assert swapped.exit_code == 2
+    assert "the certificate comes first, then the log: coterie verify certificate.json log.csv" in swapped.stderr
+
+
+def test_the_list_is_readable_on_a_small_screen(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ok("new", "water samples of 2026", "-a", 2000, "-k", 12)
+    ok("ask", "water samples of 2026", "-n", 150)
+    shown = ok("list")
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "water samples of 2026" in shown  # not folded
+    assert "150 under way" in shown

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import coterie
 from coterie.campaign import BadValue, replay_pool
+from coterie.campaign.fit import NOISE_PROBABILITY, misfits, spread_of
+from coterie.problem.noise import Noise
 
 CENTERS = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.5]])
 
@@ -52,7 +55,15 @@ def test_files_and_dictionaries_agree(tmp_path: Path) -> None:
     path = tmp_path / "pool.csv"
     lines = ["arm,x,y", *(f"{row['arm']},{float(row['x'])!r},{float(row['y'])!r}" for row in rows)]
     path.write_text("\n".join(lines))
-    assert replay_pool(content, 3) == replay_pool(rows, 3) == replay_pool(path, 3)
+    arrays, dictionaries, file = (replay_pool(one, 3) for one in (content, rows, path))
+    assert (arrays["read"]["values"], file["read"]["values"]) == (["v0", "v1"], ["x", "y"])
+    assert (file["read"]["source"], file["read"]["item_column"]) == ("pool.csv", "arm")
+    for found in (arrays, dictionaries, file):
+        del found["read"]
+        for key in ("spread", "upper"):  # the rows are summed in another order
+            found["noise"][key] = np.round(found["noise"][key], 12).tolist()
+        found["means"] = np.round(found["means"], 12).tolist()
+    assert arrays == dictionaries == file
 
 
 def test_a_pool_that_runs_dry_gives_a_partial_answer() -> None:
@@ -98,9 +109,11 @@ def test_noise_is_taken_into_account() -> None:
     ("given", "what"),
     [
         ([], "needs a column arm"),
-        ([{"arm": "a", "v": "x"}], "row 1, column 'v'"),
+        ([{"arm": "a", "v": "x"}], "has no column of numbers beside the items; its columns are arm, v"),
+        ([{"arm": "a", "v": "x"}, {"arm": "a", "v": 1}], "row 1, column 'v': a number is needed, got 'x'"),
         ([{"arm": "", "v": 1.0}], "row 1, column 'arm': it is empty"),
         ([{"arm": "a"}], "at least one column of values"),
+        ({"a": [], "b": []}, "has no measurements"),
         ({"a": [[1.0]], "b": [[1.0, 2.0]], "c": [[1.0]]}, "of one d"),
         ([{"arm": "a", "v": 1.0}, {"arm": "b", "v": 2.0}], "n_clusters must be smaller than the number of arms"),
         (7, "a file or a list of dictionaries"),
@@ -109,3 +122,115 @@ def test_noise_is_taken_into_account() -> None:
 def test_bad_pools(given: Any, what: str) -> None:
     with pytest.raises(BadValue, match=what):
         replay_pool(given, 2)
+
+
+# Does what was recorded fit?
+
+
+def lab(seed: int, n: int = 8, items: int = 20) -> dict[str, Any]:
+    """Samples in three groups: pH and turbidity, with standard deviations 0.2 and 25."""
+    rng = np.random.default_rng(seed)
+    centers = np.array([[5.4, 120.0], [6.1, 300.0], [6.9, 120.0]])
+    return {f"S{i + 1:02}": centers[i % 3] + rng.normal(size=(n, 2)) * [0.2, 25.0] for i in range(items)}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_too_few_groups_are_never_proven_without_a_word(seed: int) -> None:
+    """Two groups where there are three: an alarm, or misfits. By chance both fail with probability far below 1e-12:
+    the group that is a mixture has centers 3 or more standard deviations apart, and 8 measurements an item.
+    """
+    found = replay_pool(lab(seed), 2, noise=[0.2, 25.0])
+    if not found["done"]:
+        assert found["alarm"] is not None
+        return
+    truth = np.arange(20) % 3
+    labels = np.array(found["labels"])
+    mixed = {int(label) + 1 for label in set(labels.tolist()) if len(set(truth[labels == label].tolist())) > 1}
+    assert mixed
+    assert {one["group"] for one in found["misfits"]} == mixed
+    assert all(found["names"][one["arm"]] == one["name"] for one in found["misfits"])
+
+
+def test_misfits_of_right_groups_are_as_rare_as_stated() -> None:
+    """4000 pools of uneven counts in their true groups, at level 0.05 over all items: false alarms 1e-6 each way."""
+    rng = np.random.default_rng(11)
+    labels = np.array([0, 1, 0, 2, 1, 0, 3, 3, 0])  # group 2 has one item: nothing to compare it with
+    counts = np.array([1, 2, 9, 4, 30, 5, 3, 3, 1])
+    arms = np.repeat(np.arange(9), counts)
+    centers = rng.normal(size=(4, 3)) * 1e3
+    wrong = 0
+    for _ in range(4000):
+        white = centers[labels][arms] + rng.standard_normal((arms.size, 3))
+        wrong += bool(misfits(labels, arms, white, 0.05))
+    assert wrong <= binom.ppf(1 - 1e-6, 4000, 0.05)
+    assert wrong >= binom.ppf(1e-6, 4000, 0.025)  # nor is it blunt: Bonferroni over 9 items loses less than half
+
+
+def test_the_whole_answer_names_misfits_as_rarely_as_it_is_wrong() -> None:
+    """300 runs at δ = 0.05: wrong groups or a misfit with probability at most 0.051; false alarm below 1e-6."""
+    truth = [0, 1, 2, 0, 1, 2]
+    bad = 0
+    for seed in range(300):
+        found = replay_pool(pool(40, seed=100 + seed), 3)
+        assert found["done"]
+        bad += found["labels"] != truth or bool(found["misfits"])
+    assert bad <= binom.ppf(1 - 1e-6, 300, 0.051)
+
+
+def test_a_noise_that_is_right_is_rarely_called_wrong() -> None:
+    """20 000 pools: the expected number of verdicts is at most 2; more than 14 have a probability below 1e-7."""
+    rng = np.random.default_rng(5)
+    arms = np.repeat(np.arange(6), [1, 2, 3, 4, 5, 6])
+    noise = Noise.of([0.5, 30.0], 2)
+    means = rng.normal(size=(6, 2)) * 100
+    called = sum(
+        spread_of(arms, means[arms] + rng.normal(size=(21, 2)) * [0.5, 30.0], 6).against(noise) != [None, None]
+        for _ in range(20_000)
+    )
+    assert called <= binom.ppf(1 - 1e-7, 20_000, NOISE_PROBABILITY)
+
+
+def test_the_noise_stands_beside_the_spread_of_repeats() -> None:
+    content = {"a": [[1.0], [3.0]], "b": [[5.0], [5.0], [8.0]], "c": [[0.0]]}
+    noise = replay_pool(content, 2, noise=2.0)["noise"]
+    assert noise["freedom"] == 3
+    assert noise["spread"] == [pytest.approx(np.sqrt((2.0 + 6.0) / 3))]
+    assert noise["upper"] == [8.35]  # sqrt(8 / 0.1148) = 8.347, and 0.1148 is the 1 % point of χ² with 3
+    assert (noise["deviations"], noise["verdicts"]) == ([2.0], [None])
+    content = lab(0)
+    assert replay_pool(content, 3, noise=[0.02, 25.0])["noise"]["verdicts"] == ["too small", None]
+    assert replay_pool(content, 3, noise=[0.2, 250.0])["noise"]["verdicts"] == [None, "too large"]
+    assert replay_pool(content, 3, noise=[[0.04, 0.0], [0.0, 25.0]])["noise"]["verdicts"] == [None, "too small"]
+    once = replay_pool({name: block[:1] for name, block in content.items()}, 3, noise=[0.2, 25.0])["noise"]
+    assert (once["spread"], once["upper"], once["verdicts"]) == (None, None, [None, None])
+
+
+def test_too_many_groups_get_a_hint() -> None:
+    for n_clusters in (4, 6):
+        found = replay_pool(lab(1), n_clusters, noise=[0.2, 25.0])
+        assert not found["done"]
+        assert found["fewer"]["n_clusters"] == 3
+        assert found["fewer"]["t"] == replay_pool(lab(1), 3, noise=[0.2, 25.0])["t"]
+    alike = {f"a{i}": np.random.default_rng(i).normal(size=(10, 1)) for i in range(5)}
+    assert replay_pool(alike, 2)["fewer"] == {"n_clusters": 1, "t": None}
+    apart = {"a": [[0.0], [0.0]], "b": [[0.0], [0.0]], "c": [[5.0], [5.0]]}  # differs, but too few for a proof
+    found = replay_pool(apart, 2, delta=1e-9)
+    assert (found["done"], found["fewer"]) == (False, None)
+    assert replay_pool(lab(1), 3, noise=[0.2, 25.0])["fewer"] is None
+
+
+def test_the_certificate_is_in_the_answer() -> None:
+    found = replay_pool(lab(2), 3, noise=[0.2, 25.0])
+    assert coterie.same_partition(found["certificate"]["labels"], found["labels"])
+    assert replay_pool(lab(2, n=60), 3, noise=[0.2, 25.0], method="boc", threshold="heuristic")["certificate"] is None
+
+
+def test_what_was_read_is_described() -> None:
+    rows = [{"Sample": name, "x": 1.0 * k, "note": "n", "id": k} for k, name in enumerate(["S1", "s1", "S2", "S2"])]
+    read = replay_pool([*rows, rows[2]], 2)["read"]
+    assert (read["items"], read["measurements"], read["fewest"], read["most"]) == (3, 5, 1, 3)
+    assert (read["once"], read["spelt_alike"]) == (["S1", "s1"], [["S1", "s1"]])
+    assert (read["item_column"], read["guessed"], read["values"]) == ("Sample", False, ["x"])
+    assert read["left_out"] == [{"column": "note", "why": "no numbers"}, {"column": "id", "why": "an id"}]
+    picked = replay_pool(rows, 2, values=["ID"], items="SAMPLE")["read"]
+    assert (picked["values"], [one["why"] for one in picked["left_out"]]) == (["id"], ["not picked", "not picked"])

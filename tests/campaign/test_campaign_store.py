@@ -56,7 +56,8 @@ def test_a_campaign_runs_to_its_end_as_a_session_does(store: Campaigns, world: A
     assert found["evidence"]["statistic"] == session.evidence.statistic
     assert found["forecast"] == 0.0
     assert found["verdict"].startswith(f"Proven after {session.t} measurements: 3 groups")
-    assert store.certificate(id) == session.certificate
+    for_people = {"names": [str(arm) for arm in range(6)], "groups": [1, 2, 3, 1, 2, 3]}
+    assert store.certificate(id) == session.certificate | for_people
     assert store.ask(id, "w") == {"done": True, "asks": []}
     (summary,) = store.list()
     assert summary["done"]
@@ -275,7 +276,9 @@ def test_results_after_the_stop_are_kept_and_change_nothing(store: Campaigns, wo
     arms = world.run(store, id)
     before, proof = store.status(id), store.certificate(id)
     far = {"id": "late", "arm": 0, "values": [100.0, 100.0]}
-    assert store.tell(id, [far]) == {"accepted": 1, "duplicates": 0, "done": True}
+    told = store.tell(id, [far])
+    assert (told["accepted"], told["duplicates"], told["done"]) == (1, 0, True)
+    assert [one["id"] for one in told["warnings"]] == ["late"]  # far from what the item gave before
     after = store.status(id)
     for key in ("labels", "centers", "pulls", "t", "groups", "evidence", "done"):
         assert after[key] == before[key], key

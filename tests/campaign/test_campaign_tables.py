@@ -113,24 +113,24 @@ def test_parquet_equals_csv(lite: Campaigns, tmp_path: Path) -> None:
         ("a,b\n1,2\n", "needs a column arm"),
         ("arm,a\n0,1\n", r"needs 2 columns of values, it has \['a'\]"),
         ("arm,a,b,c\n0,1,2,3\n", "needs 2 columns of values"),
-        ("arm,a,a\n0,1,2\n", "two columns 'a'"),
-        ("arm,a,b\n0,1,2\n9,1,2\n", r"row 2, column 'arm': unknown arm '9': use a number from 0 to 3"),
-        ("arm,a,b\n0,1,2\nx,1,2\n", "row 2, column 'arm'"),
-        ("arm,a,b\n-1,1,2\n", "row 1, column 'arm'"),
-        ("arm,a,b\n0.5,1,2\n", "row 1, column 'arm'"),
-        ("arm,a,b\n,1,2\n", "row 1, column 'arm'"),
-        ("arm,a,b\n0,1,2\n1,1,\n", "row 2, column 'b': a number is needed, got ''"),
-        ("arm,a,b\n0,1,2\n1,1,two\n", "row 2, column 'b'"),
-        ('arm,a,b\n0,"1,5",2\n', "row 1, column 'a'"),
-        ("arm,a,b\n0,nan,2\n", "row 1, column 'a': a finite number"),
-        ("arm,a,b\n0,1,1e999\n", "row 1, column 'b': a finite number"),
-        ("arm,a,b\n0,1_0,2\n", "row 1, column 'a'"),
-        ("arm,a,b\n0,1\n", "row 1, column 'b': there are 2 cells, the header has 3"),
-        ("arm,a,b\n0,1,2\n0,1,2,3\n", "row 2, column 'number 4'"),
-        ("id,arm,a,b\nm,0,1,2\nm,0,1,2\n", "row 2, column 'id': 'm' is the id of row 1 too"),
-        ("id,arm,a,b\n,0,1,2\n", "row 1, column 'id'"),
+        ("arm,a,a\n0,1,2\n", "two columns 'a': rename"),
+        ("arm,a,b\n0,1,2\n9,1,2\n", r"line 3, column 'arm': unknown arm '9': use a number from 0 to 3"),
+        ("arm,a,b\n0,1,2\nx,1,2\n", "line 3, column 'arm'"),
+        ("arm,a,b\n-1,1,2\n", "line 2, column 'arm'"),
+        ("arm,a,b\n0.5,1,2\n", "line 2, column 'arm'"),
+        ("arm,a,b\n,1,2\n", "line 2, column 'arm'"),
+        ("arm,a,b\n0,1,2\n1,1,\n", "line 3, column 'b': a number is needed, got ''"),
+        ("arm,a,b\n0,1,2\n1,1,two\n", "line 3, column 'b'"),
+        ('arm,a,b\n0,"1,5",2\n', "line 2, column 'a'"),
+        ("arm,a,b\n0,nan,2\n", "line 2, column 'a': a finite number"),
+        ("arm,a,b\n0,1,1e999\n", "line 2, column 'b': a finite number"),
+        ("arm,a,b\n0,1_0,2\n", "line 2, column 'a'"),
+        ("arm,a,b\n0,1\n", "line 2, column 'b': there are 2 cells, the header has 3"),
+        ("arm,a,b\n0,1,2\n0,1,2,3\n", "line 3, column 'number 4'"),
+        ("id,arm,a,b\nm,0,1,2\nm,0,1,2\n", "line 3, column 'id': 'm' is the id of line 2 too"),
+        ("id,arm,a,b\n,0,1,2\n", "line 2, column 'id'"),
         ('arm,a,b\n0,"1,2\n', "line 2"),
-        ("arm,v0,v1,note\n0,1,2,fine\n0,x,2,bad\n", "row 2, column 'v0'"),
+        ("arm,v0,v1,note\n0,1,2,fine\n0,x,2,bad\n", "line 3, column 'v0'"),
     ],
 )
 def test_errors_name_row_and_column_and_nothing_is_imported(
@@ -159,10 +159,13 @@ def test_what_files_may_look_like(lite: Campaigns, tmp_path: Path) -> None:
     path.write_bytes("\ufeffarm , b ,a\r\n 1 , 2.5 ,-1e0\r\n\r\n".encode())
     assert lite.import_table(id, path, values=["a", "b"])["accepted"] == 1
     assert lite.measurements(id)["measurements"][0]["values"] == [-1.0, 2.5]
+    path.write_bytes(b"Sample;b;a\r\n1;2,25;-1\r\n")
+    assert lite.import_table(id, path, values=["A", "b"])["accepted"] == 1
+    assert lite.measurements(id)["measurements"][1]["values"] == [-1.0, 2.25]
     with pytest.raises(BadValue, match="no column 'c'"):
         lite.import_table(id, path, values=["a", "c"])
     path.write_bytes(b"arm,a,b\n0,\xff,1\n")
-    with pytest.raises(BadValue, match="not a CSV file in UTF-8: line 2"):
+    with pytest.raises(BadValue, match='not a CSV file in UTF-8: line 2 cannot be read; save it as "CSV UTF-8"'):
         lite.import_table(id, path)
     with pytest.raises(BadValue, match="a file or a list of dictionaries"):
         lite.import_table(id, 7)
@@ -263,3 +266,9 @@ def test_import_takes_a_batch_as_a_session_would(opened: Callable[[], Campaigns]
     one, other, again = store.status(whole), store.status(singly), opened().status(whole)
     for key in keys:
         assert one[key] == other[key] == again[key], key
+
+
+def test_values_are_taken_by_the_names_of_the_campaign(lite: Campaigns) -> None:
+    id = make(lite, value_names=["ph", "v0"])
+    lite.import_table(id, [{"arm": 1, "v0": 2.0, "note": 7.0, "ph": 1.0}])
+    assert lite.measurements(id)["measurements"][0]["values"] == [1.0, 2.0]

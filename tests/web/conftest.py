@@ -1,25 +1,23 @@
-"""Real servers, a real browser, a real PostgreSQL."""
+"""Real servers and a real browser; a real PostgreSQL is in tests/conftest.py."""
 
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 TOKEN = "a-token-for-tests-0123456789"
 READ_TOKEN = "a-token-for-readers-0123456789"
@@ -149,19 +147,6 @@ class ServerProcess:
         return self.output()
 
 
-def wait_until(check: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Until it holds; a server that cannot be reached yet is not an error."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            if check():
-                return
-        except (OSError, http.client.HTTPException):
-            pass
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.02)
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One server for all tests that do not disturb it."""
@@ -236,48 +221,6 @@ def nursery() -> Iterator[Nursery]:
     running.close()
 
 
-class Postgres:
-    """A PostgreSQL server of our own."""
-
-    def __init__(self, folder: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
-            import pgserver
-
-        self.server = pgserver.get_server(folder, cleanup_mode="delete")
-        self._numbers = itertools.count()
-
-    def new_database(self) -> str:
-        name = f"web{next(self._numbers)}"
-        self.server.psql(f"CREATE DATABASE {name};")
-        return str(self.server.get_uri(name))
-
-    def restart(self) -> None:
-        from pgserver.postgres_server import pg_ctl
-
-        pg_ctl(["-w", "-m", "fast", "restart"], pgdata=self.server.pgdata, user=self.server.system_user)
-
-    def away(self, until: Callable[[], bool]) -> None:
-        """Stop it, and start it again as it was once `until` holds."""
-        from pgserver.postgres_server import pg_ctl
-
-        folder, user = Path(self.server.pgdata), self.server.system_user
-        options = shlex.split((folder / "postmaster.opts").read_text())[1:]
-        log = str(folder / "log")
-        pg_ctl(["-w", "-m", "fast", "stop"], pgdata=folder, user=user)
-        try:
-            wait_until(until)
-        finally:
-            pg_ctl(["-w", "-l", log, "-o", shlex.join(options), "start"], pgdata=folder, user=user)
-
-
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    running = Postgres(tmp_path_factory.mktemp("postgres"))
-    yield running
-    running.server.cleanup()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """The system's Chromium. Playwright occupies the thread's event loop: not longer than one module."""
@@ -290,3 +233,28 @@ def browser() -> Iterator[Any]:
         running = playwright.chromium.launch(executable_path=found, args=CHROMIUM_ARGS)
         yield running
         running.close()
+
+
+@pytest.fixture
+def opened(browser: Any, api: Any) -> Iterator[Callable[..., Any]]:
+    """Opens the page as somebody who has logged in; anything that a script complains about fails the test."""
+    contexts: list[Any] = []
+    complaints: list[str] = []
+
+    def open_page(path: str = "/", token: str = api.token, served: Any = api, **more: Any) -> Any:
+        context = browser.new_context(base_url=served.url, **{"viewport": {"width": 1200, "height": 900}} | more)
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: asked.url.startswith(served.url) or complaints.append(f"it asks {asked.url}"))
+        page.goto(path)
+        page.get_by_label("Token").fill(token)
+        page.keyboard.press("Enter")
+        page.wait_for_url(served.url + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not complaints

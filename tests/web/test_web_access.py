@@ -220,7 +220,7 @@ def test_serve_refuses_what_is_not_safe_or_not_possible(tmp_path: Path, server: 
     for options, message in (
         (["--host", "0.0.0.0", "--port", "0"], "set a token"),
         (["--host", "::", "--port", "0"], "set a token"),
-        (["--port", str(server.port)], "cannot listen"),
+        (["--port", str(server.port)], "another program listens there; --port 0 takes a port that is free"),
         (["--port", "0", "--token", "with blank"], "without blanks"),
         (["--port", "0", "--token", "same", "--read-token", "same"], "must differ"),
         (["--port", "0", "--store", str(tmp_path / "no" / "folder.db")], "unable to open"),

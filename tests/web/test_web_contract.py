@@ -71,7 +71,10 @@ def test_a_campaign_from_beginning_to_end(api: Any, tmp_path: Any) -> None:
     assert coterie.same_partition(status["labels"], [0, 1, 2, 0, 1, 2])
     assert api.post(f"{C}/{id}/ask", {"worker": "w"}).json == {"done": True, "asks": []}
     late = api.tell(id, {"id": "late", "arm": 3, "values": [50.0, 50.0]})
-    assert late.json == {"accepted": 1, "duplicates": 0, "done": True}
+    assert late.json | {"warnings": None} == {"accepted": 1, "duplicates": 0, "done": True, "warnings": None}
+    (warning,) = late.json["warnings"]
+    assert (warning["id"], warning["arm"]) == ("late", 3)
+    assert "50 (v0) lies 50 standard deviations" in warning["message"]
     assert api.get(f"{C}/{id}").json["labels"] == status["labels"]
 
     certificate = api.get(f"{C}/{id}/certificate")

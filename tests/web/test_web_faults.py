@@ -10,10 +10,12 @@ import sqlite3
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from coterie.campaign import Campaigns
 
@@ -129,20 +131,12 @@ def test_killed_a_hundred_times(nursery: Any, tmp_path: Path) -> None:
     for bench in benches:
         bench.start()
     for _ in range(KILLS):
-        seen = done_so_far(benches)
-        end = time.monotonic() + 60
-        while done_so_far(benches) == seen:
-            assert time.monotonic() < end, f"nothing is acknowledged any more: {problems(benches)}"
-            time.sleep(0.002)
+        wait_for_more(benches, 1)
         time.sleep(rng.uniform(0.0, 0.12))
         nursery.kill(pid)
         pid, port = nursery.start(path, port)
-    for bench in benches:
-        bench.ending.set()
-    for bench in benches:
-        bench.join(60)
+    finish(benches)
     nursery.kill(pid)
-    assert not problems(benches)
     other = sqlite3.connect(path, timeout=1.0, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # no stale lock
     other.execute("ROLLBACK")
@@ -161,6 +155,24 @@ def done_so_far(benches: list[Bench]) -> int:
 
 def problems(benches: list[Bench]) -> list[str]:
     return [problem for bench in benches for problem in bench.problems]
+
+
+def wait_for(check: Callable[[], bool], benches: list[Bench]) -> None:
+    wait_until(check, says=lambda: f"nothing is acknowledged any more: {problems(benches)}", pause=0.002)
+
+
+def wait_for_more(benches: list[Bench], more: int) -> None:
+    """Until so many more results are acknowledged."""
+    seen = done_so_far(benches)
+    wait_for(lambda: done_so_far(benches) >= seen + more, benches)
+
+
+def finish(benches: list[Bench]) -> None:
+    for bench in benches:
+        bench.ending.set()
+    for bench in benches:
+        bench.join(60)
+    assert not problems(benches)
 
 
 def test_full_disk_is_a_503_and_recovers(start: Any) -> None:
@@ -244,23 +256,11 @@ def test_postgresql_restarted_under_load(start: Any, postgres: Any, tmp_path: Pa
         bench.start()
     restarts = 3
     for _ in range(restarts):
-        seen = done_so_far(benches)
-        end = time.monotonic() + 60
-        while done_so_far(benches) < seen + 20:
-            assert time.monotonic() < end, f"nothing is acknowledged any more: {problems(benches)}"
-            time.sleep(0.01)
+        wait_for_more(benches, 20)
         postgres.restart()
     postgres.away(until=lambda: sum(bench.retries for bench in benches) >= CLIENTS)  # too long for the server
-    seen = done_so_far(benches)
-    end = time.monotonic() + 60
-    while done_so_far(benches) < seen + 20:
-        assert time.monotonic() < end, f"it does not go on: {problems(benches)}"
-        time.sleep(0.01)
-    for bench in benches:
-        bench.ending.set()
-    for bench in benches:
-        bench.join(60)
-    assert not problems(benches)
+    wait_for_more(benches, 20)
+    finish(benches)
     assert server.api.get("/healthz").status == 200
     with Campaigns(url) as store, Campaigns(tmp_path / "fresh.db") as fresh:
         kept = check_log(store, id, benches)
@@ -279,24 +279,14 @@ def test_two_servers_on_one_store(start: Any, postgres: Any, tmp_path: Path, dat
     benches = [Bench(servers[number % 2].api, id, number, spread=0.3) for number in range(CLIENTS)]
     for bench in benches:
         bench.start()
-    end = time.monotonic() + 60
-    while min(len(bench.acknowledged) for bench in benches) < 15:
-        assert time.monotonic() < end, f"it does not go on: {problems(benches)}"
-        time.sleep(0.01)
+    wait_for(lambda: min(len(bench.acknowledged) for bench in benches) >= 15, benches)
     servers[1].process.kill()
     servers[1].process.wait()
     third = start("--rate", "0", store=url)
     for bench in benches[1::2]:
         bench.api = third.api
-    seen = done_so_far(benches)
-    while done_so_far(benches) < seen + 40:
-        assert time.monotonic() < end, f"it does not go on: {problems(benches)}"
-        time.sleep(0.01)
-    for bench in benches:
-        bench.ending.set()
-    for bench in benches:
-        bench.join(60)
-    assert not problems(benches)
+    wait_for_more(benches, 40)
+    finish(benches)
     views = [one.api.get(f"/api/campaigns/{id}").json for one in (servers[0], third)]
     for key in ("t", "pulls", "labels", "evidence", "groups", "seq"):
         assert views[0][key] == views[1][key], key

@@ -5,72 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from page_steps import NAMES, TRUTH, measure, measure_once, new_campaign, start_measuring
 
 import coterie
 from coterie.campaign import Campaigns
 
-NAMES = ["apple", "pear", "kiwi", "fig", "quince", "plum"]
-CENTERS = ((0.0, 0.0), (2.4, 0.3), (0.6, 2.7))
 PICTURE_AT = 21
-TRUTH = [0, 1, 2, 0, 1, 2]
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
-
-
-def measure(name: str, k: int) -> list[float]:
-    """What the test's bench reads: the k-th look at an item."""
-    arm = NAMES.index(name)
-    return [value + 0.25 * ((5 * arm + 3 * k) % 7 - 3) for value in CENTERS[TRUTH[arm]]]
-
-
-@pytest.fixture
-def opened(browser: Any, api: Any) -> Iterator[Callable[..., Any]]:
-    """Opens the page as somebody who has logged in; anything that a script complains about fails the test."""
-    contexts: list[Any] = []
-    complaints: list[str] = []
-
-    def open_page(path: str = "/", token: str = api.token, served: Any = api, **more: Any) -> Any:
-        context = browser.new_context(base_url=served.url, **{"viewport": {"width": 1200, "height": 900}} | more)
-        contexts.append(context)
-        context.set_default_timeout(20_000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: asked.url.startswith(served.url) or complaints.append(f"it asks {asked.url}"))
-        page.goto(path)
-        page.get_by_label("Token").fill(token)
-        page.keyboard.press("Enter")
-        page.wait_for_url(served.url + path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not complaints
-
-
-def start_measuring(page: Any, name: str) -> None:
-    page.get_by_label("Your name or bench").fill(name)
-    page.get_by_role("button", name="Give me something to measure").click()
-    page.locator("#result").wait_for()
-
-
-def measure_once(page: Any, k: int) -> bool:
-    """Type a result for the item on the screen and wait for the next; False once there is none."""
-    name = page.locator("#item").inner_text()
-    for place, value in zip(page.locator("[name=value]").all(), measure(name, k), strict=True):
-        place.fill(f"{value:.6g}")
-    page.get_by_role("button", name="Save result").click()
-    page.wait_for_function(
-        "() => document.getElementById('measure').hidden"
-        " || [...document.querySelectorAll('[name=value]')].every((field) => field.value === '')"
-        "    && !document.getElementById('save').disabled"
-    )
-    return bool(page.locator("#measure").is_visible())
 
 
 def id_of(page: Any) -> str:
@@ -83,6 +29,10 @@ def test_create_measure_to_the_end_see_the_certificate(opened: Any, api: Any, tm
     page.get_by_label("Their names, one on each line").fill("\n".join(NAMES))
     page.get_by_label("Groups").fill("3")
     page.get_by_label("Numbers in one measurement").fill("2")
+    page.get_by_label("What they are called").fill("sweet, sour")
+    page.get_by_role("button", name="Create campaign").click()
+    page.locator("#noise-problem").filter(has_text="Say how much single measurements").wait_for()
+    page.get_by_label("Noise").fill("1")
     page.get_by_role("button", name="Create campaign").click()
     page.wait_for_url("**/campaigns/*")
     id = id_of(page)
@@ -103,6 +53,14 @@ def test_create_measure_to_the_end_see_the_certificate(opened: Any, api: Any, tm
         page.get_by_role("link", name="Its log").click()
     download.value.save_as(tmp_path / "log.csv")
     assert coterie.verify(tmp_path / "certificate.json", tmp_path / "log.csv").valid
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The groups as a table").click()
+    download.value.save_as(tmp_path / "groups.csv")
+    header, *rows = (tmp_path / "groups.csv").read_text().splitlines()
+    assert header == "item,group,proven,measurements,mean sweet,mean sour"
+    assert [row.split(",")[:3] for row in rows] == [[name, str(1 + TRUTH[i]), "yes"] for i, name in enumerate(NAMES)]
+    assert "Assumed: exactly 3 groups; noise of standard deviation 1." in page.locator("#assumed").inner_text()
+    assert "sweet" in page.locator(".center").first.inner_text()
     assert coterie.same_partition(json.loads((tmp_path / "certificate.json").read_text())["labels"], TRUTH)
     status = api.get(f"/api/campaigns/{id}").json
     assert status["measurements"] == k + 1
@@ -120,10 +78,6 @@ def take_picture(page: Any) -> None:
     page.wait_for_timeout(1500)
     page.set_viewport_size({"width": 1200, "height": 960})
     page.screenshot(path=PICTURES / "page.png")
-
-
-def new_campaign(api: Any, **more: Any) -> str:
-    return str(api.create(**{"name": "fruit", "n_arms": 6, "n_clusters": 3, "dim": 2, "names": NAMES} | more))
 
 
 def test_two_browsers_at_once(opened: Any, api: Any) -> None:
@@ -227,6 +181,7 @@ def test_bad_settings_are_said_next_to_the_field(opened: Any) -> None:
     page.get_by_label("Name", exact=True).fill("x")
     page.get_by_label("Their names, one on each line").fill("a\nb\na")
     page.get_by_label("Groups").fill("two")
+    page.get_by_label("Noise").fill("1")
     create = page.get_by_role("button", name="Create campaign")
     create.click()
     page.locator("#n_clusters + .hint + .problem, #n_clusters-problem").filter(has_text="whole number").wait_for()
@@ -272,6 +227,8 @@ def test_with_the_keyboard_alone(opened: Any, start: Any) -> None:
     tab_to(page, "#dim")
     keys.press("Control+a")
     keys.type("2")
+    tab_to(page, "#noise")
+    keys.type("1")
     keys.press("Enter")
     page.wait_for_url("**/campaigns/*")
     id = id_of(page)
@@ -298,7 +255,7 @@ def test_with_the_keyboard_alone(opened: Any, start: Any) -> None:
     tab_to(page, "#whole-log")
     keys.press("Enter")
     page.wait_for_url("**/log")
-    assert page.locator("tr.failed").inner_text().count("it fell down") == 1
+    assert page.locator("tr.event-failed").inner_text().count("it fell down") == 1
 
 
 def test_labels_and_announcements(opened: Any, api: Any) -> None:

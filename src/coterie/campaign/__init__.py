@@ -1,15 +1,17 @@
-"""A session that survives the process: SQL store, leases, exactly-once results."""
+"""A session that survives the process: SQL store, leases, exactly-once results; and recorded pools, without a store.
+
+The store needs SQLAlchemy and is loaded when it is first used: pools and tables do without.
+"""
 
 from __future__ import annotations
 
-try:
-    import sqlalchemy as sqlalchemy
-except ImportError:
-    raise ImportError("campaigns need SQLAlchemy: pip install 'coterie[serve]'") from None
+from typing import TYPE_CHECKING, Any
 
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, NotDone, NotFound, StoreUnavailable
 from coterie.campaign.pool import replay_pool
-from coterie.campaign.store import Campaigns
+
+if TYPE_CHECKING:
+    from coterie.campaign.store import Campaigns
 
 __all__ = [
     "Campaigns",
@@ -21,3 +23,18 @@ __all__ = [
     "StoreUnavailable",
     "replay_pool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Campaigns":
+        raise AttributeError(f"module 'coterie.campaign' has no attribute {name!r}")
+    try:
+        import sqlalchemy as sqlalchemy
+    except ImportError:
+        raise ImportError(
+            "campaigns need SQLAlchemy: pip install 'coterie[serve]' (in the clone: pip install '.[serve]')"
+        ) from None
+    from coterie.campaign.store import Campaigns
+
+    globals()[name] = Campaigns
+    return Campaigns

@@ -21,6 +21,7 @@ _Answer = TypeVar("_Answer")
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process that writes to the same SQLite file."""
 _PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before a transaction that surely did nothing is tried again
+_SQLITE_PAUSES = (0.0, 0.1, 0.3)
 
 
 def url_of(store: str | os.PathLike[str]) -> URL:
@@ -65,7 +66,9 @@ class Database:
             try:
                 return create_engine(self.url, pool_pre_ping=True, pool_size=4, max_overflow=8)
             except ImportError:
-                raise ImportError("PostgreSQL needs psycopg: pip install 'coterie[serve]'") from None
+                raise ImportError(
+                    "PostgreSQL needs psycopg: pip install 'coterie[serve]' (in the clone: pip install '.[serve]')"
+                ) from None
         engine = create_engine(self.url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -111,12 +114,17 @@ class Database:
         return self.engine.connect().execution_options(**options)
 
     def retried(self, work: Callable[[], _Answer]) -> _Answer:
-        """The answer of work(), tried again if the connection was no good and surely nothing was done."""
-        for pause in (0.0,) if self.is_sqlite else _PAUSES:
+        """The answer of work(), tried again if the connection was no good and surely nothing was done.
+
+        A SQLite file is locked for a moment while the last connection closes or after a process was killed, and then
+        SQLite may say so at once instead of waiting. If it has waited, waiting longer will not help.
+        """
+        for pause in _SQLITE_PAUSES if self.is_sqlite else _PAUSES:
+            begun = time.monotonic()
             try:
                 return work()
             except StoreUnavailable as error:
-                if not error.away:
+                if not error.away or (self.is_sqlite and time.monotonic() - begun > BUSY_SECONDS / 2):
                     raise
             time.sleep(pause)
         return work()
@@ -129,11 +137,18 @@ class Database:
             raise  # a mistake of ours, never the weather
         except SQLAlchemyError as error:
             reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+            if self.is_sqlite and "file is not a database" in reason:
+                name = self.url.database
+                raise StoreUnavailable(
+                    f"{name} is not a store, but a file of another kind: --store names another file",
+                    code="no_store",
+                    field="store",
+                ) from error
             found = StoreUnavailable(f"the store cannot be used now: {reason}")
             if self.is_sqlite:
                 # A connection that was opened when the file was read-only stays so: the next one is a new one.
                 self.engine.dispose()
-                found.away = "readonly" in reason
+                found.away = "readonly" in reason or "locked" in reason
             elif isinstance(error, DBAPIError):
                 found.away = error.connection_invalidated or isinstance(error, OperationalError)
             raise found from error

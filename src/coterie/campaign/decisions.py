@@ -5,6 +5,7 @@ A decision that raises has changed nothing. `Turn` is one write on one campaign:
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from dataclasses import dataclass, field
@@ -23,6 +24,11 @@ from coterie.session.conversation import LARGEST
 
 LARGEST_TELL = 10_000
 """Results in one request: while they are taken in, nobody else's are. A table (`import_table`) may have more."""
+
+FAR = 8.0
+"""Standard deviations: a result further from what its item gave before is taken in, with a warning."""
+_MOST_WARNINGS = 10
+_MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
 
 _POINTS_PER_E_FOLD = 200
 """How densely the evidence's history is kept: a point whenever t has grown by 1/200."""
@@ -133,7 +139,10 @@ def tell(turn: Turn, measurements: Any, unasked: bool = False) -> dict[str, Any]
     expire(turn)
     fresh = [one for one in given if not one.old]
     named = {one.lease.key for one in fresh if one.lease is not None}
+    warnings: list[dict[str, Any]] = []
     for one in fresh:
+        if len(warnings) < _MOST_WARNINGS and (doubt := _doubt(state, one)) is not None:
+            warnings.append({"id": one.id, "arm": one.arm, "name": state.settings.name_of(one.arm), "message": doubt})
         lease = one.lease
         if lease is None and not unasked:
             lease = _oldest_open(state, one.arm, one.worker, named)
@@ -144,7 +153,27 @@ def tell(turn: Turn, measurements: Any, unasked: bool = False) -> dict[str, Any]
         turn.add(Told(turn.seq, one.id, one.arm, values, _key(one), ticket, worker, turn.now), one.values)
     if fresh:
         look(turn, by="tell")
-    return {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
+    answer = {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
+    return answer | {"warnings": warnings} if warnings else answer
+
+
+def _doubt(state: State, one: _Given) -> str | None:
+    """A warning if a result lies far from the mean of what its item gave before: a slip of the finger, perhaps."""
+    if one.arm not in state.sums:
+        return None
+    count, total = state.sums[one.arm]
+    mean = total / count
+    away = np.abs(one.values - mean) / state.deviations
+    worst = int(np.argmax(away))
+    if away[worst] <= FAR:
+        return None
+    settings = state.settings
+    which = "" if settings.dim == 1 else f" ({settings.columns[worst]})"
+    return (
+        f"{settings.name_of(one.arm)}: {one.values[worst]:.6g}{which} lies {away[worst]:.0f} standard deviations from "
+        f"the mean of its {count} earlier result{'' if count == 1 else 's'}, {mean[worst]:.6g}. It is on record: see "
+        "whether this one or an earlier one was mistyped."
+    )
 
 
 def _oldest_open(state: State, arm: int, worker: str | None, named: set[str]) -> Lease | None:
@@ -236,14 +265,27 @@ def check_arm_of(state: State, arm: Any, field: str) -> int:
     names = state.settings.names
     if isinstance(arm, str):
         if names is None or arm not in state.session._index:
-            known = "the campaign's arms have no names" if names is None else f"known names: {short(list(names))}"
-            raise BadValue(f"{field}: unknown arm {arm!r}: {known}", field=field)
+            raise BadValue(f"{field}: unknown arm {arm!r}: {_known(arm, names)}", field=field)
         return state.session._index[arm]
     return int(at(field, check_arm, arm, state.settings.n_arms))
 
 
+def _known(given: str, names: tuple[str, ...] | None) -> str:
+    """What an arm may be called, the most similar names first."""
+    if names is None:
+        return "the campaign's arms have no names, use their numbers, from 0"
+    similar = difflib.get_close_matches(given, names[:_MOST_COMPARED], n=3)
+    meant = f"did you mean {' or '.join(map(repr, similar))}? " if similar else ""
+    return f"{meant}known names: {short(list(names))}"
+
+
 def check_values(state: State, values: Any, field: str) -> FloatArray:
     """A measurement as a session takes it."""
+    settings = state.settings
+    if isinstance(values, list | tuple) and len(values) != settings.dim:
+        wanted = f"{settings.dim} number{'' if settings.dim == 1 else 's'}"
+        called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
+        raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
     found: FloatArray = at(field, check_measurement, values, state.settings.dim)
     if not (np.abs(state.session.noise.whiten(found)) <= LARGEST).all():
         raise BadValue(

@@ -21,22 +21,37 @@ from coterie.rules.methods import method_named
 
 def exporter(kind: Any) -> Callable[[Seen], str]:
     """The function that writes an export of this kind."""
-    kinds = {"csv": _csv, "json": _json, "certificate": _certificate, "log": _log}
+    kinds = {"csv": _csv, "groups": _groups, "json": _json, "certificate": _certificate, "log": _log}
     if not isinstance(kind, str) or kind not in kinds:
         raise BadValue(f"unknown kind of export {short(kind)}: choose one of {', '.join(kinds)}", field="kind")
     return kinds[kind]
 
 
 def _csv(seen: Seen) -> str:
-    """id, arm (its name if it has one), v0, v1, …: reading it back gives every number exactly."""
+    """id, arm (its name if it has one), the values under their names: reading it back gives every number exactly."""
     settings = views.settings_of(seen.row)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "arm", *(f"v{i}" for i in range(settings.dim))])
+    writer.writerow(["id", "arm", *settings.columns])
     for row in read_rows(seen.connection, seen.row["id"], 0, kinds=(Told,)):
         assert isinstance(row, Told)
         values = (repr(float(value)) for value in json.loads(row.values))
         writer.writerow([row.id, settings.name_of(row.arm), *values])
+    return text.getvalue()
+
+
+def _groups(seen: Seen) -> str:
+    """item, its group (as status numbers them), whether that is proven, its measurements and their mean."""
+    state, settings = seen.state, seen.state.settings
+    proven = "yes" if state.done and views.certain(settings) else "no"
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["item", "group", "proven", "measurements", *(f"mean {name}" for name in settings.columns)])
+    for arm in range(settings.n_arms):
+        count, total = state.sums.get(arm, (0, None))
+        group = "" if state.groups is None else int(state.groups[arm])
+        means = [""] * settings.dim if total is None else [repr(float(value)) for value in total / count]
+        writer.writerow([settings.name_of(arm), group, proven, count, *means])
     return text.getvalue()
 
 

@@ -3,20 +3,80 @@
 The method asks for arms as it would live, and gets each arm's measurements in the order in which they were recorded.
 When an arm runs dry, the rest of the pool is told in recorded order: nothing is left out because of its value, so what
 is proven is proven. If even all of it is not enough, what is certain so far is the answer.
+
+What was not needed for the proof still says whether its assumptions look right: coterie.campaign.fit.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coterie.campaign import tables
 from coterie.campaign.errors import BadValue
+from coterie.campaign.fit import MISFIT_PROBABILITY, Spread, means_of, misfits, spread_of
 from coterie.campaign.settings import Settings, check_settings
-from coterie.problem.checks import FloatArray, check_real_array, short
+from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
+from coterie.problem.noise import Noise
 from coterie.session import Session, SessionDone
+
+_FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Measurements as they were recorded: the names of the arms, the arm and the values of each, and where from."""
+
+    names: list[str]
+    arms: IntArray
+    rows: FloatArray
+    columns: list[str]
+    source: str
+    item_column: str | None = None
+    guessed: bool = False  # the item column has no name that says so
+    left_out: tuple[tuple[str, str], ...] = ()  # columns, and why
+
+    @property
+    def counts(self) -> IntArray:
+        """How many measurements there are of each arm."""
+        return np.bincount(self.arms, minlength=len(self.names))
+
+    def spread(self) -> Spread:
+        """How repeats of an item vary."""
+        return spread_of(self.arms, self.rows, len(self.names))
+
+    def described(self) -> dict[str, Any]:
+        """What was read, as plain JSON."""
+        counts = self.counts
+        spelt = defaultdict(list)
+        for name in self.names:
+            spelt["".join(name.casefold().split())].append(name)
+        return {
+            "source": self.source,
+            "items": len(self.names),
+            "measurements": len(self.rows),
+            "fewest": int(counts.min()),
+            "most": int(counts.max()),
+            "once": [name for name, count in zip(self.names, counts, strict=True) if count == 1],
+            "spelt_alike": [names for names in spelt.values() if len(names) > 1],
+            "item_column": self.item_column,
+            "guessed": self.guessed,
+            "values": self.columns,
+            "left_out": [{"column": column, "why": why} for column, why in self.left_out],
+        }
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A method's run on a pool: its session, and the arm that ran dry, with the count at which it did."""
+
+    session: Session
+    dry: int | None
+    dry_at: int | None
 
 
 def replay_pool(
@@ -28,20 +88,44 @@ def replay_pool(
     noise: Any = None,
     distance_ratio: float | None = None,
     values: Sequence[str] | None = None,
+    items: str | None = None,
 ) -> dict[str, Any]:
     """Run a method on recorded measurements.
 
-    `pool`: a CSV or Parquet file (columns `arm` and the values, as in `Campaigns.import_table`), rows as dictionaries,
-    or {arm: (n, d) array}. The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `dry` (the arm
-    whose measurements ran out first, if one did), labels, groups, and for CROC `partial`.
+    `pool`: a CSV or Parquet file, rows as dictionaries, or {arm: (n, d) array}. A table has a column of items (`arm`,
+    `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0, v1, …, or all other
+    columns of numbers. `noise` as in `Session`: None is a standard deviation of 1.
+
+    The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `dry` (the arm whose measurements ran out
+    first, if one did), `labels` (from 0), `groups` (from 1), for CROC `certificate` and `partial`; and how well all
+    that was recorded fits: `noise` (stated, and the spread of repeats), `misfits` (items that do not fit the group
+    they were put in: there may be more groups), `fewer` (if K is not proven, a smaller number that is).
     """
-    names, arms, rows = _read(pool, values)
+    return group_pool(read_pool(pool, values, items), n_clusters, delta, method, threshold, noise, distance_ratio)[0]
+
+
+def group_pool(
+    pool: Pool,
+    n_clusters: int,
+    delta: float = 0.05,
+    method: str = "croc",
+    threshold: str = "proven",
+    noise: Any = None,
+    distance_ratio: float | None = None,
+) -> tuple[dict[str, Any], Session]:
+    """The answer of `replay_pool`, and the session that it comes from."""
     settings = check_settings(
-        len(names), n_clusters, rows.shape[1], delta, method, threshold, noise, names, distance_ratio, 1.0, "skip"
-    )
+        len(pool.names), n_clusters, pool.rows.shape[1], delta, method, threshold, noise, pool.names, distance_ratio,
+        1.0, "skip",
+    )  # fmt: skip
+    run = _run(pool, settings)
+    return _answer(pool, settings, run), run.session
+
+
+def _run(pool: Pool, settings: Settings) -> Replayed:
     session = settings.session()
-    stacks = [np.flatnonzero(arms == arm) for arm in range(len(names))]
-    used = [0] * len(names)
+    stacks = np.split(np.argsort(pool.arms, kind="stable"), np.cumsum(pool.counts)[:-1])  # rows of each arm, in order
+    used = [0] * settings.n_arms
     dry: int | None = None
     while not session.done:
         try:
@@ -52,16 +136,16 @@ def replay_pool(
             dry = arm
             session.forget(session.pending[-1][0])
             break
-        session.tell(arm, rows[stacks[arm][used[arm]]])
+        session.tell(arm, pool.rows[stacks[arm][used[arm]]])
         used[arm] += 1
     dry_at = None if dry is None else session.t
     if dry is not None:
         for row in _left(stacks, used):
-            session.tell(int(arms[row]), rows[row])
+            session.tell(int(pool.arms[row]), pool.rows[row])
             if session.done:
                 break
         _look_again(session)
-    return _answer(session, settings, stacks, dry, dry_at)
+    return Replayed(session, dry, dry_at)
 
 
 def _left(stacks: list[Any], used: list[int]) -> Iterator[int]:
@@ -79,36 +163,43 @@ def _look_again(session: Session) -> None:
     session.forget(session.pending[-1][0])
 
 
-def _answer(
-    session: Session, settings: Settings, stacks: list[Any], dry: int | None, dry_at: int | None
-) -> dict[str, Any]:
-    labels, centers = session.labels, session.centers
-    names = settings.names
-    assert names is not None
+def _answer(pool: Pool, settings: Settings, run: Replayed) -> dict[str, Any]:
+    session, dry, names = run.session, run.dry, pool.names
+    labels, centers, certifies = session.labels, session.centers, settings.method == "croc"
+    noise = Noise.of(settings.noise, settings.dim)
     groups = []
     if labels is not None and centers is not None:
         for label in range(int(labels.max()) + 1):
             arms = np.flatnonzero(labels == label).tolist()
-            groups.append({"arms": arms, "names": [names[arm] for arm in arms], "center": centers[label].tolist()})
+            group = {"group": label + 1, "arms": arms, "names": [names[arm] for arm in arms]}
+            groups.append(group | {"center": centers[label].tolist()})
+    counts = pool.counts
     found: dict[str, Any] = {
         "done": session.done,
         "t": session.t,
-        "recorded": sum(len(stack) for stack in stacks),
+        "recorded": len(pool.rows),
         "n_arms": settings.n_arms,
         "n_clusters": settings.n_clusters,
         "dim": settings.dim,
         "delta": settings.delta,
         "method": settings.method,
         "threshold": settings.threshold,
-        "dry": None if dry is None else {"arm": dry, "name": names[dry], "recorded": len(stacks[dry]), "t": dry_at},
+        "dry": None if dry is None else {"arm": dry, "name": names[dry], "recorded": int(counts[dry]), "t": run.dry_at},
         "labels": None if labels is None else labels.tolist(),
         "groups": groups,
         "names": list(names),
         "pulls": session.pulls.tolist(),
+        "counts": counts.tolist(),
+        "means": means_of(pool.arms, pool.rows, settings.n_arms)[0].tolist(),
         "partial": None,
         "alarm": None if session.alarm is None else {"arm": session.alarm, "name": names[session.alarm]},
+        "noise": _noise_beside_spread(noise, pool.spread()),
+        "misfits": _misfits(pool, noise, session) if session.done else [],
+        "fewer": None if session.done or session.alarm is not None else _fewer(pool, settings, noise),
+        "certificate": session.certificate if certifies else None,
+        "read": pool.described(),
     }
-    if not session.done and settings.method == "croc":
+    if not session.done and certifies:
         partial = session.partial()
         found["partial"] = {
             "settled": [names[arm] for arm in partial.settled],
@@ -119,27 +210,124 @@ def _answer(
     return found
 
 
-def _read(pool: Any, values: Sequence[str] | None) -> tuple[list[str], Any, FloatArray]:
-    """Names of the arms, the arm of each row, the values of each row."""
+def _noise_beside_spread(noise: Noise, spread: Spread) -> dict[str, Any]:
+    deviations = spread.deviations
+    return {
+        "stated": noise.to_json(),
+        "deviations": np.sqrt(np.diag(noise.covariance)).tolist(),
+        "spread": None if deviations is None else deviations.tolist(),
+        "upper": spread.upper(),
+        "freedom": spread.freedom,
+        "verdicts": spread.against(noise),
+    }
+
+
+def _misfits(pool: Pool, noise: Noise, session: Session) -> list[dict[str, Any]]:
+    labels = session.labels
+    assert labels is not None
+    found = misfits(labels, pool.arms, noise.whiten(pool.rows))
+    return [{"arm": arm, "name": pool.names[arm], "group": int(labels[arm]) + 1, "chi2": value} for arm, value in found]
+
+
+def _fewer(pool: Pool, settings: Settings, noise: Noise) -> dict[str, Any] | None:
+    """A smaller number of groups for which the same measurements are enough and every item fits, if there is one.
+
+    It is tried downwards until one is proven. A single group proves nothing: there it only says that every item fits.
+    """
+    for n_clusters in range(settings.n_clusters - 1, max(settings.n_clusters - 1 - _FEWER, 1), -1):
+        session = _run(pool, replace(settings, n_clusters=n_clusters)).session
+        if session.done:
+            fits = not _misfits(pool, noise, session)
+            return {"n_clusters": n_clusters, "t": session.t} if fits else None
+    one = misfits(np.zeros(settings.n_arms, dtype=np.int64), pool.arms, noise.whiten(pool.rows), MISFIT_PROBABILITY)
+    return None if one else {"n_clusters": 1, "t": None}
+
+
+# Reading.
+
+
+def read_pool(pool: Any, values: Sequence[str] | None = None, items: str | None = None) -> Pool:
+    """A pool from a file, rows or arrays; errors name the line and the column."""
     if isinstance(pool, Mapping):
-        blocks = []
-        for arm, content in pool.items():
-            block = check_real_array(content, f"the pool of arm {short(arm)}")
-            blocks.append(block[:, None] if block.ndim == 1 else block)
-        if len({block.shape[1:] for block in blocks}) != 1 or blocks[0].ndim != 2:
-            raise BadValue("a pool is a dictionary of (n, d) arrays of one d", field="pool")
-        counts = [len(block) for block in blocks]
-        return [str(arm) for arm in pool], np.repeat(np.arange(len(blocks)), counts), np.concatenate(blocks)
+        return _arrays(pool)
     table = tables.read_table(pool)
-    rows = np.array(tables.numbers(table, tables.value_columns(table, None, values)), dtype=np.float64)
+    item, guessed = _item_column(table, items)
+    column = table.columns[item]
+    places = _value_columns(table, item, values)
     if not table.rows:
         raise BadValue(f"{table.name} has no measurements", field="pool")
-    at = table.columns.index("arm")
-    cells = [row[at] for row in table.rows]
+    rows = np.array(tables.numbers(table, places), dtype=np.float64)
+    names, arms = _items(table, item)
+    left_out = tuple(
+        (one or "(no name)", _why(table, i, values)) for i, one in enumerate(table.columns) if i not in (item, *places)
+    )
+    return Pool(names, arms, rows, [table.columns[i] for i in places], table.name, column, guessed, left_out)
+
+
+def _arrays(pool: Mapping[Any, Any]) -> Pool:
+    blocks = []
+    for arm, content in pool.items():
+        block = check_real_array(content, f"the pool of arm {short(arm)}")
+        blocks.append(block[:, None] if block.ndim == 1 else block)
+    if len({block.shape[1:] for block in blocks}) != 1 or blocks[0].ndim != 2:
+        raise BadValue("a pool is a dictionary of (n, d) arrays of one d", field="pool")
+    rows = np.concatenate(blocks)
+    if not rows.size:
+        raise BadValue("the pool has no measurements", field="pool")
+    arms = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+    return Pool([str(arm) for arm in pool], arms, rows, [f"v{i}" for i in range(rows.shape[1])], "the pool")
+
+
+def _item_column(table: tables.Recorded, wanted: str | None) -> tuple[int, bool]:
+    """The place of the item column, and whether it was only guessed: as the one column without numbers."""
+    if wanted is not None:
+        return tables.column_named(table, wanted), False
+    known = (*tables.ITEM_NAMES, "id")
+    found = tables.item_column(table, known)
+    if found is not None:
+        return found, False
+    texts = [
+        i
+        for i, column in enumerate(table.columns)
+        if column and any(row[i] for row in table.rows) and not tables.has_numbers(table, i)
+    ]
+    if len(texts) == 1:
+        return texts[0], True
+    what = (
+        f"{table.name} needs a column arm, item, sample, name or id, or say which column names the items: "
+        f"--items COLUMN (in Python items=); its columns are {tables.listed(table.columns)}"
+    )
+    raise BadValue(what, field="arm")
+
+
+def _value_columns(table: tables.Recorded, item: int, wanted: Sequence[str] | None) -> list[int]:
+    try:
+        return tables.value_columns(table, item, None, wanted, numeric=True)
+    except BadValue as error:
+        if wanted is None and table.rows and len(table.columns) > 1:
+            what = f"{table.name} has no column of numbers beside the items; its columns are"
+            raise BadValue(f"{what} {tables.listed(table.columns)}", field="values") from None
+        raise error
+
+
+def _why(table: tables.Recorded, place: int, wanted: Sequence[str] | None) -> str:
+    """Why a column is no value."""
+    if wanted is not None:
+        return "not picked"
+    if not table.columns[place]:
+        return "no name"
+    if table.columns[place].casefold() == "id":
+        return "an id"
+    return "not v0, v1, …" if tables.has_numbers(table, place) else "no numbers"
+
+
+def _items(table: tables.Recorded, item: int) -> tuple[list[str], IntArray]:
+    """The names of the arms and the arm of each row: in order of appearance or, if all are numbers, of size."""
+    cells = [row[item] for row in table.rows]
     empty = next((i for i, cell in enumerate(cells) if cell is None or not str(cell).strip()), None)
     if empty is not None:
-        raise table.problem(empty, "arm", "it is empty")
-    given = [str(cell) for cell in cells]
+        raise table.problem(empty, table.columns[item], "it is empty: every measurement needs its item")
+    given = [str(cell).strip() for cell in cells]
     whole = [tables.whole(cell) for cell in cells]
     if all(number is not None for number in whole):
         order = [str(number) for number in sorted({number for number in whole if number is not None})]
@@ -147,4 +335,4 @@ def _read(pool: Any, values: Sequence[str] | None) -> tuple[list[str], Any, Floa
     else:
         order = list(dict.fromkeys(given))
     index = {name: arm for arm, name in enumerate(order)}
-    return order, np.array([index[name] for name in given]), rows
+    return order, np.array([index[name] for name in given])

@@ -40,6 +40,7 @@ class Settings:
     lease_seconds: float
     on_expiry: str
     engine: int = ENGINE
+    value_names: tuple[str, ...] | None = None  # what the numbers of a measurement are called
 
     def session(self) -> Session:
         """A session at its beginning."""
@@ -59,9 +60,14 @@ class Settings:
         """What people call an arm: its name, or its number."""
         return str(arm) if self.names is None else self.names[arm]
 
+    @property
+    def columns(self) -> list[str]:
+        """What the numbers of a measurement are called: their names, or v0, v1, …"""
+        return [f"v{i}" for i in range(self.dim)] if self.value_names is None else list(self.value_names)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self) | {"names": None if self.names is None else list(self.names)}
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
     def to_json(self) -> str:
         """As it is stored."""
@@ -69,11 +75,11 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
-        """As it was stored. Settings that a later release added are not known here and are left aside."""
-        saved = json.loads(text)
-        names = saved["names"]
+        """As it was stored. Settings that a later release added are left aside; an earlier one had no value_names."""
+        saved = {"value_names": None} | json.loads(text)
         known = {key: saved[key] for key in cls.__dataclass_fields__}
-        return cls(**known | {"names": None if names is None else tuple(names)})
+        listed = {key: None if saved[key] is None else tuple(saved[key]) for key in ("names", "value_names")}
+        return cls(**known | listed)
 
 
 def check_settings(
@@ -88,6 +94,7 @@ def check_settings(
     distance_ratio: Any,
     lease_seconds: Any,
     on_expiry: Any,
+    value_names: Any = None,
 ) -> Settings:
     """Settings that a session takes; `BadValue` names the field at fault."""
     for value, field in ((n_arms, "n_arms"), (dim, "dim")):
@@ -120,7 +127,24 @@ def check_settings(
         session.distance_ratio,
         seconds,
         on_expiry,
+        value_names=_checked_value_names(value_names, session.dim),
     )
+
+
+def _checked_value_names(given: Any, dim: int) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    field = "value_names"
+    if not isinstance(given, list | tuple):
+        raise BadValue(f"{field} must be a list of {dim} strings, got {short(given)}", field=field)
+    names = tuple(check_text(name, f"{field}[{i}]") for i, name in enumerate(given))
+    if len(names) != dim:
+        what = f"{len(names)} names ({', '.join(names)}) for {dim} number{'' if dim == 1 else 's'} a measurement"
+        raise BadValue(f"{field} must be {dim} strings, one for each number: got {what}", field=field)
+    wrong = next((name for i, name in enumerate(names) if name.casefold() in ("arm", "id") or name in names[:i]), None)
+    if wrong is not None:
+        raise BadValue(f"{field} must differ from each other and from arm and id, got {wrong!r}", field=field)
+    return names
 
 
 _ABOUT = ("delta", "method", "threshold", "noise", "distance_ratio", "names", "n_clusters", "dim", "n_arms")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,11 +56,13 @@ class State:
     open: dict[int, Lease] = field(default_factory=dict)  # by ticket, oldest first
     results: list[tuple[int, FloatArray, str | None]] = field(default_factory=list)  # arm, values, lease as told
     ids: dict[str, int] = field(default_factory=dict)  # of measurements, to their place in `results`
+    sums: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)  # by arm: how many results, and their sum
     workers: dict[str, Worker] = field(default_factory=dict)
     groups: IntArray | None = None  # the id of each arm's group
     next_group: int = 1
     evidence_t: int = 0  # t at the last point of the evidence's history
     stopped_at: int | None = None  # seq of the note
+    misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
 
     @classmethod
     def new(cls, settings: Settings) -> State:
@@ -70,6 +73,11 @@ class State:
     def done(self) -> bool:
         """Whether the session has stopped."""
         return self.session.done
+
+    @cached_property
+    def deviations(self) -> FloatArray:
+        """The standard deviation of each number of a measurement."""
+        return np.sqrt(np.diagonal(self.session.noise.covariance))
 
     def replay(self, rows: Sequence[Row]) -> None:
         """Repeat rows that somebody else wrote."""
@@ -120,6 +128,8 @@ class State:
         place = len(self.results)
         self.results.append((row.arm, values, row.lease))
         self.ids[row.id] = place
+        count, total = self.sums.get(row.arm, (0, 0.0))
+        self.sums[row.arm] = (count + 1, total + values)
         if row.worker is not None:
             self._worker(row.worker, row.told_at).told += 1
         if row.ticket is not None:

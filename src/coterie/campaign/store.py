@@ -56,12 +56,14 @@ class Campaigns:
         distance_ratio: float | None = None,
         lease_seconds: float = 3600.0,
         on_expiry: str = "skip",
+        value_names: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """A new campaign: its id, its settings, when it was created."""
+        """A new campaign: its id, its settings, when it was created. `value_names`: of the numbers of a measurement."""
         title = check_text(name, "name")
         settings = check_settings(
-            n_arms, n_clusters, dim, delta, method, threshold, noise, names, distance_ratio, lease_seconds, on_expiry
-        )
+            n_arms, n_clusters, dim, delta, method, threshold, noise, names, distance_ratio, lease_seconds, on_expiry,
+            value_names,
+        )  # fmt: skip
         id, now = new_key(), float(self._ledger.clock())
         nothing_yet = {"last_seq": 0, "last_at": now, "t": 0, "measurements": 0, "open_leases": 0, "done": 0}
         row = {"id": id, "name": title, "settings": settings.to_json(), "created": now, **nothing_yet}
@@ -84,7 +86,8 @@ class Campaigns:
 
         The same id with the same content is a duplicate and counts once. Without a lease a result answers the oldest
         open ask for its arm (only the worker's own, if `worker` is given); if there is none, it takes its place on
-        arrival.
+        arrival. The answer has `warnings` if a value lies far from what the item gave before: it is on record all the
+        same.
         """
         return self._ledger.submit(id, lambda turn: decisions.tell(turn, measurements))
 
@@ -112,15 +115,18 @@ class Campaigns:
     def import_table(self, id: str, table: Any, values: Sequence[str] | None = None) -> dict[str, Any]:
         """Earlier measurements, from a CSV or Parquet file or from rows (dictionaries), all or nothing.
 
-        Columns: `arm` (number or name), the values (v0, v1, …; or those that `values` names; or all the others), and
-        `id`; without ids they follow from the content, so that the same file twice counts once. Nobody asked for these
-        measurements: they take their place in the order of the table.
+        Columns: `arm` (number or name), the values (those that `values` names; or the campaign's `value_names`; or v0,
+        v1, …; or all the others), and `id`; without ids they follow from the content, so that the same file twice
+        counts once. Nobody asked for these measurements: they take their place in the order of the table.
         """
         read = tables.read_table(table)
-        return self._ledger.submit(
-            id,
-            lambda turn: decisions.tell(turn, tables.measurements(read, turn.state.settings, values), unasked=True),
-        )
+
+        def decide(turn: decisions.Turn) -> dict[str, Any]:
+            settings = turn.state.settings
+            own = settings.value_names if set(settings.value_names or ()) <= set(read.columns) else None
+            return decisions.tell(turn, tables.measurements(read, settings, values or own), unasked=True)
+
+        return self._ledger.submit(id, decide)
 
     # Reading.
 
@@ -140,6 +146,10 @@ class Campaigns:
     def lease(self, id: str, lease: str) -> dict[str, Any]:
         """One lease: its arm, its worker, and whether it is open, answered, expired or failed."""
         return self._ledger.read(id, lambda seen: views.lease(seen.state, lease, seen.now))
+
+    def measured(self, id: str, arm: Any) -> dict[str, Any]:
+        """How often an item was measured: `arm`, `name`, `measurements`."""
+        return self._ledger.read(id, lambda seen: views.measured(seen.state, arm))
 
     def measurements(self, id: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
         """Results told, in order, after the seq `after`; `next` is where to go on, None at the end."""
@@ -164,7 +174,7 @@ class Campaigns:
         return self._ledger.read(id, lambda seen: views.certificate(seen.state, seen.row))
 
     def export(self, id: str, kind: str = "csv") -> str:
-        """The campaign as text: "csv" (which import_table reads), "json", "certificate", or the "log" of verify."""
+        """As text: "csv" (which import_table reads), "groups", "json", "certificate", or the "log" of verify."""
         return self._ledger.read(id, exports.exporter(kind))
 
     # Who may use a server on this store: hashes of secrets, never the secrets.

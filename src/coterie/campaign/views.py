@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
-from coterie.campaign import schema
-from coterie.campaign.decisions import find_lease, plain
+from coterie.campaign import fit, schema
+from coterie.campaign.decisions import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.moments import when
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
 from coterie.campaign.settings import Settings, at
 from coterie.campaign.state import Lease, State
-from coterie.problem.checks import check_count
+from coterie.problem.checks import check_count, short
 from coterie.rules.methods import method_named
 
 LARGEST_PAGE = 10_000
@@ -43,6 +43,7 @@ def summary(row: Any) -> dict[str, Any]:
         "n_arms": settings.n_arms,
         "n_clusters": settings.n_clusters,
         "dim": settings.dim,
+        "value_names": None if settings.value_names is None else list(settings.value_names),
         "t": row["t"],
         "measurements": row["measurements"],
         "done": bool(row["done"]),
@@ -76,6 +77,9 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
         "workers": workers(state),
         "alarm": alarm(state),
         "verdict": verdict(state),
+        "assumed": assumed(settings),
+        "misfits": misfits(state),
+        "doubt": doubt(state),
         **settings.as_dict(),
     }
 
@@ -90,6 +94,13 @@ def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
         "expires": when(lease.expires_at),
         "expired": lease.expires_at <= now,
     }
+
+
+def measured(state: State, arm: Any) -> dict[str, Any]:
+    """How often an item was measured."""
+    place = check_arm_of(state, arm, "arm")
+    count = state.sums[place][0] if place in state.sums else 0
+    return {"arm": place, "name": state.settings.name_of(place), "measurements": count}
 
 
 def lease(state: State, key: Any, now: float) -> dict[str, Any]:
@@ -169,12 +180,70 @@ def alarm(state: State) -> dict[str, Any] | None:
     return None if arm is None else {"arm": arm, "name": state.settings.name_of(arm)}
 
 
+def misfits(state: State) -> list[dict[str, Any]]:
+    """Items that do not fit their group, by the results told after the stop.
+
+    These play no part in the proof, and the past tells nothing about their noise: a test on them is a fresh one.
+    """
+    labels = state.session.labels
+    if not state.done or labels is None:
+        return []
+    if state.misfits[0] != state.seq:
+        late = np.flatnonzero(~state.counted_places())
+        found: list[int] = []
+        if late.size > 0:
+            arms = np.array([state.results[place][0] for place in late])
+            white = state.session.noise.whiten(np.array([state.results[place][1] for place in late]))
+            found = [arm for arm, _ in fit.misfits(labels, arms, white)]
+        state.misfits = (state.seq, found)
+    return [
+        {"arm": arm, "name": state.settings.name_of(arm), "group_id": group_id(state, int(labels[arm]))}
+        for arm in state.misfits[1]
+    ]
+
+
+def doubt(state: State) -> str | None:
+    """What misfits mean, in a sentence."""
+    found = misfits(state)
+    if not found:
+        return None
+    names = ", ".join(one["name"] for one in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+    return (
+        f"Results told after the stop do not fit these groups ({names}; a test at level {fit.MISFIT_PROBABILITY:g}): "
+        f"there are more than {state.settings.n_clusters} groups, or the noise is larger than was said."
+    )
+
+
+def certain(settings: Settings) -> bool:
+    """Whether the stop is a proof."""
+    return method_named(settings.method).certifies or settings.threshold == "proven"
+
+
+def assumed(settings: Settings) -> str:
+    """What the answer rests on, in a sentence."""
+    noise = settings.noise
+    if noise is None:
+        spread = "standard deviation 1 (none was given)"
+    elif not isinstance(noise, list):
+        spread = f"standard deviation {noise:g}"
+    elif isinstance(noise[0], list):
+        spread = f"covariance {short(noise)}"
+    else:
+        called = [""] * len(noise) if settings.value_names is None else [f" ({name})" for name in settings.value_names]
+        listed = [f"{value:g}{name}" for value, name in zip(noise, called, strict=True)]
+        spread = f"standard deviations {', '.join(listed[:12])}{', …' if len(listed) > 12 else ''}"
+    how = settings.method if settings.method == "croc" else f"{settings.method}, {settings.threshold} threshold"
+    return (
+        f"Assumed: exactly {settings.n_clusters} groups; noise of {spread}. "
+        f"Error probability allowed: {settings.delta:g}. Method: {how}."
+    )
+
+
 def verdict(state: State) -> str:
     """The state of things in a sentence."""
     session, settings = state.session, state.settings
     if session.done:
-        certain = method_named(settings.method).certifies or settings.threshold == "proven"
-        if certain:
+        if certain(settings):
             return (
                 f"Proven after {session.t} measurements: {settings.n_clusters} groups, wrong with probability at most "
                 f"{settings.delta:g}."
@@ -182,7 +251,10 @@ def verdict(state: State) -> str:
         return f"Stopped after {session.t} measurements: the evidence has reached the heuristic threshold (no proof)."
     if session.alarm is not None:
         name = settings.name_of(session.alarm)
-        return f"There are more than {settings.n_clusters} groups: {name} differs from every group found."
+        return (
+            f"There are more than {settings.n_clusters} groups: {name} differs from every group found. Or the noise is "
+            "larger than was said. Export the measurements, and import them into a campaign that says it right."
+        )
     if session.labels is None:
         left = int((session.pulls == 0).sum())
         return f"{left} of {settings.n_arms} items have not been measured yet."
@@ -267,4 +339,6 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
     found = state.session.certificate
     if found is None:
         raise NotDone(f"campaign {row['name']!r} has no certificate yet: {verdict(state)}")
-    return found
+    # For people who read it; `verify` looks at neither. Groups as `groups` numbers them.
+    named = {"names": [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]}
+    return found | named | {"groups": None if state.groups is None else state.groups.tolist()}

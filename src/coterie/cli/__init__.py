@@ -7,6 +7,7 @@ exit code 1; Ctrl-C is exit code 130.
 from __future__ import annotations
 
 import json
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,10 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from coterie import __version__
+from coterie.cli.bench import bench
 from coterie.cli.campaign import campaign_app
+from coterie.cli.group import group
+from coterie.cli.instances import instance_file, instance_tables
 from coterie.cli.reproduce import reproduce
 from coterie.cli.serve import serve
 
@@ -41,12 +45,19 @@ class _OneLineErrors(TyperGroup):
         try:
             return super().invoke(ctx)
         except (ValueError, TypeError, ImportError, OSError) as error:
-            message = " ".join(str(error).split()) or type(error).__name__
+            message = " ".join(_said(error).split()) or type(error).__name__
             typer.echo(f"coterie: {message}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo("coterie: stopped", err=True)
             raise typer.Exit(130) from None
+
+
+def _said(error: Exception) -> str:
+    """What an error says; the system's own ones say what was looked for, without their numbers."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return str(error)
 
 
 app = typer.Typer(
@@ -58,7 +69,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.command()(group)
 app.command()(reproduce)
+app.command()(bench)
 app.add_typer(campaign_app, name="campaign")
 app.command()(serve)
 
@@ -177,18 +190,25 @@ def simulate(
     from coterie.theory.hardness import hardness as hardness_of
     from coterie.theory.hardness import lower_bound
 
-    runs = run_trials(
-        known,
-        method,
-        deltas=deltas,
-        threshold=threshold.value,
-        trials=trials,
-        seed=seed,
-        workers=workers,
-        scheduler=scheduler,
-        max_pulls=max_pulls,
-        distance_ratio=distance_ratio,
-    )
+    try:
+        runs = run_trials(
+            known,
+            method,
+            deltas=deltas,
+            threshold=threshold.value,
+            trials=trials,
+            seed=seed,
+            workers=workers,
+            scheduler=scheduler,
+            max_pulls=max_pulls,
+            distance_ratio=distance_ratio,
+        )
+    except KeyboardInterrupt:
+        typer.echo(
+            "coterie: stopped; trials that were finished are not kept. Fewer are done sooner: --trials, --max-pulls",
+            err=True,
+        )
+        raise typer.Exit(130) from None
     means, deviations, wrong = runs.mean(), runs.std(), runs.errors()
     given_up = (runs.stopping_times < 0).sum(axis=0)
     rows = [
@@ -290,6 +310,8 @@ def verify(
 
     verdict = recompute(certificate, log)
     if not verdict:
+        if _is_json(log) and not _is_json(certificate):
+            raise ValueError(f"the certificate comes first, then the log: coterie verify {log} {certificate}")
         typer.echo(f"not valid: {certificate} does not follow from {log}")
         for problem in verdict.problems:
             typer.echo(f"- {problem}")
@@ -299,6 +321,14 @@ def verify(
         f"valid: {claim['n_arms']} arms in {claim['n_clusters']} groups after {claim['t']} measurements, wrong with "
         f"probability at most {claim['delta']:g} ({verdict.tests} tests recomputed)"
     )
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _shape(known: Instance) -> dict[str, int]:
@@ -321,9 +351,9 @@ def _load(
     if dataset is not None:
         known = _dataset(dataset, dim)
     elif instance is not None:
-        known = _instance_file(instance)
+        known = instance_file(instance)
     elif labels is not None and centers is not None:
-        known = _instance_tables(labels, centers)
+        known = instance_tables(labels, centers)
     else:
         raise ValueError("name an instance: a DATASET, --instance FILE, or --labels FILE with --centers FILE")
     return known if rescale is None else known.with_hardness(rescale)
@@ -341,39 +371,6 @@ def _dataset(name: str, dim: int) -> Instance:
     if name == "mnist":
         return datasets.mnist(dim)
     raise ValueError(f"unknown data set {name!r}: use {', '.join((*RESCALED, *SYNTHETIC))}")
-
-
-def _instance_file(path: Path) -> Instance:
-    from coterie.problem.instance import Instance
-
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError):
-        raise ValueError(f"{path} is not a JSON file") from None
-    if not isinstance(content, dict) or not {"labels", "centers"} <= content.keys():
-        raise ValueError(f'{path} must hold {{"labels": [...], "centers": [[...], ...]}}')
-    return Instance(content["labels"], content["centers"])
-
-
-def _instance_tables(labels: Path, centers: Path) -> Instance:
-    from coterie.problem.instance import Instance
-
-    return Instance(_numbers(labels, int).ravel(), _numbers(centers, float))
-
-
-def _numbers(path: Path, kind: type) -> Any:
-    """A table of numbers from a .npy file, or from text with commas or blanks between the columns."""
-    import numpy as np
-
-    if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
-    text = path.read_text(encoding="utf-8").replace(",", " ")
-    if not text.strip():
-        raise ValueError(f"{path} is empty")
-    try:
-        return np.loadtxt(text.splitlines(), dtype=kind, ndmin=2)
-    except ValueError as error:
-        raise ValueError(f"{path} is not a table of {kind.__name__} numbers: {error}") from None
 
 
 def main() -> None:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
-import socket
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from coterie.cli.campaign_words import (
+    about,
+    command,
+    new_id,
+    next_steps,
+    placeholders,
+    read_arm,
+    read_names,
+    read_noise,
+    read_number,
+    somebody,
+    split,
+)
+from coterie.cli.group import group
 
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
@@ -40,6 +53,7 @@ class Kind(StrEnum):
     """What can be exported."""
 
     csv = "csv"
+    groups = "groups"
     json = "json"
     certificate = "certificate"
     log = "log"
@@ -81,7 +95,10 @@ def new(
     arms: Annotated[int | None, typer.Option("--arms", "-a", help="How many items there are, if not named.")] = None,
     names: Annotated[str | None, typer.Option("--names", help="The items' names, as a,b,c.")] = None,
     names_file: Annotated[Path | None, typer.Option("--names-file", help="The same, one on each line.")] = None,
-    dim: Annotated[int, typer.Option("--dim", help="How many numbers a measurement has.")] = 1,
+    dim: Annotated[
+        int | None,
+        typer.Option("--dim", help="How many numbers a measurement has.", show_default="as many as --values, or 1"),
+    ] = None,
     delta: Delta = 0.05,
     noise: Noise = None,
     method: Method = "croc",
@@ -96,26 +113,38 @@ def new(
             "values); wait: results that come later wait for it.",
         ),
     ] = Expiry.skip,
+    values: Annotated[
+        str | None,
+        typer.Option("--values", help="What the numbers are called, as ph,turbidity.", show_default="v0, v1, …"),
+    ] = None,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
     """Create a campaign."""
-    listed = _names(names, names_file)
+    listed = read_names(names, names_file)
+    called = split(values)
     if arms is None and listed is None:
         raise ValueError("say how many items there are, with --arms, or name them, with --names or --names-file")
     if arms is not None and listed is not None and arms != len(listed):
         raise ValueError(f"--arms is {arms}, but there are {len(listed)} names")
     count = arms if arms is not None else len(listed or [])
+    numbers = dim if dim is not None else len(called or [""])
     with _open(store, create=True) as campaigns:
+        used = next((one for one in campaigns.list() if one["name"] == name), None)
+        if used is not None:
+            raise ValueError(f"there is a campaign {name!r} already ({about(used)}): choose another name")
         made = campaigns.create(
-            name, count, clusters, dim, delta, method, threshold.value, _noise(noise), listed, distance_ratio,
-            lease_seconds, on_expiry.value,
+            name, count, clusters, numbers, delta, method, threshold.value, read_noise(noise), listed, distance_ratio,
+            lease_seconds, on_expiry.value, called,
         )  # fmt: skip
     if as_json:
         _print_json(made)
         return
-    typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {clusters} groups, {dim} numbers each")
-    typer.echo(f"next: coterie campaign ask {made['id']}")
+    each = f"{numbers} number{'' if numbers == 1 else 's'} each"
+    typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {clusters} groups, {each}")
+    if noise is None:
+        typer.echo("noise: standard deviation 1, since --noise was not given; too small a value voids the proof")
+    typer.echo(f"next: {command('ask', made['name'], store)}")
 
 
 @campaign_app.command()
@@ -129,15 +158,20 @@ def ask(
     """What to measure next. The items are leased to the worker; asking again gives its open ones back first."""
     with _open(store) as campaigns:
         id = _find(campaigns, campaign)
-        answer = campaigns.ask(id, worker or _somebody(), n)
+        answer = campaigns.ask(id, worker or somebody(), n)
+        settings = campaigns.settings(id)
     if as_json:
         _print_json(answer)
     elif answer["done"]:
-        typer.echo(f"nothing: the groups are found; see coterie campaign status {campaign}")
+        typer.echo(f"nothing: the groups are found; see {command('status', campaign, store)}")
     else:
         rows = [[one["name"], one["arm"], one["lease"], one["expires"]] for one in answer["asks"]]
         _print_table(["item", "arm", "lease", "until"], rows, "measure")
-        typer.echo(f"then: coterie campaign tell {campaign} --lease LEASE VALUE …")
+        first = answer["asks"][0]
+        who = [] if worker is None else ["--worker", worker]
+        typed = placeholders(settings["value_names"], settings["dim"])
+        told = command("tell", campaign, store, "--lease", first["lease"], *who)
+        typer.echo(f"then, for {first['name']}: {told} {typed}")
 
 
 @campaign_app.command(context_settings={"ignore_unknown_options": True})
@@ -170,21 +204,31 @@ def tell(
         raise ValueError("say what was measured, with --lease or --arm")
     with _open(store) as campaigns:
         key = _find(campaigns, campaign)
-        names = _names_of(campaigns, key)
+        settings = campaigns.settings(key)
+        names = settings["names"]
         if arm is None:
             assert lease is not None
             place: Any = campaigns.lease(key, lease)["arm"]
         else:
-            place = _arm(arm, names)
-        name = id or (f"lease-{lease}" if lease is not None else _new_id())
-        one = {"id": name, "arm": place, "values": [_number(value) for value in values], "lease": lease}
-        answer = campaigns.tell(key, [one | {"worker": worker or _somebody()}])
+            place = read_arm(arm, names)
+        name = id or (f"lease-{lease}" if lease is not None else new_id())
+        one = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
+        try:
+            answer = campaigns.tell(key, [one | {"worker": worker or somebody()}])
+        except ValueError as error:  # there is only this one
+            raise ValueError(re.sub(r"^measurements\[0\](\.\w+)?:? ?", "", str(error))) from None
+        count = campaigns.measured(key, place)
     if as_json:
         _print_json(answer | {"id": name})
         return
-    typer.echo(f"{'on record' if answer['accepted'] else 'was on record already'}: {name}")
+    called = settings["value_names"] or [""] * len(values)
+    shown = ", ".join(f"{what} {value}".strip() for what, value in zip(called, values, strict=True))
+    said = "on record" if answer["accepted"] else "was on record already"
+    typer.echo(f"{said}: {count['name']}: {shown} (measurement {count['measurements']} of this item, id {name})")
+    for warning in answer.get("warnings", []):
+        typer.echo(f"warning: {warning['message']}", err=True)
     if answer["done"]:
-        typer.echo(f"the groups are found: coterie campaign status {campaign}")
+        typer.echo(f"the groups are found: {command('status', campaign, store)}")
 
 
 @campaign_app.command()
@@ -215,6 +259,8 @@ def status(campaign: Name, store: Store = "coterie.db", as_json: Json = False) -
     from coterie.cli.campaign_tables import print_status
 
     print_status(found)
+    for line in next_steps(found, campaign, store):
+        typer.echo(line)
 
 
 @campaign_app.command(name="list")
@@ -226,13 +272,11 @@ def list_campaigns(store: Store = "coterie.db", as_json: Json = False) -> None:
         _print_json(found)
         return
     rows = [
-        [one["id"], one["name"], one["n_arms"], one["n_clusters"], one["dim"], one["method"], f"{one['delta']:g}",
-         one["t"], one["open_leases"], "yes" if one["done"] else "no"]
+        [one["id"][:8], one["name"], one["n_arms"], one["n_clusters"], one["measurements"],
+         "done" if one["done"] else f"{one['open_leases']} under way" if one["open_leases"] else "open"]
         for one in found
     ]  # fmt: skip
-    _print_table(
-        ["id", "name", "items", "groups", "dim", "method", "δ", "measured", "leases", "done"], rows, "campaigns"
-    )
+    _print_table(["id", "name", "items", "groups", "measured", "state"], rows, "campaigns")
 
 
 @campaign_app.command(name="import")
@@ -248,11 +292,13 @@ def import_measurements(
     Without a column id, ids follow from the file's content: the same file twice counts once, a changed one is new.
     """
     with _open(store) as campaigns:
-        answer = campaigns.import_table(_find(campaigns, campaign), file, _split(values))
+        answer = campaigns.import_table(_find(campaigns, campaign), file, split(values))
     if as_json:
         _print_json(answer)
-    else:
-        typer.echo(f"{answer['accepted']} measurements taken in, {answer['duplicates']} were on record already")
+        return
+    typer.echo(f"{answer['accepted']} measurements taken in, {answer['duplicates']} were on record already")
+    for warning in answer.get("warnings", []):
+        typer.echo(f"warning: {warning['message']}", err=True)
 
 
 @campaign_app.command()
@@ -260,7 +306,10 @@ def export(
     campaign: Name,
     kind: Annotated[
         Kind,
-        typer.Option("--kind", help="csv: measurements; json: everything; certificate and log: for coterie verify."),
+        typer.Option(
+            "--kind",
+            help="csv: measurements; groups: each item's group; json: everything; certificate and log: for verify.",
+        ),
     ] = Kind.csv,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="the screen")
@@ -278,28 +327,7 @@ def export(
         typer.echo(f"wrote {out}", err=True)
 
 
-@campaign_app.command()
-def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recorded pool, CSV or Parquet: arm and the values.")],
-    clusters: Clusters,
-    delta: Delta = 0.05,
-    noise: Noise = None,
-    method: Method = "croc",
-    threshold: Kept = Threshold.proven,
-    distance_ratio: Ratio = None,
-    values: Columns = None,
-    as_json: Json = False,
-) -> None:
-    """Run a method on recorded measurements: how many would have been enough, and which groups they show."""
-    from coterie.campaign import replay_pool
-
-    found = replay_pool(file, clusters, delta, method, threshold.value, _noise(noise), distance_ratio, _split(values))
-    if as_json:
-        _print_json(found)
-        return
-    from coterie.cli.campaign_tables import print_replay
-
-    print_replay(found)
+campaign_app.command(name="replay")(group)
 
 
 # What the commands share.
@@ -318,68 +346,12 @@ def _find(campaigns: Campaigns, given: str) -> str:
     if not ids and len(given) >= 6:
         ids = [one["id"] for one in known if one["id"].startswith(given)]
     if len(ids) > 1:
-        raise ValueError(f"{len(ids)} campaigns are called {given!r}: use an id, {', '.join(ids[:3])}, …")
+        meant = [about(one) for one in known if one["id"] in ids]
+        more = f"; and {len(ids) - 5} more" if len(ids) > 5 else ""
+        raise ValueError(f"{len(ids)} campaigns are called {given!r}, use an id: {'; '.join(meant[:5])}{more}")
     if not ids:
         raise ValueError(f"there is no campaign {given!r}: coterie campaign list shows them all")
     return str(ids[0])
-
-
-def _names_of(campaigns: Campaigns, id: str) -> list[str] | None:
-    names: list[str] | None = campaigns.settings(id)["names"]
-    return names
-
-
-def _arm(given: str, names: Sequence[str] | None) -> int | str:
-    """An arm on the command line is a name, if there is one of that name, or a number."""
-    if names is not None and given in names:
-        return given
-    try:
-        return int(given)
-    except ValueError:
-        return given
-
-
-def _number(given: str) -> float:
-    try:
-        return float(given)
-    except ValueError:
-        raise ValueError(f"a measurement is numbers, got {given!r}") from None
-
-
-def _noise(given: str | None) -> Any:
-    if given is None:
-        return None
-    try:
-        text = given.strip()
-        content = json.loads(text if text.startswith("[") else f"[{text}]")
-    except json.JSONDecodeError:
-        raise ValueError(f"--noise must be a number, numbers 1.5,2 or a matrix [[1,0],[0,2]], got {given!r}") from None
-    return content[0] if len(content) == 1 and not text.startswith("[") else content
-
-
-def _names(given: str | None, file: Path | None) -> list[str] | None:
-    if given is not None and file is not None:
-        raise ValueError("give --names or --names-file, not both")
-    if file is not None:
-        return [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    return _split(given)
-
-
-def _split(given: str | None) -> list[str] | None:
-    return None if given is None else [part.strip() for part in given.split(",")]
-
-
-def _somebody() -> str:
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (OSError, KeyError):  # no such user in this container
-        return f"user{os.getuid()}@{socket.gethostname()}"
-
-
-def _new_id() -> str:
-    from coterie.campaign.settings import new_key
-
-    return new_key()
 
 
 def _print_json(content: Any) -> None:

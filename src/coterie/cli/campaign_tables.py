@@ -29,6 +29,8 @@ def print_status(found: dict[str, Any]) -> None:
     console = Console()
     console.print(escape(f"{found['name']} ({found['id']})"), style="bold", highlight=False)
     console.print(escape(found["verdict"]), highlight=False)
+    if found["doubt"] is not None:
+        console.print(found["doubt"], highlight=False, markup=False, style="yellow")
     evidence = found["evidence"]
     if not found["done"] and evidence["threshold"] is not None:
         left = found["forecast"]
@@ -45,10 +47,13 @@ def print_status(found: dict[str, Any]) -> None:
         text = f"{found['waiting']} results wait for an earlier ask of their item to be answered or given up"
         console.print(text, highlight=False, markup=False)
     if found["groups"]:
+        shown = ", ".join if found["done"] else _some  # a result is never cut short
         rows = [
-            [group["id"], group["size"], _center(group["center"]), _some(group["names"])] for group in found["groups"]
+            [group["id"], group["size"], _center(group["center"]), shown(group["names"])] for group in found["groups"]
         ]
-        print_table(["group", "items", "center", "members"], rows, "groups" if found["done"] else "groups, so far")
+        called = found["value_names"]
+        center = "center" if called is None else f"center: {_some(called)}"
+        print_table(["group", "items", center, "members"], rows, "groups" if found["done"] else "groups, so far")
     if found["open_leases"]:
         rows = [
             [one["name"], one["worker"], one["expires"] + (" (over)" if one["expired"] else ""), one["lease"]]
@@ -58,37 +63,7 @@ def print_status(found: dict[str, Any]) -> None:
     if found["workers"]:
         rows = [[one["worker"], one["measurements"], one["open"], one["last"]] for one in found["workers"]]
         print_table(["worker", "measured", "open", "last seen"], rows, "workers")
-
-
-def print_replay(found: dict[str, Any]) -> None:
-    """What a recorded pool would have given."""
-    console = Console()
-    lines = []
-    dry = found["dry"]
-    if dry is not None:
-        lines.append(
-            f"{dry['name']} ran dry: its {dry['recorded']} measurements were used up when {dry['t']} had been taken "
-            "in all. The rest of the pool was added as recorded."
-        )
-    if found["done"]:
-        sure = found["method"] == "croc" or found["threshold"] == "proven"
-        how = f"wrong with probability at most {found['delta']:g}" if sure else "heuristic threshold, no proof"
-        lines.append(f"{found['t']} of {found['recorded']} measurements would have been enough ({how}).")
-    else:
-        lines.append(f"All {found['recorded']} measurements are not enough for {found['delta']:g}.")
-    if found["alarm"] is not None:
-        lines.append(f"There are more than {found['n_clusters']} groups: {found['alarm']['name']} differs from all.")
-    partial = found["partial"]
-    if partial is not None:
-        sure_of, open_ones = partial["settled"], partial["undecided"]
-        apart = [f"{one} from {other}" for one, other in partial["differ"]]
-        lines.append(f"Certain so far: {_some(sure_of) if sure_of else 'no item'}. Undecided: {_some(open_ones)}.")
-        lines.append(f"Known to differ: {_some(apart) if apart else 'none yet'}.")
-    for line in lines:
-        console.print(line, highlight=False, markup=False)
-    if found["groups"]:
-        rows = [[i + 1, len(g["arms"]), _center(g["center"]), _some(g["names"])] for i, g in enumerate(found["groups"])]
-        print_table(["group", "items", "center", "members"], rows, "groups" if found["done"] else "groups, a guess")
+    console.print(found["assumed"], highlight=False, markup=False)
 
 
 def _center(center: Sequence[float]) -> str:

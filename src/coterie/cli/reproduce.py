@@ -47,6 +47,8 @@ def reproduce(
     from coterie.paper.reproduce import reproduce as run
 
     try:
+        if scheduler is None:
+            _load()
         found = run(part, trials=trials, out=out, seed=seed, workers=workers, scheduler=scheduler, resume=resume)
     except KeyboardInterrupt:
         typer.echo(f"coterie: stopped; what is done is in {out}, go on with --resume", err=True)
@@ -56,3 +58,13 @@ def reproduce(
         table.add_row(check.part, "[green]✓" if check.holds else "[red]✗", check.claim, check.detail)
     Console().print(table)
     typer.echo(f"report: {found.report}")
+
+
+def _load() -> None:
+    """Compile, if that was not done before, and say so: behind the bar of the first cell nobody sees it."""
+    from coterie.problem.instance import Instance
+    from coterie.simulate.plan import plan_for
+
+    with Console(stderr=True).status("loading the engine; the first time it is compiled …"):
+        for method in ("uniform", "croc"):
+            plan_for(Instance([0, 0, 1], [[0.0], [9.0]]), method, 0.5, "proven", 1).load()

@@ -34,7 +34,9 @@ def squared_distances(centers: FloatArray) -> FloatArray:
 class Instance:
     """An immutable, validated instance with distinct centers and no empty cluster.
 
-    The arrays are read-only copies: nothing the caller does later changes an instance.
+    `labels` (M,): the cluster of each arm, 0 … K−1. `centers` (K, d): one row a cluster. From these follow `means`
+    (M, d), the mean of each arm, and `sizes` (K,), how many arms each cluster has. The arrays are read-only copies:
+    nothing the caller does later changes an instance.
     """
 
     labels: IntArray
@@ -108,17 +110,17 @@ class Instance:
 
     @property
     def n_arms(self) -> int:
-        """M."""
+        """M, how many arms there are."""
         return int(self.labels.size)
 
     @property
     def n_clusters(self) -> int:
-        """K."""
+        """K, how many clusters there are."""
         return int(self.centers.shape[0])
 
     @property
     def dim(self) -> int:
-        """d."""
+        """d, how many numbers a measurement has."""
         return int(self.centers.shape[1])
 
     def __eq__(self, other: object) -> bool:

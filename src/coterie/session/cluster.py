@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_real_array, short
 from coterie.problem.instance import Instance
+from coterie.problem.noise import Noise
 from coterie.session.conversation import Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """What `cluster` found. If the budget ended first, `done` is False and labels and centers are a guess."""
+    """What `cluster` found. If the budget ended first, `done` is False and labels and centers are a guess, if any."""
 
     labels: IntArray | None
     centers: FloatArray | None
@@ -23,6 +25,12 @@ class Result:
     t: int
     done: bool
     session: Session
+
+    def __repr__(self) -> str:
+        if self.labels is None:
+            return f"<Result after {self.t} measurements: no groups yet>"
+        how = self.session._verdict if self.done else "not proven, the groups are a guess"
+        return f"<Result after {self.t} measurements: {how}, labels {short(self.labels.tolist())}>"
 
 
 def cluster(
@@ -38,26 +46,177 @@ def cluster(
     distance_ratio: float | None = None,
     instance: Instance | None = None,
     names: Sequence[str] | None = None,
+    session: Session | None = None,
 ) -> Result:
     """Call `measure(arm)` until the groups are proven (error probability at most delta) or the budget ends.
 
-    The dimension is that of the first measurement. `progress`: a line on the terminal says how far it is.
+    `measure` gets an arm, 0 … n_arms − 1, and returns one measurement of it; the dimension is that of the first, unless
+    the noise has one. `budget`: so many measurements at most, those of `session` included; a warning says when it ends
+    first. `progress`: a line on the terminal says how far it is. The other settings are those of `Session`.
+
+    Nothing measured is lost. Whatever `measure` raises, Ctrl-C too, and the error about a value that is no measurement
+    have an attribute `session`: the same call with `session=error.session` goes on as if nothing had happened, with the
+    item that failed. The proof assumes that failures have nothing to do with the values. `session` may also be one of
+    your own, with the settings of the call.
     """
     if not callable(measure):
         raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
     limit = None if budget is None else check_count(budget, "budget", 1)
-    # A measurement costs: all settings that do not hang on the dimension are checked before the first one.
-    dim = instance.dim if isinstance(instance, Instance) else 1
-    Session(n_arms, n_clusters, dim, delta, method, threshold, None, distance_ratio, instance, names)
-    x = np.atleast_1d(check_real_array(measure(0), "a measurement"))
-    session = Session(n_arms, n_clusters, x.size, delta, method, threshold, noise, distance_ratio, instance, names)
-    session.tell(session.ask(), x)
+
+    def started(dim: int) -> Session:
+        return Session(n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names)
+
+    # A measurement costs: all settings are checked before the first one.
+    if session is None:
+        known = _dim_of(noise)
+        fresh = started(known or (instance.dim if isinstance(instance, Instance) else 1))
+        session = fresh if known else None
+    else:
+        fresh = _agreeing(session, started)
+    run = _Run(measure, started, session, fresh.names)
     with _Progress(progress) as show:
-        while not session.done and (limit is None or session.t < limit):
-            arm = session.ask()
-            session.tell(arm, measure(arm))
-            show(session)
-    return Result(session.labels, session.centers, session.pulls, session.t, session.done, session)
+        try:
+            found = run.step() if session is None else session
+            while not found.done and (limit is None or run.count < limit):
+                found = run.step()
+                show(found)
+            result = Result(found.labels, found.centers, found.pulls, found.t, found.done, found)
+        except BaseException as error:
+            run.keep(error)
+            raise
+    if not found.done:
+        what = "there are no groups yet" if result.labels is None else "the groups are a guess"
+        warnings.warn(
+            f"the budget of {limit} measurements ended before the proof: {what}; go on with session=result.session",
+            stacklevel=2,
+        )
+    return result
+
+
+class _Run:
+    """One measurement after the other. What was measured can be had back at any moment."""
+
+    def __init__(
+        self,
+        measure: Callable[[int], Any],
+        started: Callable[[int], Session],
+        session: Session | None,
+        names: Sequence[str] | None,
+    ) -> None:
+        self._measure, self._started, self._names = measure, started, names
+        self.session = session
+        self._before = None if session is None else session.to_dict()  # as it was when this call began
+        self._first = self.count
+        self._told: list[tuple[int, FloatArray]] = []  # since then
+        self._arm: int | None = None  # being measured
+        self._changing = False  # an interrupt now may leave the session half changed
+
+    @property
+    def count(self) -> int:
+        """Measurements on record."""
+        return 0 if self.session is None else len(self.session._arms)
+
+    def step(self) -> Session:
+        """Ask, measure, tell. Asks that are still open come first, the oldest of them first."""
+        session = self.session
+        ticket: int | None = None
+        if session is None:
+            self._arm = 0
+        else:
+            self._changing = True
+            if not session.pending:
+                session._open(1)
+            self._changing = False
+            if not session.pending:  # looking for the next arm has proven the groups
+                return session
+            ticket, self._arm = session.pending[0]
+        given = self._measure(self._arm)
+        try:
+            x = _checked(given, None if session is None else session.dim)
+            self._changing = True
+            self._told.append((self._arm, x))
+            if session is None:
+                session = self._started(x.size)
+                session._open(1)
+            session._whitened(x[None])
+        except (ValueError, TypeError) as error:
+            del self._told[self.count - self._first :]
+            self._changing = False
+            raise type(error)(f"{self._item}: {error}") from None
+        self.session, arm, self._arm = session, self._arm, None
+        session.tell(arm, x, ticket)
+        self._changing = False
+        return session
+
+    @property
+    def _item(self) -> str:
+        assert self._arm is not None
+        return f"item {self._arm}" if self._names is None else f"item {self._arm} ({self._names[self._arm]})"
+
+    def keep(self, error: BaseException) -> None:
+        """Attach what was measured to an error, and say so."""
+        if self._changing:
+            self._restore()
+        error.session = self.session  # type: ignore[attr-defined]
+        here = "" if self._arm is None else f"at {self._item}; "
+        if self.count == 0:
+            error.add_note(f"coterie: {here}nothing had been measured before")
+            return
+        kept = "1 measurement is" if self.count == 1 else f"{self.count} measurements are"
+        error.add_note(
+            f"coterie: {here}{kept} kept in the attribute session of this exception: go on with the same call of "
+            "cluster and session=error.session"
+        )
+
+    def _restore(self) -> None:
+        """The session again, from what was measured: the interrupt may have come half-way through a change."""
+        if self._before is not None:
+            session = Session.from_dict(self._before)
+        elif self._told:
+            session = self._started(self._told[0][1].size)
+        else:
+            return
+        for arm, x in self._told:
+            if all(arm != its for _, its in session.pending):
+                session._open(1)
+            session.tell(arm, x)
+        self.session = session
+
+
+def _checked(given: Any, dim: int | None) -> FloatArray:
+    """What `measure` returned as a (d,) array."""
+    x = np.atleast_1d(check_real_array(given, "a measurement"))
+    if x.size == 0:
+        raise ValueError(f"a measurement must hold at least one number, got {short(given)}")
+    wanted = x.size if dim is None else dim
+    if x.shape != (wanted,):
+        raise ValueError(f"a measurement must have shape ({wanted},), got shape {x.shape}: {short(given)}")
+    return x
+
+
+def _dim_of(noise: Any) -> int | None:
+    """The dimension that a noise is for, if it is for one."""
+    if isinstance(noise, Noise):
+        return noise.dim
+    shape = () if noise is None else check_real_array(noise, "noise").shape
+    return max(1, shape[0]) if shape else None
+
+
+_SETTINGS = ("n_arms", "n_clusters", "delta", "method", "threshold", "noise", "distance_ratio", "instance", "names")
+
+
+def _agreeing(session: Any, started: Callable[[int], Session]) -> Session:
+    """A session at its beginning with the settings of the call, which must be those of the session that goes on."""
+    if not isinstance(session, Session):
+        raise TypeError(f"session must be a coterie.Session, got {short(session)}")
+    fresh = started(session.dim)
+    for name in _SETTINGS:
+        wanted, its = getattr(fresh, name), getattr(session, name)
+        if wanted != its and not (name == "names" and wanted is None):
+            raise ValueError(
+                f"session was started with {name}={short(its)}, this call says {short(wanted)}: give the same settings"
+            )
+    return session
 
 
 class _Progress:

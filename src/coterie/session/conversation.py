@@ -47,10 +47,11 @@ class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
 class Session:
     """Ask which arm to measure, tell what came out, until `done`.
 
-    `noise`: None for unit noise, a standard deviation, d of them, or a covariance; centers are reported in
-    the units of the measurements. `names` (M strings) lets arms be told by name. `method`: see
-    `coterie.rules.METHODS`; "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`, for all but
-    CROC: "proven" or "heuristic" (no proof).
+    `n_arms` items (arms) in `n_clusters` groups, `dim` numbers a measurement; the groups found are wrong with
+    probability at most `delta`. `noise`: None for unit noise, a standard deviation, d of them, or a covariance;
+    centers are reported in the units of the measurements. `names` (M strings) lets arms be told by name. `method`:
+    see `coterie.rules.METHODS`; "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`, for all
+    but CROC: "proven" or "heuristic" (no proof).
     """
 
     def __init__(
@@ -351,6 +352,17 @@ class Session:
     def log(self) -> list[tuple[int, FloatArray]]:
         """All measurements told, as (arm, values), in the order in which they were told."""
         return [(arm, value.copy()) for arm, value in zip(self._arms, self._values, strict=True)]
+
+    def __repr__(self) -> str:
+        unseen = int((self.pulls == 0).sum())
+        how = (
+            self._verdict if self.done
+            else f"{unseen} arms not measured yet" if unseen
+            else f"alarm at arm {self.alarm}" if self.alarm is not None
+            else "not proven yet"
+        )  # fmt: skip
+        what = f"{self.n_arms} arms in {self.n_clusters} groups, dim={self.dim}, delta={self.delta:g}"
+        return f"<Session {what}, {self.method}: {self.t} measurements, {how}>"
 
     # Saving and loading.
 

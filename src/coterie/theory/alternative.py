@@ -24,7 +24,7 @@ from coterie.problem.instance import Instance, squared_distances
 class Alternative:
     """The closest alternative instance.
 
-    `value` is the infimum of sum_m lambda_m ||mu(c_m) - mu'(c'_m)||^2 over the alternatives. It is reached,
+    `value` is the infimum of Σ_m λ_m ‖μ(c_m) − μ′(c′_m)‖² over the alternatives. It is reached,
     or approached, by moving `arm` into `cluster` and taking `centers` (K, d): those of the instance, except
     that the center of `cluster` becomes the weighted mean of the arm that moves and the arms it joins.
 

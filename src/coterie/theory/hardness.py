@@ -20,19 +20,18 @@ def _solve(instance: Instance, asker: str) -> Allocation:
 
 
 def hardness(instance: Instance) -> float:
-    """D*(c, U): pulls needed per unit of log(1/delta), asymptotically (equation_D)."""
+    """D*(c, U): pulls needed for each unit of log(1/δ), as δ → 0 (equation_D)."""
     return _solve(instance, "hardness").hardness
 
 
 def allocation(instance: Instance) -> FloatArray:
-    """lambda*, the optimal share of pulls per arm, shape (M,)."""
+    """λ*, the best share of the pulls for each arm, shape (M,)."""
     weights = _solve(instance, "allocation").cluster_weights
     return (weights / instance.sizes)[instance.labels]  # theorem_opt4: lambda_m = w(c_m) / n(c_m)
 
 
 def lower_bound(instance: Instance, delta: float) -> float:
-    """d_KL(delta, 1-delta) D*(c, U): no delta-PAC method needs fewer pulls on average
-    (theorem_lowerbound)."""
+    """d_KL(δ, 1−δ)·D*(c, U): no method with error probability δ needs fewer pulls on average (theorem_lowerbound)."""
     d = check_delta(delta)
     # d_KL(delta, 1-delta) = (1 - 2 delta) log((1-delta)/delta), which keeps its digits when 1 - delta rounds
     # to 1.

@@ -71,8 +71,8 @@ def _psi(x: float) -> float:
 def threshold(delta: float, pulls: Any, dim: int, kind: str = "proven") -> float:
     """The threshold that Z(t) must reach to stop with error probability delta.
 
-    `kind="proven"` is beta (equation_beta), `kind="heuristic"` is beta-tilde (section_exp), for which there
-    is no proof. `pulls` holds the pull counts of all arms, each at least 1.
+    `kind="proven"` is β (equation_beta), `kind="heuristic"` is β̃ (section_exp), for which there is no proof. `pulls`
+    holds the pull counts of all arms, each at least 1.
     """
     return threshold_from_log(-math.log(check_delta(delta)), pulls, dim, kind)
 

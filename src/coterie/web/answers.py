@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -117,6 +117,9 @@ class Status(Answer):
     workers: list[dict[str, Any]]
     alarm: dict[str, Any] | None
     verdict: str
+    assumed: str
+    misfits: list[dict[str, Any]]
+    doubt: str | None
 
 
 class Ask(Answer):
@@ -157,6 +160,9 @@ class Told(Answer):
     accepted: int
     duplicates: int
     done: bool
+    warnings: list[dict[str, Any]] = Field(
+        default=[], description="Results far from what their item gave before: mistyped, perhaps. Left out if none is."
+    )
 
 
 class Freed(Answer):

@@ -17,9 +17,10 @@ from coterie.web.writing import Writing
 
 Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
 After = Annotated[int, Query(ge=0, description="Only what comes after this seq.")]
-Kind = Literal["csv", "json", "certificate", "log"]
+Kind = Literal["csv", "groups", "json", "certificate", "log"]
 MEDIA = {
     "csv": ("text/csv; charset=utf-8", "csv"),
+    "groups": ("text/csv; charset=utf-8", "groups.csv"),
     "json": ("application/json", "json"),
     "certificate": ("application/json", "certificate.json"),
     "log": ("text/csv; charset=utf-8", "log.csv"),
@@ -104,7 +105,7 @@ def api_router(store: Campaigns, live: Live, writing: Writing) -> APIRouter:
     @router.get("/{id}/export", response_class=Response, responses=_errors(404, 409, 422, 503) | {
         200: {"description": "The file.", "content": {"text/csv": {}, "application/json": {}}}})  # fmt: skip
     async def export(id: Id, kind: Kind = "csv") -> Response:
-        """A file: measurements (csv), everything (json), the certificate, or the log that it is checked against."""
+        """A file: measurements (csv), each item's group, everything (json), the certificate, or the log it rests on."""
         text = await run_in_threadpool(store.export, id, kind)
         media, ending = MEDIA[kind]
         headers = {"Content-Disposition": f'attachment; filename="campaign-{id[:8]}.{ending}"'}

@@ -70,6 +70,9 @@ class NewCampaign(Body):
         default=3600.0, description="How long a worker may take."
     )
     on_expiry: StrictStr = Field(default="skip", description="skip or wait: what happens to asks that expire.")
+    value_names: list[StrictStr] | None = Field(
+        default=None, description="What the numbers of a measurement are called; null: v0, v1, …"
+    )
 
 
 class AskBody(Body):

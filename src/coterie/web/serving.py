@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
 import socket
@@ -104,7 +105,9 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen(2048)  # from now on clients wait, rather than being refused
     except (OSError, OverflowError) as error:
-        raise OSError(f"cannot listen at {host} port {port}: {getattr(error, 'strerror', None) or error}") from None
+        taken = getattr(error, "errno", None) == errno.EADDRINUSE
+        what = "another program listens there; --port 0 takes a port that is free" if taken else str(error)
+        raise OSError(f"cannot listen at {host} port {port}: {what}") from None
     return listening
 
 

@@ -27,9 +27,17 @@ export async function send(path, body) {
   try {
     error = (await answer.json()).error ?? error;
   } catch { /* not ours: a proxy's page, say */ }
-  if (answer.status === 401) error.message = "You are logged out. Log in in another tab, then try again: nothing typed is lost.";
   if (answer.status === 503) error.message = `The store cannot be used just now: nothing was saved. Try again. (${error.message})`;
   throw new Refused(answer.status, error);
+}
+
+// Say that somebody is logged out, with the way back in: in another tab, so that what is typed here stays.
+export function sayLogin(place) {
+  if (!place.querySelector("a")) {
+    const link = Object.assign(document.createElement("a"), { href: `/login?next=${encodeURIComponent(location.pathname)}`, target: "_blank", rel: "noopener", textContent: "Log in in another tab" });
+    place.replaceChildren("You are logged out: the server has been restarted, perhaps. ", link, ", then go on here: nothing typed is lost.");
+  }
+  place.hidden = false;
 }
 
 // One number as people type it, with a point or a comma; null if it is none.

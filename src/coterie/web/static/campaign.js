@@ -1,5 +1,5 @@
 // A campaign's page: the form at the bench, and everything else kept up to date.
-import { send, showProblem, toNumber, toNumbers } from "./api.js";
+import { sayLogin, send, showProblem, toNumber, toNumbers } from "./api.js";
 import { localTimes } from "./times.js";
 
 const page = document.getElementById("campaign");
@@ -80,6 +80,11 @@ async function step(place, work, ...about) {
   } catch (error) {
     if (error.field === undefined) throw error;
     say("");
+    if (error.status === 401) {
+      loggedOut();
+      find("connection").scrollIntoView({ block: "center" });
+      return;
+    }
     showProblem(place, error.message, ...about);
     (about[0] ?? find("save")).focus?.();
   } finally {
@@ -117,7 +122,7 @@ function typed() {
   showProblem(place, "", ...all);
   for (const [i, field] of all.entries()) {
     if (toNumber(field.value) === null) {
-      const where = dim === 1 ? "" : ` (v${i})`;
+      const where = dim === 1 ? "" : ` (${field.labels[0].innerText.trim()})`;
       showProblem(place, field.value.trim() ? `“${field.value.trim()}” is not a number${where}.` : `Type the number measured${where}.`, field);
       field.focus();
       return null;
@@ -146,12 +151,15 @@ function resultId(lease) {
 
 // Send something about the item on the screen; if somebody else has reported it meanwhile, say so and go on.
 async function report(path, body, told) {
+  let warnings = [];
   try {
-    await send(path, body);
+    warnings = (await send(path, body)).warnings ?? [];
   } catch (error) {
     if (error.code !== "lease_answered") throw error;
     told = `${ask.name} has been reported by somebody else already: this result was not saved.`;
   }
+  find("doubt").textContent = warnings.map((one) => one.message).join(" ");
+  find("doubt").hidden = !warnings.length;
   await next(told);
 }
 
@@ -246,17 +254,34 @@ function replace(html) {
   if (measure && live.querySelector("[data-done='1']")) measure.hidden = true;
 }
 
+// What is wrong with the connection: one message, above everything else.
+function sayConnection(text) {
+  find("connection").textContent = text;
+  find("connection").hidden = !text;
+}
+
+function loggedOut() {
+  sayLogin(find("connection"));
+}
+
 function connect() {
   const events = new EventSource(`${base}/events?brief=true&after=${page.dataset.seq}`);
   events.addEventListener("changed", () => refresh());
-  events.addEventListener("open", () => { find("connection").textContent = ""; });
-  events.addEventListener("error", () => {
-    const refused = events.readyState === EventSource.CLOSED;
-    find("connection").textContent = refused
-      ? "This page is not up to date: the server has been restarted, perhaps. Reload it and log in again."
-      : "The connection is lost; this page shows what was known before. Trying again…";
+  events.addEventListener("open", () => sayConnection(""));
+  events.addEventListener("error", async () => {
+    const lost = "The connection is lost; this page shows what was known before. Trying again…";
+    if (events.readyState !== EventSource.CLOSED) {
+      sayConnection(lost);
+      return;
+    }
     // A refusal is final for the browser: try again by ourselves, somebody may log in in another tab.
-    if (refused) setTimeout(connect, 5000);
+    setTimeout(connect, 3000);
+    try {
+      await send(`${base}/measurements?limit=1`);
+    } catch (error) {
+      if (error.status === 401) loggedOut();
+      else sayConnection(lost);
+    }
   });
 }
 

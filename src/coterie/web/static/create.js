@@ -1,5 +1,5 @@
 // The form that creates a campaign.
-import { send, showProblem, toNumber, toNumbers } from "./api.js";
+import { sayLogin, send, showProblem, toNumber, toNumbers } from "./api.js";
 import "./times.js";
 
 const form = document.getElementById("create");
@@ -67,9 +67,12 @@ function content() {
   }
   body.n_clusters = whole("n_clusters", "The number of groups");
   body.dim = whole("dim", "The number of numbers");
+  const called = form.elements.value_names.value.trim();
+  if (called) body.value_names = called.split(/[,;]/).map((name) => name.trim()).filter(Boolean);
   const noise = toNumbers(form.elements.noise.value, body.dim);
+  if (!noise.length) throw new Wrong("noise", "Say how much single measurements of one item vary.");
   if (noise.some((one) => one.value === null)) throw new Wrong("noise", "The noise is one number, or one for each number of a measurement.");
-  if (noise.length) body.noise = noise.length === 1 ? noise[0].value : noise.map((one) => one.value);
+  body.noise = noise.length === 1 ? noise[0].value : noise.map((one) => one.value);
   body.delta = real("delta", "The error allowed");
   body.lease_seconds = 3600 * real("lease_hours", "The time for one measurement");
   for (const key of ["on_expiry", "method", "threshold"]) body[key] = form.elements[key].value;
@@ -89,6 +92,10 @@ async function create(event) {
   } catch (error) {
     button.disabled = false;
     if (error.field === undefined) throw error;
+    if (error.status === 401) {
+      sayLogin(problem);
+      return;
+    }
     let field = (error.field ?? "").replace(/[[.].*$/, "");
     if (field === "names" && chosen() === "counted") field = "n_arms";
     if (field === "n_arms" && chosen() === "named") field = "names";

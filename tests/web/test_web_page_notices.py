@@ -1,0 +1,92 @@
+"""What the page says: the rows of its log, after a restart of the server, about a value that was mistyped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from page_steps import NAMES, measure, measure_once, new_campaign, start_measuring
+
+
+def cells(page: Any) -> list[dict[str, float]]:
+    """Where the cells of a row of the log about groups are."""
+    found: list[dict[str, float]] = page.locator("tr.event-groups").first.evaluate(
+        "row => [...row.cells].map((cell) => (({x, y, width}) => ({x, y, width}))(cell.getBoundingClientRect()))"
+    )
+    return found
+
+
+def test_rows_of_the_log_are_rows(opened: Any, api: Any) -> None:
+    """The row about groups looks like every other; on a phone a row shows all that it says."""
+    id = new_campaign(api)
+    api.tell(
+        id, *({"id": str(k), "arm": k, "values": measure(NAMES[k], 0), "worker": "Ada at bench 1"} for k in range(6))
+    )
+    page = opened(f"/campaigns/{id}/log")
+    found = cells(page)
+    assert len({cell["y"] for cell in found}) == 1, "side by side"
+    assert [cell["x"] for cell in found] == sorted(cell["x"] for cell in found)
+    assert found[0]["width"] < 100, "the number's column is narrow"
+    phone = opened(f"/campaigns/{id}/log", viewport={"width": 375, "height": 700})
+    for row in phone.locator("table.log tbody tr").all():
+        for cell in row.locator("td").all():
+            box = cell.bounding_box()
+            assert box is None or (box["x"] >= 0 and box["x"] + box["width"] <= 375), cell.inner_text()
+    told = phone.locator("tr.event-told").first.inner_text()
+    for shown in ("told", "plum", ", ".join(f"{value:.6g}" for value in measure("plum", 0)), "Ada at bench 1"):
+        assert shown in told
+
+
+def test_after_a_restart_one_message_says_what_to_do(opened: Any, nursery: Any, tmp_path: Path) -> None:
+    """The server is killed and started again: log in in another tab, and go on with what was typed."""
+    store = tmp_path / "store.db"
+    pid, port = nursery.start(store)
+    api = nursery.api(port)
+    id = new_campaign(api)
+    page = opened(f"/campaigns/{id}", served=api)
+    start_measuring(page, "Ada")
+    for field in page.locator("[name=value]").all():
+        field.fill("1.5")
+    nursery.kill(pid)
+    said = page.locator("#connection")
+    said.filter(has_text="The connection is lost").wait_for()
+    pid, _ = nursery.start(store, port)
+    try:
+        said.filter(has_text="You are logged out").wait_for()
+        page.get_by_role("button", name="Save result").click()
+        page.wait_for_function("() => !document.getElementById('save').disabled")
+        assert page.get_by_text("logged out").count() == 1
+        assert page.get_by_text("Reload").count() == 0
+        assert not page.locator("#value-problem").is_visible()
+        assert said.bounding_box()["y"] < page.locator("#measure").bounding_box()["y"]
+        with page.context.expect_page() as other:
+            said.get_by_role("link", name="Log in in another tab").click()
+        login = other.value
+        login.get_by_label("Token").fill(api.token)
+        login.keyboard.press("Enter")
+        login.wait_for_url(f"**/campaigns/{id}")
+        login.close()
+        said.wait_for(state="hidden")
+        assert [field.input_value() for field in page.locator("[name=value]").all()] == ["1.5", "1.5"]
+        page.get_by_role("button", name="Save result").click()
+        page.locator("#said").filter(has_text="Saved 1.5, 1.5 for apple.").wait_for()
+        assert api.get(f"/api/campaigns/{id}").json["measurements"] == 1
+    finally:
+        nursery.kill(pid)
+
+
+def test_a_mistyped_value_is_noticed(opened: Any, api: Any) -> None:
+    id = new_campaign(api, value_names=["sweet", "sour"])
+    api.tell(id, *({"id": f"{k}", "arm": k % 6, "values": measure(NAMES[k % 6], k)} for k in range(12)))
+    page = opened(f"/campaigns/{id}")
+    start_measuring(page, "Ada")
+    name = page.locator("#item").inner_text()
+    assert [label.inner_text().strip() for label in page.locator(".values label").all()] == ["sweet", "sour"]
+    page.get_by_label("sweet").fill("1.5")
+    page.get_by_role("button", name="Save result").click()
+    page.locator("#value-problem").filter(has_text="Type the number measured (sour).").wait_for()
+    page.get_by_label("sour").fill("150")
+    page.get_by_role("button", name="Save result").click()
+    page.locator("#doubt").filter(has_text=f"{name}: 150 (sour) lies").wait_for()
+    measure_once(page, 3)
+    page.locator("#doubt").wait_for(state="hidden")
