@@ -5,18 +5,22 @@ PY     := $(VENV)/bin/python
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench clean
+.PHONY: help demo test lowest lint docs browser bench clean
 
 help: ## Show the targets
 	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
-	@echo "make test    set up .venv, then lint, type check, check the rooms, and run the tests"
+	@echo "make test    set up .venv, then lint, type check, check the rooms, build the documentation, run the tests"
 	@echo "make lint    the first part of make test: ruff, mypy, import-linter"
+	@echo "make docs    the documentation as a site, in docs/_build/html (open index.html)"
+	@echo "make lowest  the tests with the lowest versions that pyproject.toml allows, in .venv-lowest"
 	@echo "make bench   speed, memory and measurements needed, kept in bench/results/"
 	@echo "make clean   remove .venv and everything that was generated"
 	@echo "Another interpreter: make test PYTHON=python3.12"
 
 # pip checks requires-python; a venv that could not be completed is removed so that the next run starts afresh.
 $(PY):
+	@command -v $(PYTHON) >/dev/null || { echo "there is no $(PYTHON): name another one, make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up $(VENV); this is done once, and takes some minutes"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "could not create $(VENV): on Debian and Ubuntu install python3-venv" >&2; exit 1; }
 
@@ -26,7 +30,7 @@ $(VENV)/.coterie-run: pyproject.toml | $(PY)
 	@touch $@
 
 $(VENV)/.coterie-dev: pyproject.toml | $(PY)
-	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,cluster,serve,parquet,dev]"
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,cluster,serve,parquet,docs,dev]"
 	@touch $@ $(VENV)/.coterie-run
 
 demo: $(VENV)/.coterie-run ## Group Iris live
@@ -38,6 +42,11 @@ lint: $(VENV)/.coterie-dev ## Style, types, rooms
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 
+# Always from scratch: pages that were read before would not repeat their warnings, which are errors.
+docs: $(VENV)/.coterie-dev ## The documentation as a site
+	@rm -rf docs/_build
+	$(PY) -m sphinx -W --keep-going -n -q docs docs/_build/html
+
 # The page is tested in a real browser: Debian's Chromium, or the one whose path is in COTERIE_CHROMIUM.
 browser:
 	@test -n "$$COTERIE_CHROMIUM" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
@@ -46,12 +55,15 @@ browser:
 	      fonts-dejavu-core >/dev/null; } || \
 	  { echo "the page's tests need Chromium: install it, or set COTERIE_CHROMIUM to its path" >&2; exit 1; }
 
-test: lint browser ## Everything that must hold
+test: lint docs browser ## Everything that must hold
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS)
 
-bench: $(VENV)/.coterie-dev ## Speed and memory
-	$(PY) -m bench $(BENCH)
+lowest: browser ## The same tests with the lowest versions that are allowed
+	PYTHON=$(PYTHON) WORKERS=$(WORKERS) .ci/lowest
+
+bench: $(VENV)/.coterie-dev ## Measured side by side; parts and options in BENCH
+	$(VENV)/bin/coterie bench $(BENCH)
 
 clean: ## Remove what was generated
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo.png
+	rm -rf $(VENV) .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo.png docs/_build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

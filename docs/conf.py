@@ -1,0 +1,45 @@
+"""How the documentation is built: `make docs`. Nothing is fetched: no remote scripts, fonts or inventories."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+from coterie import __version__
+
+project = "Coterie"
+author = "The Coterie authors"
+copyright = "The Coterie authors"
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "plain_docstrings", "command_line"]
+exclude_patterns = ["_build"]
+
+# Links to headings work on GitHub and here alike.
+myst_heading_anchors = 4
+myst_enable_extensions: list[str] = []
+suppress_warnings: list[str] = []
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
+
+# Types of libraries whose inventories are not fetched, and of the package's own inside, which have no page.
+nitpick_ignore_regex = [
+    ("py:.*", r"(np|numpy|matplotlib|pandas|fastapi|collections|os|pathlib|uvicorn)\..*"),
+    ("py:class", r"(FloatArray|IntArray|NDArray|Axes|FastAPI|Path|PlainNoise|.*\._Dicts|_Dicts)"),
+]
+
+html_theme = "furo"
+html_title = "Coterie"
+html_static_path = ["_static"]
+html_css_files = ["coterie.css"]
+html_copy_source = False
+smartquotes = False
+html_show_sphinx = False
+pygments_style = "friendly"
