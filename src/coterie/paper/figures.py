@@ -16,7 +16,7 @@ from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_R
 from coterie.paper.running import CellResult
 from coterie.paper.slopes import PAPER_RANGE, local_slopes
 from coterie.paper.summary import Row
-from coterie.paper.writing import METHOD_NAMES, instance_name
+from coterie.paper.writing import METHOD_NAMES, columns_of, instance_name
 from coterie.plot import stopping_times
 from coterie.plot.canvas import colour_of, marker_of
 from coterie.simulate.trials import Trials
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CURVES = {"boc": "BOC", "uniform": "Uniform", "oracle": "Oracle", "croc": "CROC (always proven)"}
+PLACES = {"boc": 0, "uniform": 1, "oracle": 2, "croc": 3, "boc-linear": 4}
+"""A method has one colour and one marker in all pictures; where both thresholds are in one, the proven is dashed."""
 
 
 def figures_of(part: str, results: dict[str, CellResult], rows: list[Row], trials: int | None) -> dict[str, Figure]:
@@ -77,6 +79,25 @@ def _share_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
     figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)
 
 
+def _style(method: str, threshold: str = "heuristic") -> dict[str, Any]:
+    """Colour, marker and line of a method; BOC, which the paper is about, lies on top."""
+    place = PLACES[method]
+    line = "--" if threshold == "proven" else "-"
+    return {"color": colour_of(place), "marker": marker_of(place), "linestyle": line, "zorder": 3.0 - 0.1 * place}
+
+
+def _restyle(ax: Axes, styles: dict[str, dict[str, Any]]) -> None:
+    """Give the curves of `stopping_times` the styles of their methods."""
+    for curve in ax.containers:
+        style = styles[str(curve.get_label())]
+        line, caps, bars = tuple(curve)
+        line.set(**style)
+        for cap in caps:
+            cap.set(color=style["color"], zorder=style["zorder"])
+        for bar in bars:
+            bar.set(color=style["color"], zorder=style["zorder"])
+
+
 def _down_to(runs: Trials, smallest: float) -> Trials:
     keep = [column for column, delta in enumerate(runs.deltas) if delta >= smallest * (1 - 1e-9)]
     return replace(
@@ -103,6 +124,7 @@ def _curves(results: dict[str, CellResult], trials: int | None, smallest: float)
             }
             ax = grid[line, column]
             stopping_times(runs, instance=own[0].instance, ax=ax, legend=False)
+            _restyle(ax, {CURVES[result.cell.method]: _style(result.cell.method) for result in own})
             ax.set_title(f"{name}, {'β' if kind == 'proven' else 'β̃'}")
     _share_legend(figure, list(grid.flat), 5)
     return figure
@@ -115,11 +137,11 @@ def _slopes(rows: list[Row]) -> Figure:
     for ax, instance in zip(grid.flat, instances, strict=True):
         block = [row for row in rows if row.instance == instance]
         own = hardness(instance_named(instance))
-        for k, key in enumerate(name for name in METHOD_NAMES if any((r.method, r.threshold) == name for r in block)):
+        for key in columns_of(block):
             curve = [row for row in block if (row.method, row.threshold) == key]
             points = np.array(local_slopes(curve))
-            ax.plot(points[:, 0], points[:, 1] / own, color=colour_of(k), marker=marker_of(k), markersize=3,
-                    linewidth=1.2, label=METHOD_NAMES[key])  # fmt: skip
+            ax.plot(points[:, 0], points[:, 1] / own, markersize=3, linewidth=1.2, label=METHOD_NAMES[key],
+                    **_style(*key))  # fmt: skip
         ax.axhline(1.0, color="black", linestyle="--", linewidth=1.0, label="D*")
         ax.set(xscale="log", xlabel=r"$\log(1/\delta)$", title=instance, ylim=(0.0, 7.0))
     grid[0, 0].set_ylabel("slope of the curve, in D*")
@@ -135,13 +157,14 @@ def _table(part: str, results: dict[str, CellResult], trials: int | None) -> Fig
     figure, grid = _axes(1, len(instances), (9.6, 4.2))
     for ax, instance in zip(grid.flat, instances, strict=True):
         ax.set_yscale("log")
-        runs = {}
+        runs, styles = {}, {}
         for cell in cells:
             if cell.instance == instance:
                 for kind, found in results[cell.name].by_threshold.items():
                     key = (cell.method, "certificate" if cell.method == "croc" else kind)
-                    runs[METHOD_NAMES[key]] = found
+                    runs[METHOD_NAMES[key]], styles[METHOD_NAMES[key]] = found, _style(*key)
         stopping_times(runs, ax=ax, legend=False)
+        _restyle(ax, styles)
         for (name, _), column in printed.items():
             if name == instance:
                 x = [math.log(10.0) * (i + 1) for i in range(len(column))]
@@ -157,10 +180,10 @@ def _mnist(rows: list[Row]) -> Figure:
     figure, grid = _axes(1, 2, (9.6, 4.4), sharey=True)
     for ax, reading in zip(grid.flat, ("implied", "described"), strict=True):
         block = [row for row in rows if row.instance.endswith(reading)]
-        for k, key in enumerate(name for name in METHOD_NAMES if any((r.method, r.threshold) == name for r in block)):
+        for key in columns_of(block):
             curve = [row for row in block if (row.method, row.threshold) == key]
-            ax.errorbar(MNIST_DIMS, [row.mean for row in curve], yerr=[row.std for row in curve], color=colour_of(k),
-                        marker=marker_of(k), markersize=4, capsize=2.5, label=METHOD_NAMES[key])  # fmt: skip
+            ax.errorbar(MNIST_DIMS, [row.mean for row in curve], yerr=[row.std for row in curve], markersize=4,
+                        capsize=2.5, label=METHOD_NAMES[key], **_style(*key))  # fmt: skip
         for column in TABLE_MNIST.values():
             ax.plot(MNIST_DIMS, [value.mean for value in column], linestyle="none", marker="o", markersize=8,
                     markerfacecolor="none", markeredgecolor="black", label="printed")  # fmt: skip
