@@ -40,8 +40,9 @@ def boc_pace(n_arms: int, n_clusters: int, dim: int, pulls: int) -> Row:
     endless(small, "boc").play(100, small.centers, small.labels, rng, NO_ARMS)  # loads
     run = endless(instance, "boc")
     start = time.process_time()
-    run.play(n_arms + 1000, instance.centers, instance.labels, rng, NO_ARMS)
+    run.play(n_arms, instance.centers, instance.labels, rng, NO_ARMS)
     first, each = time.process_time() - start, []
+    run.play(1000, instance.centers, instance.labels, rng, NO_ARMS)
     for _ in range(CHUNKS):
         start = time.process_time()
         run.play(pulls, instance.centers, instance.labels, rng, NO_ARMS)
@@ -82,7 +83,7 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
                 {
                     "axis": axis, "value": value, BOC_TIME: boc["microseconds"], CROC_TIME: croc["microseconds"],
                     CROC_COUNT: croc["t"], "boc_first_pass": boc["first_pass"], "boc_gib": boc["gib"],
-                    "croc_gib": croc["gib"], "right": croc["right"],
+                    "croc_gib": croc["gib"], "right": croc["right"],  # right: proven, too
                 }
             )  # fmt: skip
             done += 1
@@ -96,8 +97,10 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
 
 def _fits(axis: str, own: list[Row], start: float) -> list[Row]:
     series = (BOC_TIME, CROC_TIME, CROC_COUNT) if axis == "M" else (BOC_TIME, CROC_TIME)
-    x = [row["value"] for row in own]
-    fits = {name: exponent(x, [row[name] for row in own], start) for name in series}
+    fits = {}
+    for name in series:
+        used = [row for row in own if name == BOC_TIME or row["right"]]  # a run that was cut off says nothing
+        fits[name] = exponent([row["value"] for row in used], [row[name] for row in used], start)
     return [{"axis": axis, "value": None, "fits": {name: fit for name, fit in fits.items() if fit is not None}}]
 
 
@@ -158,7 +161,8 @@ def save(figure: Any, path: Path) -> None:
 def _fit_text(name: str) -> Any:
     def text(row: Row) -> str:
         if row["value"] is not None:
-            return f"{row[name]:,.0f}" if name == CROC_COUNT else f"{row[name]:.2f}"
+            shown = f"{row[name]:,.0f}" if name == CROC_COUNT else f"{row[name]:.2f}"
+            return shown if name == BOC_TIME or row["right"] else f"({shown})"
         fit = row["fits"].get(name)
         return "" if fit is None else f"^{fit['slope']:.2f} ± {fit['error']:.2f}"
 
@@ -184,7 +188,8 @@ def headlines(found: list[Row]) -> list[Headline]:
 
 PART = Part(
     f"Growth in M, K and d; otherwise {', '.join(f'{name} = {value:,}' for name, value in USUAL.items())}. "
-    "Seconds of the processor; random numbers included.",
+    "Seconds of the processor; random numbers\n"
+    "included. One run a point; in brackets: not proven or wrong, and not fitted.",
     (
         Column("", "axis", left=True),
         Column("value", lambda row: _range(row) if row["value"] is None else f"{row['value']:,}"),

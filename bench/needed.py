@@ -2,8 +2,9 @@
 
 A cell is a method on an instance. One trajectory of the paper's methods serves every δ; CROC and the peers look at δ.
 A cell has so many seconds. Pilot trials, one for each core, say how many fit in; these are then run and counted, so
-that how many there are does not depend on how they end. Where hardly any fit in, the pilots themselves are counted;
-where a pilot takes too long, the cell is left out.
+that how many there are does not depend on how they end. Where hardly any fit in, the pilots themselves are counted, and
+the table says so; where they, or the trials, take too long, the cell is left out: those that ended would be the short
+ones.
 """
 
 from __future__ import annotations
@@ -70,7 +71,12 @@ class Ending:
     correct: bool
 
 
-Endings = dict[float, list[Ending]]
+class Endings(dict[float, list[Ending]]):
+    """For each δ. `pilots`: these are the pilot trials, because hardly any others fitted in."""
+
+    pilots = False
+
+
 One = Callable[[int], Endings]
 """Trial i of a cell, for each δ."""
 
@@ -91,10 +97,12 @@ def of_the_engine(name: str, method: str, kind: str, deltas: tuple[float, ...], 
         seed, child = (1000 + trial, 0) if shared is None else (1000, trial)
         ended = run_trial(own, seed, child, running)
         row = 0 if kind == "proven" else 1
-        return {
-            delta: [Ending(int(ended.stops[row, column]), bool(ended.correct[row, column]))]
-            for delta, column in zip(deltas, own.columns(deltas), strict=True)
-        }
+        return Endings(
+            {
+                delta: [Ending(int(ended.stops[row, column]), bool(ended.correct[row, column]))]
+                for delta, column in zip(deltas, own.columns(deltas), strict=True)
+            }
+        )
 
     return one
 
@@ -118,12 +126,17 @@ def many(one: One, trials: int, limit: float, running: Running) -> Endings | Non
             return None
         finally:
             alarm.cancel()
-        return {delta: [ending for each in found for ending in each[delta]] for delta in (found[0] if found else {})}
+        return Endings(
+            {delta: [ending for each in found for ending in each[delta]] for delta in (found[0] if found else {})}
+        )
 
     start = time.perf_counter()
     pilots = batch(range(trials, trials + workers), 2 * limit)
     count = fitting(trials, limit, time.perf_counter() - start, workers)
-    return pilots if pilots is None or count < 2 else batch(range(count), 4 * limit) or pilots
+    if pilots is None or count >= 2:
+        return None if pilots is None else batch(range(count), 4 * limit)
+    pilots.pilots = True
+    return pilots
 
 
 def fitting(trials: int, limit: float, taken: float, together: int) -> int:
@@ -164,17 +177,21 @@ def of_a_peer(peer: Any, name: str, delta: float, trials: int, limit: float) -> 
             pilot = [one(trials)]
         count = fitting(trials, limit, time.perf_counter() - start, 1)
         if count < 2:
-            return {delta: pilot}
+            found = Endings({delta: pilot})
+            found.pilots = True
+            return found
         with at_most(4 * limit):
-            return {delta: [one(trial) for trial in range(count)]}
+            return Endings({delta: [one(trial) for trial in range(count)]})
     except TimeoutError:  # what has ended by now would be the short ones
         return None
 
 
-def cell(label: str, endings: list[Ending] | None) -> Row:
+def cell(label: str, ended: Endings | None, delta: float) -> Row:
     """Mean, its standard error, trials, and wrong partitions."""
-    row: Row = {"method": label, "mean": None, "standard_error": None, "trials": 0, "wrong": None}
-    if endings:
+    row: Row = {"method": label, "mean": None, "standard_error": None, "trials": 0, "wrong": None, "pilots": False}
+    endings = (ended or {}).get(delta)
+    if ended is not None and endings:
+        row["each"], row["pilots"] = [ending.t for ending in endings], ended.pilots
         t = np.array([ending.t for ending in endings], dtype=float)
         row["mean"], row["trials"] = float(t.mean()), len(t)
         row["standard_error"] = float(t.std(ddof=1) / np.sqrt(len(t))) if len(t) > 1 else None
@@ -189,17 +206,17 @@ def on(name: str, trials: int, limit: float) -> list[Row]:
     for delta in deltas:
         running = Running()
         ended = many(of_the_engine(name, "croc", "proven", (delta,), running), trials, 4 * limit, running)
-        found[delta].append(cell("CROC", (ended or {}).get(delta)))
+        found[delta].append(cell("CROC", ended, delta))
     for label, method, kind in PAPER:
         running = Running()
         ended = many(of_the_engine(name, method, kind, deltas, running), trials, limit, running)
         for delta in deltas:
-            found[delta].append(cell(label, (ended or {}).get(delta)))
+            found[delta].append(cell(label, ended, delta))
     for peer in _peers():
         for delta in deltas:
             ended = of_a_peer(peer, name, delta, trials, limit)
-            found[delta].append(cell(f"{peer.name} †", (ended or {}).get(delta)))
-    return [row for delta in deltas for row in _beside(name, delta, found[delta])]
+            found[delta].append(cell(f"{peer.name} †", ended, delta))
+    return [row for delta in deltas for row in beside(name, delta, found[delta])]
 
 
 def _peers() -> list[Any]:
@@ -210,17 +227,24 @@ def _peers() -> list[Any]:
     return list(PEERS.values())
 
 
-def _beside(name: str, delta: float, cells: list[Row]) -> list[Row]:
+def beside(name: str, delta: float, cells: list[Row]) -> list[Row]:
     """The bounds and the ratios to CROC."""
     instance, (limit, aim) = named(name), ASKED[name, delta]
-    every = [named(name, trial) for trial in range(max(1, cells[0]["trials"]) if name in DRAWN else 1)]
-    floor = float(np.mean([coterie.lower_bound(each, delta) for each in every]))
-    croc = cells[0]["mean"]
+    croc, crocs = cells[0]["mean"], cells[0].get("each", [])
     found = []
     for each in cells:
+        own = each.pop("each", [])
         row = {"case": f"{name}, δ = {delta:g}", "instance": name, "delta": delta, **each}
-        row |= {"over_croc": each["mean"] / croc if each["mean"] and croc else None}
-        row |= {"lower_bound": floor, "n_arms": instance.n_arms}
+        bounds, over = [coterie.lower_bound(instance, delta)], None
+        if name not in DRAWN:
+            over = each["mean"] / croc if own and crocs else None
+        elif own:  # another instance in every trial: only what was run on the same ones is compared
+            places = range(TRIALS, TRIALS + len(own)) if each["pilots"] else range(len(own))
+            bounds = [coterie.lower_bound(named(name, place), delta) for place in places]
+            both = 0 if each["pilots"] or cells[0]["pilots"] else min(len(own), len(crocs))
+            over = float(np.mean(own[:both]) / np.mean(crocs[:both])) if both else None
+        floor = float(np.mean(bounds))
+        row |= {"over_croc": over, "lower_bound": floor, "n_arms": instance.n_arms}
         row["over_bound"] = each["mean"] / max(floor, instance.n_arms) if each["mean"] else None
         if each["method"] == "CROC":
             row |= {"limit": limit, "aim": aim, "met": croc is not None and croc <= limit}
@@ -259,21 +283,25 @@ def headlines(found: list[Row]) -> list[Headline]:
         for label, row in here.items():
             if label == "BOC, β" and row["over_croc"]:
                 lines.append(Headline(f"{case}: BOC with β over CROC", times(row["over_croc"])))
-        peers = [row for row in here.values() if row["method"].endswith("†") and row["over_croc"]]
+        every = [row for row in here.values() if row["method"].endswith("†")]
+        peers = [row for row in every if row["over_croc"]]
         if peers:
             best = min(peers, key=lambda row: row["over_croc"])
-            lines.append(Headline(f"{case}: the best peer ({best['method'][:-2]}) over CROC", times(best["over_croc"])))
+            which = f"{best['method'][:-2]}, {best['trials']} trial{'' if best['trials'] == 1 else 's'}"
+            which += "" if len(peers) == len(every) else f"; {len(every) - len(peers)} took too long"
+            lines.append(Headline(f"{case}: the best peer ({which}) over CROC", times(best["over_croc"])))
     return lines
 
 
 PART = Part(
-    f"Measurements needed: mean ± standard error of up to {TRIALS} trials, as many as fit into {LIMIT:g} s;\n"
-    f"–: too long. *: no proof; the oracle knows the truth. †: bench/peers. Bound: d_KL(δ, 1−δ)·D*; /: by the larger.",
+    f"Measurements needed: mean ± standard error of up to {TRIALS} trials, as many as fit into {LIMIT:g} s (CROC: "
+    f"{4 * LIMIT:g} s); p: pilots\nonly; –: too long. *: no proof; the oracle knows the truth, linear exploration "
+    "the ratio of distances. †: bench/peers.\nBound: d_KL(δ, 1−δ)·D*; /: over the larger of it and M.",
     (
         Column("instance", "case", left=True),
         Column("method", "method", left=True),
         Column("measurements", _mean),
-        Column("trials", lambda row: row["trials"] or None),
+        Column("trials", lambda row: f"{row['trials']}{' p' if row['pilots'] else ''}" if row["trials"] else None),
         Column("wrong", "wrong"),
         Column("/ CROC", "over_croc", times),
         Column("bound; M", lambda row: f"{number(row['lower_bound'])}; {row['n_arms']}"),

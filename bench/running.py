@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime
@@ -89,7 +90,7 @@ def summary(folder: Path) -> list[Row]:
 
 
 SUMMARY = Part(
-    "All headlines. Ratios are of figures from one run of their part.",
+    "All headlines. Ratios are of figures from one run of their part; its file says when, where and at which load.",
     (
         Column("part", "part", left=True),
         Column("figure", "what", left=True),
@@ -119,14 +120,19 @@ def show(names: list[str], folder: Path) -> None:
         print_rows(SUMMARY, lines)
 
 
-def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> None:
-    """One part after the other; each is kept as soon as it is measured. INOUT: done, the names of those."""
+def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> bool:
+    """One part after the other; each is kept as soon as it is measured. INOUT: done, the names of those.
+
+    False if one broke; the others are measured all the same.
+    """
     guesses = {name: _guess(name, quick, folder) for name in names}
     console.print(f"coterie {coterie.__version__} from {Path(coterie.__file__).parent}", markup=False)
-    load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None  # before we add to it
+    load = _load()  # before we add to it
     if load is not None and load > 0.5:
         console.print(f"Other programs use this machine (load {load:g}): above all what runs in threads looks slower.")
+    failed = False
     for i, name in enumerate(names):
+        load = _load()
         own, left = guesses[name], sum(guesses[other] for other in names[i:])
         rest = f"about {duration(own)}; about {duration(left)} left in all"
         console.print(f"\n[bold]{name}[/], part {i + 1} of {len(names)}: {rest}")
@@ -136,6 +142,10 @@ def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> Non
             rows = part.rows(quick, Progress(lambda text: print(text, flush=True)), _pictures(folder))
         except LeftOutError as error:
             console.print(f"{name} is left out: {error}", markup=False)
+            continue
+        except (RuntimeError, OSError, subprocess.CalledProcessError) as error:
+            console.print(f"{name} failed: {' '.join(str(error).split())[:500]}", markup=False)
+            failed = True
             continue
         content = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"), "seconds": round(time.perf_counter() - start, 1),
@@ -151,6 +161,12 @@ def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> Non
     console.print()
     print_rows(SUMMARY, lines)
     console.print(f"kept in {_short(folder / 'summary')}.json", markup=False)
+    return not failed
+
+
+def _load() -> float | None:
+    """How many programs want a processor, over the last minute: our own previous part among them."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def _guess(name: str, quick: bool, folder: Path) -> float:
@@ -184,7 +200,8 @@ def run(names: list[str], quick: bool = False, out: Path | None = None, showing:
         return 0
     done: list[str] = []
     try:
-        measure(chosen, quick, folder, done)
+        if not measure(chosen, quick, folder, done):
+            return 1
     except KeyboardInterrupt:
         print(f"coterie: stopped; kept in {_short(folder)}: {', '.join(done) or 'nothing yet'}", file=sys.stderr)
         return 130

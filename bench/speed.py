@@ -43,11 +43,11 @@ def croc_pace(instance: Instance, seed: int, at_least: float) -> float:
     return taken / t
 
 
-def usual_pace(instance: Instance, pulls: int, into: dict[str, list[float]]) -> Callable[[int], float]:
+def usual_pace(instance: Instance, pulls: int, before: int, into: dict[str, list[float]]) -> Callable[[int], float]:
     """The usual libraries time both of their ways in one call; the second is put aside."""
 
     def measure(i: int) -> float:
-        found = usual_libraries(instance, pulls, i)
+        found = usual_libraries(instance, pulls, i, before)
         if i > 0:  # round 0 is the warm-up of `in_turn`
             into[ALONE].append(found["one thread"])
         time.sleep(0.05)  # OpenMP's threads go on spinning for a while: not into the next contestant's time
@@ -60,14 +60,15 @@ def measured(name: str, quick: bool) -> list[Row]:
     """All contestants on one instance."""
     instance, least = named(name), 0.005 if quick else 0.04
     pulls = min(PULLS[name], 3_000) if quick else PULLS[name]
-    one = rivals.compiled_from_scratch(instance, 3, 0)  # to see how many pulls take a good while
+    before = max(1, (instance.n_arms + PULLS[name] // 2) // instance.n_arms)  # results of an arm in mid-trial
+    one = rivals.compiled_from_scratch(instance, 3, 0, before)  # to see how many pulls take a good while
     beside: dict[str, list[float]] = {ALONE: []}
     contestants: dict[str, Callable[[int], float]] = {
         label: partial(_ours, instance, pulls, method, least) for method, label in OURS.items()
     }
-    contestants[SCRATCH] = lambda i: rivals.compiled_from_scratch(instance, max(3, int(least / one)), i)
+    contestants[SCRATCH] = lambda i: rivals.compiled_from_scratch(instance, max(3, int(least / one)), i, before)
     contestants[FLOOR] = lambda i: rivals.random_numbers_alone(instance.dim, int(least / 1e-8 / instance.dim), i)
-    contestants[INSTALLED] = usual_pace(instance, 2 if quick else 5, beside)
+    contestants[INSTALLED] = usual_pace(instance, 2 if quick else 5, before, beside)
     found = in_turn(contestants, 2 if quick else ROUNDS) | beside
     order = [*OURS.values(), SCRATCH, ALONE, INSTALLED, FLOOR]
     return [
@@ -126,7 +127,7 @@ def _spread(row: Row) -> str:
 PART = Part(
     "Pulls a second, one thread. Times are compared round by round: medians of the rounds' ratios, and their range.\n"
     "The paper's methods are timed from the end of the first pass over the arms; their threshold does not change the\n"
-    "speed. CROC: whole trials at δ = 0.1, the first pass included. The other ways start where the first pass ended.",
+    "speed. CROC: whole trials at δ = 0.1, the first pass included. The other ways start in mid-trial.",
     (
         Column("instance", "instance", left=True),
         Column("way", "way", left=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 
 from bench.cycles import counted, described, elf_functions, plain, step_of
 from bench.growth import exponent
-from bench.needed import Ending, cell, of_a_peer
+from bench.needed import Ending, Endings, beside, cell, headlines, many, of_a_peer
 from bench.part import PARTS, part_named
 from bench.rounds import in_turn, ratio
+from coterie.simulate.plan import Running, TrialCancelledError
 
 
 def test_exponent_of_a_power_is_found_without_error() -> None:
@@ -62,10 +64,41 @@ def test_rounds_take_turns_after_a_warm_up() -> None:
 
 
 def test_cell_has_mean_error_and_wrong_ones() -> None:
-    row = cell("m", [Ending(10, True), Ending(14, False)])
+    row = cell("m", Endings({0.1: [Ending(10, True), Ending(14, False)]}), 0.1)
     assert (row["mean"], row["trials"], row["wrong"]) == (12, 2, 1)
     assert row["standard_error"] == pytest.approx(2.0)
-    assert cell("m", None)["mean"] is None
+    assert cell("m", None, 0.1)["mean"] is None
+
+
+def test_drawn_instances_are_compared_on_the_same_ones() -> None:
+    """CROC ran on eight, the other on the first three of them: the ratio is over these three."""
+    croc = cell("CROC", Endings({0.1: [Ending(t, True) for t in (10, 20, 30, 99, 99, 99, 99, 99)]}), 0.1)
+    other = cell("m", Endings({0.1: [Ending(t, True) for t in (20, 40, 60)]}), 0.1)
+    rows = beside("M=40 K=4 d=5 gap 1", 0.1, [croc, other])
+    assert rows[1]["over_croc"] == pytest.approx(2.0)
+    assert rows[0]["lower_bound"] != rows[1]["lower_bound"]
+
+
+def test_the_best_peer_says_who_took_too_long() -> None:
+    cells = [("CROC", 10), ("a †", 20), ("b †", None)]
+    found = [cell(label, None if t is None else Endings({0.1: [Ending(t, True)] * 2}), 0.1) for label, t in cells]
+    lines = headlines(beside("easy", 0.1, found))
+    assert any("the best peer (a, 2 trials; 1 took too long) over CROC" in line.what for line in lines)
+
+
+def test_a_batch_that_takes_too_long_is_left_out_and_not_replaced_by_its_short_trials() -> None:
+    """Pilots are quick, the trials are not: nothing is reported."""
+    running = Running()
+
+    def one(trial: int) -> Endings:
+        if trial < 8:
+            for _ in range(2000):
+                time.sleep(0.005)
+                if running.cancelled:
+                    raise TrialCancelledError
+        return Endings({0.1: [Ending(trial, True)]})
+
+    assert many(one, 8, 0.1, running) is None
 
 
 def test_peer_that_takes_too_long_is_left_out() -> None:

@@ -17,6 +17,7 @@ from coterie.engine.state import (
     METHOD,
     ORACLE,
     READY,
+    SINCE_CACHED,
     SINCE_MEASURED,
     SINCE_SUMMED,
     Floats,
@@ -220,7 +221,8 @@ def refresh(s: State) -> None:
             return
         s.counters[CERTIFIED] = 0
         s.counters[CACHED] = 0
-    if s.counters[CACHED] == 1 and s.counters[DIRTY] <= 1 + n_arms // 8:
+    fresh = s.counters[SINCE_CACHED] < max(n_arms, RESUM_EVERY)
+    if s.counters[CACHED] == 1 and fresh and s.counters[DIRTY] <= 1 + n_arms // 8:
         p = replay(s)
     else:
         p = GIVE_UP
@@ -230,7 +232,6 @@ def refresh(s: State) -> None:
         _adopt(s, p)
     elif s.counters[SINCE_SUMMED] >= max(n_arms, RESUM_EVERY):
         sum_up(s)
-        s.counters[CACHED] = 0  # the cached passes carry running sums too
     elif s.counters[SINCE_MEASURED] >= n_arms:
         measure_radii(s)
     _clean(s.counters, s.dirty, s.is_dirty)

@@ -19,7 +19,16 @@ from coterie.engine.vectors import copy_row, nearest_two, squared_distance
 SURE = 1.0 - 1e-9
 """A bound decides only if it does so with this much to spare, so that rounding cannot."""
 
+BLUR = 2e-12
+"""Distances this close, relatively, are one to a margin: more than the ties of `nearest_two` and rounding together."""
+
 STANDS, LOOK_AT_CLOSE, LOOK_AT_ALL = 0, 1, 2
+
+
+@compiled
+def _half_margin(best: float, second: float) -> float:
+    """How far the centers may go before another one can be as near, or tie."""
+    return 0.5 * (second - best) - BLUR * second
 
 
 @compiled
@@ -96,7 +105,7 @@ def assign(s: State, p: int) -> bool:
     listed = 0
     for m in range(s.labels.shape[0]):
         label, best, second = nearest_two(s.sums, m, 1.0 / s.pulls[m], s.pass_reference, p * n, n, s.to_centers)
-        half = 0.5 * (second - best)
+        half = _half_margin(best, second)
         if listed < most or half < s.pass_half[p, listed - 1]:
             if listed == most:
                 rest = min(rest, s.pass_half[p, listed - 1])
@@ -175,7 +184,7 @@ def judge_pass(
     for i in range(dirty.shape[0]):
         arm = dirty[i]
         label, best, second = nearest_two(sums, arm, 1.0 / pulls[arm], reference, p * n, n, distances)
-        half = 0.5 * (second - best)
+        half = _half_margin(best, second)
         if not _list_arm(listed, margin, quiet, close, halves, p, arm, label, half):
             return LOOK_AT_ALL
         stands = stands and drift < half * SURE and labels[p, arm] == label
@@ -195,7 +204,7 @@ def update_pass(s: State, p: int, verdict: int) -> bool:
     for i in range(s.counters[DIRTY]):  # those that are not close
         arm = s.dirty[i]
         label, best, second = nearest_two(s.sums, arm, 1.0 / s.pulls[arm], s.pass_reference, p * n, n, s.to_centers)
-        if drift < 0.5 * (second - best) * SURE and s.pass_labels[p, arm] != label:
+        if drift < _half_margin(best, second) * SURE and s.pass_labels[p, arm] != label:
             _relabel(s, p, arm, label)
             changed = True
     least = np.inf

@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie.engine.compiled import INT, compiled
 from coterie.engine.lloyd import STANDS, assign, begin_pass, judge_pass, set_centers, shift_last, update_pass
-from coterie.engine.state import CACHED, DIRTY, FULL_RUNS, MAX_PASSES, PASSES, State
+from coterie.engine.state import CACHED, DIRTY, FULL_RUNS, MAX_PASSES, PASSES, SINCE_CACHED, State
 from coterie.engine.vectors import TIE, distance_to_mean
 
 FIRST_ARM = 0
@@ -59,6 +59,7 @@ def _choose_starts(s: State, stage: int) -> None:
 def run_whole(s: State) -> int:
     """Alg. 2 from scratch. OUT: the cache. Returns the pass whose labels are final."""
     s.counters[FULL_RUNS] += 1
+    s.counters[SINCE_CACHED] = 0
     zero = INT(0)
     s.starts[:] = -1
     s.starts[0] = FIRST_ARM

@@ -43,7 +43,8 @@ FULL_RUNS = 15  # how often Alg. 2 ran from scratch
 COLD_SOLVES = 16  # how often the allocation was solved from scratch
 REPLAYED_PASSES = 17  # Lloyd passes of a replay that had to look at every arm
 PARTS = 18  # parts of the active constraints' graph, 0 if its shape is not known
-N_COUNTERS = 19
+SINCE_CACHED = 19  # measurements since Alg. 2 ran from scratch: the passes' running sums are as old
+N_COUNTERS = 20
 
 # What the numbers in `gauges` are.
 LOG_SUM = 0  # sum over arms of log(4 + log N_m)

@@ -26,6 +26,7 @@ from coterie.engine.state import (
     ORACLE,
     PENDING,
     READY,
+    SINCE_CACHED,
     SINCE_MEASURED,
     SINCE_SUMMED,
     STALE,
@@ -186,6 +187,7 @@ def observe(s: State, arm: int, x: Floats, asked: bool) -> None:
         cache_measurement(s, arm, x)
     s.counters[SINCE_MEASURED] += 1
     s.counters[SINCE_SUMMED] += 1
+    s.counters[SINCE_CACHED] += 1
     z1 = 0.0
     for i in range(s.scatter.shape[0]):
         z1 += s.scatter[i]
