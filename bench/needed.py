@@ -188,12 +188,13 @@ def of_a_peer(peer: Any, name: str, delta: float, trials: int, limit: float) -> 
 
 def cell(label: str, ended: Endings | None, delta: float) -> Row:
     """Mean, its standard error, trials, and wrong partitions."""
-    row: Row = {"method": label, "mean": None, "standard_error": None, "trials": 0, "wrong": None, "pilots": False}
+    row: Row = {"method": label, "mean": None, "median": None, "standard_error": None, "trials": 0, "wrong": None}
+    row["pilots"] = False
     endings = (ended or {}).get(delta)
     if ended is not None and endings:
         row["each"], row["pilots"] = [ending.t for ending in endings], ended.pilots
         t = np.array([ending.t for ending in endings], dtype=float)
-        row["mean"], row["trials"] = float(t.mean()), len(t)
+        row["mean"], row["median"], row["trials"] = float(t.mean()), float(np.median(t)), len(t)
         row["standard_error"] = float(t.std(ddof=1) / np.sqrt(len(t))) if len(t) > 1 else None
         row["wrong"] = sum(not ending.correct for ending in endings)
     return row
@@ -296,11 +297,13 @@ def headlines(found: list[Row]) -> list[Headline]:
 PART = Part(
     f"Measurements needed: mean ± standard error of up to {TRIALS} trials, as many as fit into {LIMIT:g} s (CROC: "
     f"{4 * LIMIT:g} s); p: pilots\nonly; –: too long. *: no proof; the oracle knows the truth, linear exploration "
-    "the ratio of distances. †: bench/peers.\nBound: d_KL(δ, 1−δ)·D*; /: over the larger of it and M.",
+    "the ratio of distances. †: bench/peers; one\nof them runs nearly for ever after a wrong representative. "
+    "Bound: d_KL(δ, 1−δ)·D*; /: over the larger of it and M.",
     (
         Column("instance", "case", left=True),
         Column("method", "method", left=True),
         Column("measurements", _mean),
+        Column("median", "median", number),
         Column("trials", lambda row: f"{row['trials']}{' p' if row['pilots'] else ''}" if row["trials"] else None),
         Column("wrong", "wrong"),
         Column("/ CROC", "over_croc", times),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,29 @@ def test_simulate_knows_every_method(method: str) -> None:
     answer = coterie("simulate", "easy", "--method", method, "--trials", 2, "--workers", 1, "--json")
     assert answer.exit_code == 0, answer.stderr
     assert json.loads(answer.stdout)["method"] == method
+
+
+def test_simulate_says_that_a_stop_of_croc_is_proven() -> None:
+    arguments = ("simulate", "easy", "--method", "croc", "--threshold", "heuristic", "--trials", 2, "--workers", 1)
+    answer = coterie(*arguments, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    assert json.loads(answer.stdout)["threshold"] == "proven"
+    assert "croc, proven threshold" in coterie(*arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"), [(["--method", "magic"], "magic"), (["--delta", "2"], "2.0"), (["--seed", -1], "-1")]
+)
+def test_demo_looks_at_its_arguments_before_it_needs_packages(
+    arguments: list[Any], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An argument that is wrong stays so after an installation."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not installed
+    answer = coterie("demo", *arguments)
+    assert answer.exit_code == 2
+    assert named in answer.stderr
+    assert "matplotlib" not in answer.stderr
+    assert "matplotlib" in coterie("demo").stderr
 
 
 @pytest.mark.parametrize("method", ["boc", "uniform"])

@@ -219,13 +219,18 @@ def test_files_that_are_not_there(here: Path) -> None:
 def test_without_a_noise_it_says_what_the_repeats_tell(here: Path) -> None:
     message = refused("plain.csv", "-k", 3)
     proposed = re.search(
-        r"Your repeats vary by ph \S+, turbidity \S+ \(140 degrees of freedom\): --noise (\S+) ", message
+        r"Your repeats vary by ph \S+, turbidity \S+ \(140 degrees of freedom\): --noise (\S+) has a margin for chance "
+        r"in every direction; if the columns of one measurement are known to vary independently, --noise (\S+) has",
+        message,
     )
     assert proposed is not None
-    shown = ok("plain.csv", "-k", 3, "--noise", proposed[1])
-    assert "would have been enough: if there are" in shown
-    assert "note" not in shown
-    assert "warning" not in shown
+    wide, narrow = ([float(part) for part in one.split(",")] for one in proposed.groups())
+    assert all(1.0 < one / other < 1.2 for one, other in zip(wide, narrow, strict=True))
+    for noise in proposed.groups():
+        shown = ok("plain.csv", "-k", 3, "--noise", noise)
+        assert "would have been enough: if there are" in shown
+        assert "note" not in shown
+        assert "warning" not in shown
     (here / "few.csv").write_text(text("sample,ph,turbidity", rows(repeats=1)))
     assert "has too few repeats to tell it (0 degrees of freedom, 20 are needed)" in refused("few.csv", "-k", 3)
     (here / "copies.csv").write_text(text("sample,ph,turbidity", [row for row in rows(repeats=1) for _ in range(3)]))
@@ -372,7 +377,7 @@ def test_without_a_proof_no_certificate_stays_behind(here: Path) -> None:
     ok("plain.csv", "-k", 3, "--noise", NOISE, "--out", "out")
     printed = ok("plain.csv", "-k", 4, "--noise", NOISE, "--out", "out", "--json")
     assert not json.loads(printed)["done"]
-    assert [path.name for path in (here / "out").iterdir()] == ["groups.csv"]
+    assert sorted(path.name for path in (here / "out").iterdir()) == ["coterie-group.json", "groups.csv"]
     with (here / "out" / "groups.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     assert {row["state"] for row in table} <= {"a guess", "certain so far"}

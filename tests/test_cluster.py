@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -289,6 +290,21 @@ def test_an_interrupt_half_way_through_a_result_loses_nothing(method: str) -> No
         assert result.session.events == whole.session.events if method == "croc" else result.t == whole.t
         tried += 1
     assert tried > 20
+
+
+def test_where_warnings_are_errors_nothing_measured_is_lost() -> None:
+    world = World()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="budget of 9 measurements ended") as raised:
+            coterie.cluster(world, 7, 3, budget=9, method="boc", progress=False)
+    kept = raised.value.session  # type: ignore[attr-defined]
+    assert len(kept.log) == len(world.calls) == 9
+    assert "9 measurements are kept" in raised.value.__notes__[0]
+    whole = coterie.cluster(World(), 7, 3, method="boc", progress=False)
+    result = coterie.cluster(world, 7, 3, method="boc", session=kept, progress=False)
+    assert world.calls == [arm for arm, _ in whole.session.log]
+    assert result.t == whole.t
 
 
 def test_a_session_of_ones_own_is_gone_on_with() -> None:

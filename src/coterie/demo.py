@@ -26,8 +26,10 @@ from coterie.paper import datasets
 from coterie.plot import evidence as plot_evidence
 from coterie.plot import means as plot_means
 from coterie.plot.canvas import check_matplotlib, colour_of
+from coterie.problem.checks import check_delta
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
+from coterie.rules.methods import method_named
 from coterie.session import Session
 from coterie.theory.thresholds import threshold as threshold_of
 
@@ -60,11 +62,13 @@ def run_demo(
     seconds: float = 4.0,
 ) -> None:
     """Group Iris with `method`, BOC and Uniform on the same seed, show them, and write a picture to `out`."""
-    _check_picture(out)
+    method_named(method)
+    check_delta(delta)
     if not (math.isfinite(seconds) and seconds >= 0):
         raise ValueError(f"seconds must be 0 or more, got {seconds!r}")
     if seed < 0:
         raise ValueError(f"seed must be 0 or more, got {seed!r}")
+    _check_picture(out)
     console = Console()
     instance = datasets.iris().with_hardness(2.0)
     console.print(

@@ -110,6 +110,12 @@ def test_telling_by_arm_answers_ones_own_ask(here: Path) -> None:
     assert "ann" in ok("status", "beans")
 
 
+def test_a_number_that_is_no_name_is_not_a_place_among_numbers(here: Path) -> None:
+    ok("new", "beans", "--names", "10,20,30", "-k", 2)
+    assert "unknown arm '1'" in refused("tell", "beans", "--arm", 1, 4.5)
+    ok("tell", "beans", "--arm", 20, 4.5)
+
+
 def test_fail_frees_the_lease(here: Path) -> None:
     ok("new", "beans", "-a", 3, "-k", 2)
     (ask,) = json.loads(ok("ask", "beans", "--json"))["asks"]

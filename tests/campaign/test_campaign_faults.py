@@ -192,6 +192,26 @@ def test_writes_that_the_system_refuses(tmp_path: Path) -> None:
     print(f"{refused} refused by the system, {len(told)} on record")
 
 
+FULL_FROM_THE_START = """
+import resource, signal, sys
+import coterie.cli
+from coterie.campaign import Campaigns
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+sys.argv[1:] = ["campaign", "new", "x", "--arms", "3", "--clusters", "2", "--noise", "1", "--store", sys.argv[1]]
+coterie.cli.main()
+"""
+
+
+def test_a_store_that_cannot_be_made_is_said_in_a_line(tmp_path: Path) -> None:
+    """The disk is full before the file's first byte."""
+    script = [sys.executable, "-B", "-c", FULL_FROM_THE_START, str(tmp_path / "store.db")]
+    answer = subprocess.run(script, capture_output=True, text=True, timeout=300)
+    assert answer.returncode == 2, answer.stderr
+    assert answer.stderr.startswith("coterie: the store cannot be used now: ")
+    assert answer.stderr.count("\n") == 1
+
+
 READ_ONLY = """
 import os, sys
 from coterie.campaign import Campaigns, StoreUnavailable
@@ -258,6 +278,51 @@ def test_a_locked_file_is_waited_for(tmp_path: Path, world: Any) -> None:
         threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
         assert tell_one(store, id, world, 1)["accepted"] == 1
         other.close()
+
+
+def test_a_new_file_that_another_process_writes_to(tmp_path: Path) -> None:
+    """Two servers that start on one new file: SQLite says at once that it is locked, and that is no end."""
+    path = tmp_path / "new.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE visits (x)")
+    second = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+    begun = time.monotonic()
+    with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+        second.execute("PRAGMA journal_mode = WAL")
+    assert time.monotonic() - begun < 30.0, "it has waited: this is not the error that is meant"
+    second.close()
+    release = threading.Timer(1.0, other.close)
+    release.start()
+    with Campaigns(path) as store:
+        assert store.list() == []
+    release.join()
+
+
+def test_a_store_that_is_locked_at_once_is_tried_again(
+    tmp_path: Path, world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill, when somebody else repairs the file: SQLite does not wait, so we do."""
+    with monkeypatch.context() as now:
+        now.setattr("coterie.campaign.database.BUSY_SECONDS", 0.0)  # for the connections, which say it at once then
+        store = Campaigns(tmp_path / "locked.db")
+    with store:
+        id = world.create(store)
+        for work in (lambda: store.list(), lambda: tell_one(store, id, world, 1)):
+            store._ledger.database.engine.dispose()
+            other = sqlite3.connect(tmp_path / "locked.db", isolation_level=None, check_same_thread=False)
+            other.execute("PRAGMA locking_mode = EXCLUSIVE")
+            other.execute("CREATE TABLE IF NOT EXISTS visits (x)")
+            other.execute("INSERT INTO visits VALUES (1)")  # from now on nobody else may even read
+            refused = sqlite3.connect(tmp_path / "locked.db", timeout=0.0)
+            with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+                refused.execute("SELECT * FROM campaigns")
+            refused.close()
+            release = threading.Timer(0.2, other.close)
+            release.start()
+            assert work()
+            release.join()
+        assert store.status(id)["measurements"] == 1
 
 
 def test_postgresql_restarted_while_several_measure(postgres: Any, world: Any) -> None:

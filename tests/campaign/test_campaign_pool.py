@@ -62,6 +62,8 @@ def test_files_and_dictionaries_agree(tmp_path: Path) -> None:
         del found["read"]
         for key in ("spread", "upper"):  # the rows are summed in another order
             found["noise"][key] = np.round(found["noise"][key], 12).tolist()
+        if found["noise"]["together"] is not None:
+            found["noise"]["together"]["correlation"] = round(found["noise"]["together"]["correlation"], 12)
         found["means"] = np.round(found["means"], 12).tolist()
     assert arrays == dictionaries == file
 
@@ -234,3 +236,21 @@ def test_what_was_read_is_described() -> None:
     assert read["left_out"] == [{"column": "note", "why": "no numbers"}, {"column": "id", "why": "an id"}]
     picked = replay_pool(rows, 2, values=["ID"], items="SAMPLE")["read"]
     assert (picked["values"], [one["why"] for one in picked["left_out"]]) == (["id"], ["not picked", "not picked"])
+
+
+def test_items_keep_the_names_that_the_table_gives_them() -> None:
+    """001 and 1 may be one item or two: they are not made one, and a warning says so. 0012 is not written as 12."""
+    given = [("10", 5.0), ("001", 0.0), ("1", 0.1), ("0012", 5.1)]
+    found = replay_pool([{"arm": name, "v": value} for name, value in given * 20], 2)
+    assert found["names"] == ["001", "1", "10", "0012"]  # by size
+    assert found["counts"] == [20] * 4
+    assert found["labels"] == [0, 0, 1, 1]
+    assert found["read"]["spelt_alike"] == [["001", "1"]]
+    mixed = [
+        {"arm": name, "v": value}
+        for name, value in [("S5", 0.0), ("s 05", 0.0), ("S50", 5.0), ("1.05", 5.0), ("1.5", 5.0)]
+    ]
+    read = replay_pool(mixed * 20, 2)["read"]
+    assert read["spelt_alike"] == [["S5", "s 05"]]
+    numbers: list[Any] = [3, 3.0, "3", 1, 2]  # of Parquet files and dictionaries
+    assert replay_pool([{"arm": arm, "v": 1.0 * int(arm)} for arm in numbers], 2)["names"] == ["1", "2", "3"]

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.campaign import BadValue, Campaigns
-from coterie.campaign.tables import measurements, read_table
+from coterie.campaign.recorded import read_table
+from coterie.campaign.tables import measurements
 
 
 @pytest.fixture
@@ -272,3 +273,131 @@ def test_values_are_taken_by_the_names_of_the_campaign(lite: Campaigns) -> None:
     id = make(lite, value_names=["ph", "v0"])
     lite.import_table(id, [{"arm": 1, "v0": 2.0, "note": 7.0, "ph": 1.0}])
     assert lite.measurements(id)["measurements"][0]["values"] == [1.0, 2.0]
+
+
+# Columns and items are what the table calls them.
+
+
+def test_values_are_never_taken_by_the_order_of_columns_of_other_names(lite: Campaigns, tmp_path: Path) -> None:
+    id = make(lite, value_names=["ph", "turb"])
+    path = tmp_path / "given.csv"
+    path.write_text("arm,turb,pH\n0,120,5.5\n")
+    lite.import_table(id, path)
+    assert lite.measurements(id)["measurements"][0]["values"] == [5.5, 120.0]
+    path.write_text("arm,turbidity,pH\n0,120,5.5\n")
+    with pytest.raises(BadValue, match=r"values are ph, turb, given\.csv has the columns arm, turbidity, pH: rename"):
+        lite.import_table(id, path)
+    assert lite.import_table(id, path, values=["PH", "turbidity"])["accepted"] == 1
+    assert lite.measurements(id)["measurements"][1]["values"] == [5.5, 120.0]
+    path.write_text("arm,V1,note,V0\n0,120,fine,5.5\n")  # by number, in any case and order
+    for one in (id, make(lite)):
+        assert lite.import_table(one, path)["accepted"] == 1
+        assert lite.measurements(one)["measurements"][-1]["values"] == [5.5, 120.0]
+    path.write_text("arm,PH,pH,turb\n0,1,5.5,120\n")  # which of the two?
+    with pytest.raises(BadValue, match="values are ph, turb"):
+        lite.import_table(id, path)
+
+
+@pytest.mark.parametrize("heading", ["ID", "Id", "id"])
+def test_ids_are_ids_in_any_case(lite: Campaigns, tmp_path: Path, heading: str) -> None:
+    id = make(lite)
+    path = tmp_path / "given.csv"
+    path.write_text(f"{heading},arm,a,b\nm1,0,1,2\n")
+    assert lite.import_table(id, path)["accepted"] == 1
+    path.write_text(f"{heading},arm,a,b\nm1,0,1,2\nm2,1,3,4\n")  # the file has grown
+    assert lite.import_table(id, path) == {"accepted": 1, "duplicates": 1, "done": False}
+    assert [row["id"] for row in lite.measurements(id)["measurements"]] == ["m1", "m2"]
+    path.write_text(f"{heading},arm,a,b\nm3,0,1,2\nm3,1,3,4\n")
+    with pytest.raises(BadValue, match=f"line 3, column '{heading}': 'm3' is the id of line 2 too"):
+        lite.import_table(id, path)
+    path.write_text("ID,Id,arm,a,b\nm3,m4,0,1,2\n")
+    with pytest.raises(BadValue, match="has the columns ID, Id: rename all but one"):
+        lite.import_table(id, path)
+
+
+def test_numbers_that_are_names_are_names_in_every_kind_of_table(lite: Campaigns, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ["3", "2", "1", "0"]  # against the order
+    rows: list[dict[str, Any]] = [{"arm": arm, "a": float(arm), "b": 0.0} for arm in range(4)]
+    whole = pa.table({"arm": [0, 1, 2, 3], "a": [0.0, 1.0, 2.0, 3.0], "b": [0.0] * 4})
+    pq.write_table(whole, tmp_path / "whole.parquet")
+    pq.write_table(whole.set_column(0, "arm", pa.array([0.0, 1.0, 2.0, 3.0])), tmp_path / "float.parquet")
+    (tmp_path / "t.csv").write_text("arm,a,b\n0,0,0\n1,1,0\n2,2,0\n3,3,0\n")
+    texts = []
+    for table in (rows, tmp_path / "whole.parquet", tmp_path / "float.parquet", tmp_path / "t.csv"):
+        id = make(lite, names=names)
+        assert lite.import_table(id, table)["accepted"] == 4
+        found = lite.measurements(id)["measurements"]
+        assert [(row["arm"], row["values"][0]) for row in found] == [(3, 0.0), (2, 1.0), (1, 2.0), (0, 3.0)]
+        texts.append(found)
+    id = make(lite, names=["10", "20", "30", "x"])
+    for cell in (1, "1", 1.0):  # no item is called 1: it is not the second one
+        with pytest.raises(BadValue, match=f"unknown arm {cell!r}: use a name such as '10'$"):
+            lite.import_table(id, [{"arm": cell, "a": 1.0, "b": 2.0}])
+    id = make(lite, names=["p", "q", "r", "s"])
+    assert lite.import_table(id, [{"arm": 1, "a": 1.0, "b": 2.0}])["accepted"] == 1
+    assert lite.measurements(id)["measurements"][0]["name"] == "q"
+
+
+AMBIGUOUS = "with a mark between thousands, "
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize(
+    ("cells", "refused"),
+    [
+        (["1,234|5", "987|5"], True),  # as English spreadsheets show thousands
+        (["1,234|5,4", "987|5,1"], True),  # even beside a decimal comma: 987 would be 987,000
+        (["1,234|5", "2,345|6"], True),
+        (["-1,234|5", "987|6"], True),
+        (["1,234|5,4", "2,345|6,1"], False),  # three decimals everywhere, and the comma is the decimal mark
+        (["1,234|5", "0,987|6"], False),
+        (["1,234|5", "12,5|6"], False),
+        (["0,512|5", "0,987|6"], False),
+        (["1.234|5", "987|6"], True),  # as German ones do
+        (["1.234|5", "2.345|6"], False),  # three decimals everywhere
+        (["1.234|5", "0.98|6"], False),
+        (["987|5", "5|6"], False),
+    ],
+)
+def test_thousands_are_never_read_as_decimals(
+    lite: Campaigns, tmp_path: Path, mark: str, cells: list[str], refused: bool
+) -> None:
+    id = make(lite)
+    path = tmp_path / "given.csv"
+    path.write_text("\n".join(f"{k}{mark}{row}" for k, row in enumerate(cells)).replace("|", mark))
+    path.write_text(f"arm{mark}a{mark}b\n{path.read_text()}\n")
+    if refused:
+        with pytest.raises(BadValue, match="line 2, column 'a'") as caught:
+            lite.import_table(id, path)
+        assert AMBIGUOUS in caught.value.message
+        return
+    lite.import_table(id, path)
+    found = [row["values"] for row in lite.measurements(id)["measurements"]]
+    assert found == [[float(cell.replace(",", ".")) for cell in row.split("|")] for row in cells]
+
+
+def test_points_between_thousands_are_seen_by_the_commas_of_another_column(lite: Campaigns, tmp_path: Path) -> None:
+    path = tmp_path / "given.csv"
+    path.write_text("arm;a;b;c\n0;1.234;5;0,5\n1;2.345;6;1,5\n")
+    with pytest.raises(BadValue, match=r"line 2, column 'a'.*1234"):
+        lite.import_table(make(lite), path, values=["a", "b"])
+
+
+# Spreadsheets.
+
+FORMULAS = ["=1+1", "+cmd", "-2+3", "@sum(a)"]
+
+
+def test_names_are_no_formulas_in_a_table_of_groups(lite: Campaigns) -> None:
+    id = make(lite, names=FORMULAS)
+    lite.import_table(id, [{"arm": name, "a": 1.0, "b": 2.0} for name in FORMULAS])
+    table = list(csv.reader(io.StringIO(lite.export(id, "groups"))))
+    assert [row[0] for row in table[1:]] == [f"'{name}" for name in FORMULAS]
+    exact = list(csv.reader(io.StringIO(lite.export(id, "csv"))))
+    assert [row[1] for row in exact[1:]] == FORMULAS  # this one is read back
+    id = make(lite, names=["-5", "a=b", "+1.5", "'q"])
+    table = list(csv.reader(io.StringIO(lite.export(id, "groups"))))
+    assert [row[0] for row in table[1:]] == ["-5", "a=b", "+1.5", "'q"]

@@ -61,7 +61,7 @@ class Api:
         body: Any = None,
         headers: dict[str, str] | None = None,
         raw: bytes | None = None,
-        timeout: float = 60,
+        timeout: float = 300,  # the first result of a method may have to wait for the compiler, on a busy machine
     ) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         sent = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
@@ -122,6 +122,7 @@ class ServerProcess:
         self.process = subprocess.Popen(command, env=inherited | given, stdout=self.said, stderr=subprocess.STDOUT)
         try:
             wait_until(lambda: "\n" in self.output() or self.process.poll() is not None)
+            assert self.output().startswith("Coterie serves"), self.output()
             self.port = port_of(self.output().partition("\n")[0])
             self.api = Api(self.port)
             wait_until(lambda: self.api.with_token(None).get("/healthz").status == 200)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from page_steps import NAMES, measure, measure_once, new_campaign, start_measuring
+import numpy as np
+from page_steps import CENTERS, NAMES, TRUTH, measure, measure_once, new_campaign, start_measuring
+
+import coterie
 
 
 def cells(page: Any) -> list[dict[str, float]]:
@@ -90,3 +93,36 @@ def test_a_mistyped_value_is_noticed(opened: Any, api: Any) -> None:
     page.locator("#doubt").filter(has_text=f"{name}: 150 (sour) lies").wait_for()
     measure_once(page, 3)
     page.locator("#doubt").wait_for(state="hidden")
+
+
+def results_needed() -> tuple[int, int]:
+    """How many results `measure` gives until the groups are proven, and the item of the last one."""
+    session, count = coterie.Session(6, 3, 2), 0
+    while not session.done:
+        arm = session.ask()
+        session.tell(arm, measure(NAMES[arm], count))
+        count += 1
+    return count, arm
+
+
+def test_a_mistyped_value_that_ends_the_campaign_is_noticed(opened: Any, api: Any) -> None:
+    """It has become part of the proof: then above all it must be seen, though there is nothing more to measure."""
+    count, last = results_needed()
+    id = new_campaign(api)
+    for k in range(count - 1):
+        (ask,) = api.ask(id, "Ada")
+        told = api.tell(id, {"id": f"{k}", "arm": ask["arm"], "values": measure(ask["name"], k), "lease": ask["lease"]})
+        assert told.json == {"accepted": 1, "duplicates": 0, "done": False}
+    page = opened(f"/campaigns/{id}")
+    start_measuring(page, "Ada")
+    assert page.locator("#item").inner_text() == NAMES[last]
+    centers = np.array(CENTERS)
+    outwards = centers[TRUTH[last]] - centers.mean(axis=0)
+    slip = np.array(measure(NAMES[last], count - 1)) + 15.0 * outwards / np.linalg.norm(outwards)
+    for field, value in zip(page.locator("[name=value]").all(), slip, strict=True):
+        field.fill(f"{value:.6g}")
+    page.get_by_role("button", name="Save result").click()
+    page.get_by_role("heading", name="Done").wait_for()
+    page.locator("#measure").wait_for(state="hidden")
+    page.locator("#doubt").filter(has_text=f"{NAMES[last]}: ").filter(has_text="standard deviations from").wait_for()
+    assert api.get(f"/api/campaigns/{id}").json["done"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,7 +82,9 @@ class Database:
         if version == LATEST:
             return
         if self.is_sqlite:
-            with self.engine.connect() as connection:
+            with self.writing():  # wait for another process that makes the same store: the next step would not
+                pass
+            with self._translated(), self.engine.connect() as connection:
                 raw = connection.connection.dbapi_connection
                 assert raw is not None
                 raw.execute("PRAGMA journal_mode = WAL")  # kept in the file
@@ -135,7 +138,7 @@ class Database:
             yield
         except IntegrityError:
             raise  # a mistake of ours, never the weather
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
             if self.is_sqlite and "file is not a database" in reason:
                 name = self.url.database

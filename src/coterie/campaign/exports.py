@@ -14,6 +14,7 @@ from coterie.campaign import views
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.ledger import Seen
 from coterie.campaign.rows import Told, read_rows
+from coterie.campaign.tables import safe_in_spreadsheets
 from coterie.certificate import write_log
 from coterie.problem.checks import short
 from coterie.rules.methods import method_named
@@ -41,9 +42,15 @@ def _csv(seen: Seen) -> str:
 
 
 def _groups(seen: Seen) -> str:
-    """item, its group (as status numbers them), whether that is proven, its measurements and their mean."""
+    """item, its group (as status numbers them), whether that is proven, its measurements and their mean.
+
+    If results told after the stop do not fit the groups, what the proof assumes is in doubt, and with it all groups:
+    proven is then "does not fit" for the items that do not, and "no" for all others. A name that a spreadsheet would
+    take for a formula gets an apostrophe in front.
+    """
     state, settings = seen.state, seen.state.settings
-    proven = "yes" if state.done and views.certain(settings) else "no"
+    apart = {one["arm"] for one in views.misfits(state)}
+    proven = "yes" if state.done and views.certain(settings) and not apart else "no"
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["item", "group", "proven", "measurements", *(f"mean {name}" for name in settings.columns)])
@@ -51,7 +58,8 @@ def _groups(seen: Seen) -> str:
         count, total = state.sums.get(arm, (0, None))
         group = "" if state.groups is None else int(state.groups[arm])
         means = [""] * settings.dim if total is None else [repr(float(value)) for value in total / count]
-        writer.writerow([settings.name_of(arm), group, proven, count, *means])
+        name = safe_in_spreadsheets(settings.name_of(arm))
+        writer.writerow([name, group, "does not fit" if arm in apart else proven, count, *means])
     return text.getvalue()
 
 

@@ -9,6 +9,7 @@ What was not needed for the proof still says whether its assumptions look right:
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from coterie.campaign import tables
+from coterie.campaign import recorded, tables
 from coterie.campaign.errors import BadValue
 from coterie.campaign.fit import MISFIT_PROBABILITY, Spread, means_of, misfits, spread_of
 from coterie.campaign.settings import Settings, check_settings
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.noise import Noise
 from coterie.session import Session, SessionDone
+
+_LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names: S05 and S5, 001 and 1
 
 _FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
 
@@ -54,7 +57,7 @@ class Pool:
         counts = self.counts
         spelt = defaultdict(list)
         for name in self.names:
-            spelt["".join(name.casefold().split())].append(name)
+            spelt[_LEADING_ZEROS.sub("", "".join(name.casefold().split()))].append(name)
         return {
             "source": self.source,
             "items": len(self.names),
@@ -99,7 +102,10 @@ def replay_pool(
     The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `dry` (the arm whose measurements ran out
     first, if one did), `labels` (from 0), `groups` (from 1), for CROC `certificate` and `partial`; and how well all
     that was recorded fits: `noise` (stated, and the spread of repeats), `misfits` (items that do not fit the group
-    they were put in: there may be more groups), `fewer` (if K is not proven, a smaller number that is).
+    they were put in: there may be more groups), `fewer` (if K is not proven, a smaller number that is). In `noise`,
+    `verdicts` are on the columns and `direction` on all weighted sums of them ("too small" voids the proof); `upper`
+    (standard deviations) and `upper_covariance` are large enough in every direction with probability 0.99,
+    `upper_independent` if the columns are known to vary independently. None of these: there are too few repeats.
     """
     return group_pool(read_pool(pool, values, items), n_clusters, delta, method, threshold, noise, distance_ratio)[0]
 
@@ -211,14 +217,18 @@ def _answer(pool: Pool, settings: Settings, run: Replayed) -> dict[str, Any]:
 
 
 def _noise_beside_spread(noise: Noise, spread: Spread) -> dict[str, Any]:
-    deviations = spread.deviations
+    deviations, pair = spread.deviations, spread.together()
     return {
         "stated": noise.to_json(),
         "deviations": np.sqrt(np.diag(noise.covariance)).tolist(),
         "spread": None if deviations is None else deviations.tolist(),
+        "together": None if pair is None else {"columns": [pair[0], pair[1]], "correlation": pair[2]},
         "upper": spread.upper(),
+        "upper_independent": spread.upper_independent(),
+        "upper_covariance": spread.upper_covariance(),
         "freedom": spread.freedom,
         "verdicts": spread.against(noise),
+        "direction": spread.direction(noise),
     }
 
 
@@ -250,7 +260,7 @@ def read_pool(pool: Any, values: Sequence[str] | None = None, items: str | None 
     """A pool from a file, rows or arrays; errors name the line and the column."""
     if isinstance(pool, Mapping):
         return _arrays(pool)
-    table = tables.read_table(pool)
+    table = recorded.read_table(pool)
     item, guessed = _item_column(table, items)
     column = table.columns[item]
     places = _value_columns(table, item, values)
@@ -278,7 +288,7 @@ def _arrays(pool: Mapping[Any, Any]) -> Pool:
     return Pool([str(arm) for arm in pool], arms, rows, [f"v{i}" for i in range(rows.shape[1])], "the pool")
 
 
-def _item_column(table: tables.Recorded, wanted: str | None) -> tuple[int, bool]:
+def _item_column(table: recorded.Recorded, wanted: str | None) -> tuple[int, bool]:
     """The place of the item column, and whether it was only guessed: as the one column without numbers."""
     if wanted is not None:
         return tables.column_named(table, wanted), False
@@ -300,7 +310,7 @@ def _item_column(table: tables.Recorded, wanted: str | None) -> tuple[int, bool]
     raise BadValue(what, field="arm")
 
 
-def _value_columns(table: tables.Recorded, item: int, wanted: Sequence[str] | None) -> list[int]:
+def _value_columns(table: recorded.Recorded, item: int, wanted: Sequence[str] | None) -> list[int]:
     try:
         return tables.value_columns(table, item, None, wanted, numeric=True)
     except BadValue as error:
@@ -310,7 +320,7 @@ def _value_columns(table: tables.Recorded, item: int, wanted: Sequence[str] | No
         raise error
 
 
-def _why(table: tables.Recorded, place: int, wanted: Sequence[str] | None) -> str:
+def _why(table: recorded.Recorded, place: int, wanted: Sequence[str] | None) -> str:
     """Why a column is no value."""
     if wanted is not None:
         return "not picked"
@@ -321,18 +331,16 @@ def _why(table: tables.Recorded, place: int, wanted: Sequence[str] | None) -> st
     return "not v0, v1, …" if tables.has_numbers(table, place) else "no numbers"
 
 
-def _items(table: tables.Recorded, item: int) -> tuple[list[str], IntArray]:
+def _items(table: recorded.Recorded, item: int) -> tuple[list[str], IntArray]:
     """The names of the arms and the arm of each row: in order of appearance or, if all are numbers, of size."""
     cells = [row[item] for row in table.rows]
     empty = next((i for i, cell in enumerate(cells) if cell is None or not str(cell).strip()), None)
     if empty is not None:
         raise table.problem(empty, table.columns[item], "it is empty: every measurement needs its item")
-    given = [str(cell).strip() for cell in cells]
-    whole = [tables.whole(cell) for cell in cells]
-    if all(number is not None for number in whole):
-        order = [str(number) for number in sorted({number for number in whole if number is not None})]
-        given = [str(number) for number in whole]
-    else:
-        order = list(dict.fromkeys(given))
+    given = [tables.text_of(cell) for cell in cells]
+    order = list(dict.fromkeys(given))
+    sizes = {name: tables.whole(name) for name in order}
+    if None not in sizes.values():
+        order.sort(key=lambda name: sizes[name] or 0)
     index = {name: arm for arm, name in enumerate(order)}
     return order, np.array([index[name] for name in given])

@@ -12,8 +12,11 @@ from coterie.campaign.errors import BadValue
 from coterie.problem.checks import check_count, check_positive, check_real, short
 from coterie.session import Session
 
-ENGINE = 1
-"""The number of the decision rules. A release whose methods ask for other arms on the same results raises it."""
+ENGINE = 2
+"""The number of the decision rules. A release whose methods ask for other arms on the same results raises it.
+
+1: the first. 2: CROC counts from the first result, and its representatives tie by index.
+"""
 
 ON_EXPIRY = ("skip", "wait")
 LONGEST_TEXT = 200

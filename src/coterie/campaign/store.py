@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import delete, select
 
-from coterie.campaign import decisions, exports, schema, tables, views
+from coterie.campaign import decisions, exports, recorded, schema, tables, views
 from coterie.campaign.database import Database
 from coterie.campaign.ledger import Ledger
 from coterie.campaign.moments import when
@@ -115,16 +115,15 @@ class Campaigns:
     def import_table(self, id: str, table: Any, values: Sequence[str] | None = None) -> dict[str, Any]:
         """Earlier measurements, from a CSV or Parquet file or from rows (dictionaries), all or nothing.
 
-        Columns: `arm` (number or name), the values (those that `values` names; or the campaign's `value_names`; or v0,
-        v1, …; or all the others), and `id`; without ids they follow from the content, so that the same file twice
-        counts once. Nobody asked for these measurements: they take their place in the order of the table.
+        Columns, in any case: `arm` (number or name), the values (those that `values` names; or the campaign's
+        `value_names`; or v0, v1, …; or, if the campaign has no value_names, all the others), and `id`; without ids they
+        follow from the content, so that the same file twice counts once. Nobody asked for these measurements: they take
+        their place in the order of the table.
         """
-        read = tables.read_table(table)
+        read = recorded.read_table(table)
 
         def decide(turn: decisions.Turn) -> dict[str, Any]:
-            settings = turn.state.settings
-            own = settings.value_names if set(settings.value_names or ()) <= set(read.columns) else None
-            return decisions.tell(turn, tables.measurements(read, settings, values or own), unasked=True)
+            return decisions.tell(turn, tables.measurements(read, turn.state.settings, values or None), unasked=True)
 
         return self._ledger.submit(id, decide)
 

@@ -1,192 +1,33 @@
-"""Tables of measurements: CSV and Parquet files, or rows in memory, read whole before anything is believed.
+"""What a table of measurements says: which column names the items, which hold the values, and the numbers in them.
 
-CSV is what spreadsheets write: commas, semicolons or tabs between cells, with a decimal comma where the comma is free.
-Errors name the line of the file (of Parquet and of rows in memory: the row, counted from 1) and the column.
+Where the comma does not stand between the cells of a CSV file, it may be the decimal mark. Errors name the line of the
+file (of Parquet and of rows in memory: the row, counted from 1) and the column.
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
-import json
 import math
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.campaign.errors import BadValue
+from coterie.campaign.recorded import Recorded
 from coterie.campaign.settings import Settings, check_text
 from coterie.problem.checks import short
 
 ITEM_NAMES = ("arm", "item", "sample", "name")
 """What the column of the items may be called, in any case; in a pool `id` too, if there is none of these."""
 
-SAVE_AS = 'save it as "CSV UTF-8" (Excel: File, Save As, CSV UTF-8; LibreOffice: Save As, Text CSV, Unicode (UTF-8))'
 ABOUT_CELLS = (
     "leave a whole row out only if the reason has nothing to do with its value (docs/CAMPAIGNS.md, "
     '"Cells that are not numbers")'
 )
 
-_LONGEST_FIELD = 1 << 20
 _NAMED = 3  # of many cells that cannot be read, so many are named
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A table as it was read: names of columns, cells, and a digest of the content it came from."""
-
-    name: str
-    columns: tuple[str, ...]
-    rows: list[list[Any]]
-    digest: str
-    lines: list[int] | None = None  # of a CSV file: where each row begins
-    decimal_comma: bool = False
-
-    def place(self, row: int) -> str:
-        """Where people find a row."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
-
-    def problem(self, row: int, column: str, what: str) -> BadValue:
-        """An error in a cell."""
-        place = self.place(row)
-        return BadValue(f"{self.name}, {place}, column {short(column)}: {what}", field=f"{place}, {column}")
-
-
-def read_table(table: Any) -> Recorded:
-    """A table from a path (.parquet, else CSV) or from a list of dictionaries."""
-    if isinstance(table, str | os.PathLike):
-        path = Path(table)
-        content = _content(path)
-        digest = hashlib.sha256(content).hexdigest()
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return _parquet(path.name, content, digest)
-        return _csv(path.name, content, digest)
-    if not isinstance(table, Sequence) or not all(isinstance(row, Mapping) for row in table):
-        raise BadValue(f"a table is a file or a list of dictionaries, got {short(table)}", field="table")
-    columns = tuple(dict.fromkeys(str(key) for row in table for key in row))
-    rows = [[row.get(column) for column in columns] for row in table]
-    try:
-        digest = hashlib.sha256(json.dumps([columns, rows], default=repr).encode("utf-8", "replace")).hexdigest()
-    except ValueError as error:
-        raise BadValue(f"the table cannot be read: {error}", field="table") from None
-    return _checked(Recorded("the table", columns, rows, digest))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"No such file: {path}") from None
-    except IsADirectoryError:
-        raise IsADirectoryError(f"{path} is a folder: name the CSV or Parquet file in it") from None
-
-
-def _csv(name: str, content: bytes, digest: str) -> Recorded:
-    text = _text(name, content)
-    delimiter, declared = _delimiter(text)
-    before = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-        try:
-            found = list(_numbered(reader))[1 if declared else 0 :]
-        except csv.Error as error:
-            raise BadValue(f"{name}, line {reader.line_num}: {error}", field="file") from None
-    finally:
-        csv.field_size_limit(before)
-    if not found:
-        raise BadValue(f"{name} is empty: the first line names the columns", field="file")
-    header = tuple(found[0][1])
-    rows: list[list[Any]] = []
-    for line, cells in found[1:]:
-        while len(cells) > len(header) and not cells[-1]:  # spreadsheets fill lines up
-            cells.pop()
-        if len(cells) != len(header):
-            what = f"there are {len(cells)} cells, the header has {len(header)} columns"
-            if len(cells) > len(header) and delimiter == ",":
-                what += "; if it uses decimal commas, save it with semicolons between the cells"
-            column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"
-            raise BadValue(f"{name}, line {line}, column {short(column)}: {what}", field=f"line {line}, {column}")
-        rows.append(list(cells))
-    lines = [line for line, _ in found[1:]]
-    return _checked(Recorded(name, header, rows, digest, lines, delimiter != ","))
-
-
-def _text(name: str, content: bytes) -> str:
-    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise BadValue(f"{name} is a spreadsheet, not a CSV file: {SAVE_AS}", field="file")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        what = f"{name} is not a CSV file in UTF-8: line {line} cannot be read; {SAVE_AS}"
-        raise BadValue(what, field="file") from None
-
-
-def _delimiter(text: str) -> tuple[str, bool]:
-    """What stands between the cells of the header, and whether the file's first line is one that says so (sep=;)."""
-    lines = (line.rstrip("\r\n") for line in io.StringIO(text) if line.strip())
-    header = next(lines, "")
-    declared = re.fullmatch(r'"?sep=([,;\t])"?', header)
-    if declared is not None:
-        return declared[1], True
-    first = next(lines, "")
-    counts = {mark: (_unquoted(header).count(mark), _unquoted(first).count(mark)) for mark in "\t;,"}
-    marks = [mark for mark in counts if counts[mark][0] > 0]
-    # Names and decimal commas may bring in a second mark: the one between the cells is as frequent in the first row.
-    return max(marks, key=lambda mark: (counts[mark][0] == counts[mark][1], counts[mark][0]), default=","), False
-
-
-def _unquoted(line: str) -> str:
-    return re.sub(r'"[^"]*"?', "", line)
-
-
-def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, with the line on which they begin."""
-    before = 0
-    for cells in reader:
-        stripped = [cell.strip() for cell in cells]
-        if any(stripped):
-            yield before + 1, stripped
-        before = reader.line_num
-
-
-def _parquet(name: str, content: bytes, digest: str) -> Recorded:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError("Parquet files need pyarrow: pip install 'coterie[parquet]', or use CSV") from None
-    try:
-        found = pq.read_table(io.BytesIO(content))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise BadValue(f"{name} is not a Parquet file: {' '.join(str(error).split())}", field="file") from None
-    columns = tuple(str(column) for column in found.column_names)
-    cells = [column.to_pylist() for column in found.columns]
-    return _checked(Recorded(name, columns, [list(row) for row in zip(*cells, strict=True)] if cells else [], digest))
-
-
-def _checked(table: Recorded) -> Recorded:
-    """Without columns that have neither a name nor a cell; every other name must be there once."""
-    columns = table.columns
-    kept = [i for i, column in enumerate(columns) if column or not all(_empty(row[i]) for row in table.rows)]
-    twice = list(dict.fromkeys(columns[i] for i in kept if columns[i] and columns.count(columns[i]) > 1))
-    if twice:
-        listed = ", ".join(short(column) for column in twice[:_NAMED])
-        what = f"{table.name} has two columns {listed}: rename or remove one of them"
-        raise BadValue(what, field=twice[0])
-    if len(kept) == len(columns):
-        return table
-    rows = [[row[i] for i in kept] for row in table.rows]
-    return Recorded(table.name, tuple(columns[i] for i in kept), rows, table.digest, table.lines, table.decimal_comma)
-
-
-def _empty(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and not cell.strip())
+_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
+_THOUSANDS = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:\{mark}\d{{3}})+") for mark in ",."}
 
 
 # Which column is what.
@@ -194,13 +35,18 @@ def _empty(cell: Any) -> bool:
 
 def column_named(table: Recorded, wanted: str) -> int:
     """The place of a column: of exactly this name or, if there is one only, of this name in another case."""
+    place = _place(table, wanted)
+    if place is None:
+        what = f"{table.name} has no column {short(wanted)}; its columns are {listed(table.columns)}"
+        raise BadValue(what, field=str(wanted))
+    return place
+
+
+def _place(table: Recorded, wanted: str) -> int | None:
     if wanted in table.columns:
         return table.columns.index(wanted)
     alike = [i for i, column in enumerate(table.columns) if column.casefold() == wanted.strip().casefold()]
-    if len(alike) != 1:
-        what = f"{table.name} has no column {short(wanted)}; its columns are {listed(table.columns)}"
-        raise BadValue(what, field=str(wanted))
-    return alike[0]
+    return alike[0] if len(alike) == 1 else None
 
 
 def listed(columns: Sequence[str]) -> str:
@@ -230,9 +76,9 @@ def value_columns(
         found = [column_named(table, column) for column in wanted]
         if item in found or len(set(found)) < len(found):
             raise BadValue(f"the columns of values must differ, and from that of the items, got {short(list(wanted))}")
-    elif "v0" in columns:
-        numbered = [f"v{i}" for i in range(len(columns))]
-        found = [columns.index(column) for column in numbered if column in columns]
+    elif _place(table, "v0") is not None:
+        numbered = [_place(table, f"v{i}") for i in range(len(columns))]
+        found = [place for place in numbered if place is not None]
     else:
         rest = [i for i, column in enumerate(columns) if i != item and column and column.casefold() != "id"]
         found = [i for i in rest if not numeric or has_numbers(table, i)]
@@ -255,39 +101,78 @@ def measurements(table: Recorded, settings: Settings, wanted: Sequence[str] | No
         others = " or ".join(ITEM_NAMES[1:])
         what = f"{table.name} needs a column arm (or {others}); its columns are {listed(table.columns)}"
         raise BadValue(what, field="arm")
-    if wanted is None and settings.value_names is not None and set(settings.value_names) <= set(table.columns):
-        wanted = settings.value_names
-    rows = numbers(table, value_columns(table, arm_at, settings.dim, wanted))
-    id_at = table.columns.index("id") if "id" in table.columns else None
+    rows = numbers(table, value_columns(table, arm_at, settings.dim, _own_names(table, settings, wanted)))
+    id_at = _id_column(table)
     index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
+    by_number = all(whole(name) is None for name in index)  # else a number is a name, not a place
     seen: dict[str, int] = {}
     found = []
-    for number, (row, values) in enumerate(zip(table.rows, rows, strict=True)):
-        arm = _arm(table, number, arm_at, row[arm_at], index, settings.n_arms)
-        name = f"import-{table.digest[:24]}-{number + 1}" if id_at is None else _id(table, number, row[id_at])
+    for number, values in enumerate(rows):
+        arm = _arm(table, number, arm_at, index, settings.n_arms if by_number else 0)
+        name = f"import-{table.digest[:24]}-{number + 1}" if id_at is None else _id(table, number, id_at)
         if seen.setdefault(name, number) != number:
-            raise table.problem(number, "id", f"{short(name)} is the id of {table.place(seen[name])} too")
+            column = "id" if id_at is None else table.columns[id_at]
+            raise table.problem(number, column, f"{short(name)} is the id of {table.place(seen[name])} too")
         found.append({"id": name, "arm": arm, "values": values})
     return found
 
 
-def _id(table: Recorded, number: int, cell: Any) -> str:
+def _own_names(table: Recorded, settings: Settings, wanted: Sequence[str] | None) -> Sequence[str] | None:
+    """The columns wanted, or the campaign's own names; None (v0, v1, …, or all the others) only where neither is said.
+
+    A table that calls the values otherwise is not read by the order of its columns: they might be swapped.
+    """
+    own = settings.value_names
+    if wanted is not None or own is None:
+        return wanted
+    if all(_place(table, name) is not None for name in own):
+        return own
+    if all(_place(table, f"v{i}") is not None for i in range(settings.dim)):
+        return None
+    what = (
+        f"the campaign's values are {listed(own)}, {table.name} has the columns {listed(table.columns)}: rename them, "
+        "or say which ones hold the values, in this order, with --values (in Python values=)"
+    )
+    raise BadValue(what, field="values")
+
+
+def _id_column(table: Recorded) -> int | None:
+    place = _place(table, "id")
+    alike = [column for column in table.columns if column.casefold() == "id"]
+    if place is None and alike:
+        raise BadValue(f"{table.name} has the columns {listed(alike)}: rename all but one of them", field="id")
+    return place
+
+
+def _id(table: Recorded, number: int, place: int) -> str:
+    cell = table.rows[number][place]
     number_given = isinstance(cell, int) and not isinstance(cell, bool)
     try:
         return check_text(str(cell) if number_given else cell, "an id")
     except BadValue as error:
-        raise table.problem(number, "id", error.message) from None
+        raise table.problem(number, table.columns[place], error.message) from None
 
 
-def _arm(table: Recorded, number: int, place: int, cell: Any, index: Mapping[str, int], n_arms: int) -> int:
-    if isinstance(cell, str) and cell in index:
-        return index[cell]
+def _arm(table: Recorded, row: int, place: int, index: Mapping[str, int], numbered: int) -> int:
+    """The arm of this name, or of this number among those that are called by number."""
+    cell = table.rows[row][place]
+    name = text_of(cell)
+    if name in index:
+        return index[name]
     arm = whole(cell)
-    if arm is None or not 0 <= arm < n_arms:
-        known = f"a name such as {short(next(iter(index)))}, or " if index else ""
-        what = f"unknown arm {short(cell)}: use {known}a number from 0 to {n_arms - 1}"
-        raise table.problem(number, table.columns[place], what)
+    if arm is None or not 0 <= arm < numbered:
+        known = [f"a name such as {short(next(iter(index)))}"] if index else []
+        known += [f"a number from 0 to {numbered - 1}"] if numbered else []
+        raise table.problem(row, table.columns[place], f"unknown arm {short(cell)}: use {', or '.join(known)}")
     return arm
+
+
+def text_of(cell: Any) -> str:
+    """The name in a cell: text as it is written (001 is not 1); a whole number without a point, as 3.0 from Parquet."""
+    if isinstance(cell, str):
+        return cell.strip()
+    number = whole(cell)
+    return str(cell) if number is None else str(number)
 
 
 def whole(cell: Any) -> int | None:
@@ -337,7 +222,9 @@ def numbers(table: Recorded, places: Sequence[int]) -> list[list[float]]:
         found.append(values)
     if bad:
         raise _bad_cells(table, bad)
-    _one_decimal_mark(table, places)
+    if table.decimal_comma:
+        _one_decimal_mark(table, places)
+        _no_thousands(table, places)
     return found
 
 
@@ -359,9 +246,7 @@ def _cut(cell: Any) -> str:
 
 
 def _one_decimal_mark(table: Recorded, places: Sequence[int]) -> None:
-    """1,234 is 1.234 to some and a thousand to others: a file with both marks is not guessed at."""
-    if not table.decimal_comma:
-        return
+    """A file with both marks is not guessed at."""
     seen: dict[str, tuple[int, int]] = {}
     for number, row in enumerate(table.rows):
         for i in places:
@@ -375,3 +260,46 @@ def _one_decimal_mark(table: Recorded, places: Sequence[int]) -> None:
             f"{_cut(table.columns[j])}, has a point, {_cut(table.rows[point][j])}: use one of the two everywhere"
         )
         raise table.problem(comma, table.columns[i], what)
+
+
+def _no_thousands(table: Recorded, places: Sequence[int]) -> None:
+    """1,234 is a little more than one to some and a thousand to others: refused where the column does not show which.
+
+    It shows it by a number that cannot have thousands (5,41 or 0,512). Of a column in which every number has three
+    digits after its mark, that is read off the rest of the table: for a comma from other columns of values, for a point
+    (the usual decimal mark, where nothing speaks for the comma) from decimal commas anywhere.
+    """
+    columns = {i: [row[i] for row in table.rows] for i in range(len(table.columns))}
+    decimals = [i for i, cells in columns.items() if any(_decimal(cell, ",") for cell in cells)]
+    for i in places:
+        for mark in ",.":
+            marked = [cell for cell in columns[i] if mark in cell]
+            if not marked or any(_decimal(cell, mark) for cell in marked):
+                continue
+            all_of_them = len(marked) == len(columns[i])
+            clear = bool(set(decimals) & set(places)) if mark == "," else not decimals
+            if all_of_them and clear:
+                continue
+            row = columns[i].index(marked[0])
+            given = marked[0]
+            point = given.replace(",", ".", 1)
+            what = (
+                f"{_cut(given)} may be {point} or, with a mark between thousands, {given.replace(mark, '')}: save the "
+                f"table without marks between thousands, and with a comma between the cells, where {point} is clear"
+            )
+            raise table.problem(row, table.columns[i], what)
+
+
+def _decimal(cell: str, mark: str) -> bool:
+    """Whether this is a number in which the mark can only be the decimal one."""
+    one = _DECIMAL_COMMA.fullmatch(cell.replace(".", ",") if mark == "." else cell)
+    return one is not None and mark in cell and _THOUSANDS[mark].fullmatch(cell) is None
+
+
+# Names for spreadsheets.
+
+
+def safe_in_spreadsheets(name: str) -> str:
+    """A name that a spreadsheet would take for a formula gets an apostrophe in front; plain numbers stay."""
+    risky = name.startswith(("=", "+", "-", "@", "\t", "\r")) and _NUMBER.fullmatch(name) is None
+    return f"'{name}" if risky else name

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from coterie.campaign import fit, schema
 from coterie.campaign.decisions import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
+from coterie.campaign.late import late_misfits
 from coterie.campaign.moments import when
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
 from coterie.campaign.settings import Settings, at
@@ -181,9 +182,9 @@ def alarm(state: State) -> dict[str, Any] | None:
 
 
 def misfits(state: State) -> list[dict[str, Any]]:
-    """Items that do not fit their group, by the results told after the stop.
+    """Items that do not fit their group, by the results that did not count any more when it stopped.
 
-    These play no part in the proof, and the past tells nothing about their noise: a test on them is a fresh one.
+    The groups do not depend on these. The test (`late_misfits`) holds at whatever times somebody looks.
     """
     labels = state.session.labels
     if not state.done or labels is None:
@@ -194,7 +195,7 @@ def misfits(state: State) -> list[dict[str, Any]]:
         if late.size > 0:
             arms = np.array([state.results[place][0] for place in late])
             white = state.session.noise.whiten(np.array([state.results[place][1] for place in late]))
-            found = [arm for arm, _ in fit.misfits(labels, arms, white)]
+            found = late_misfits(labels, arms, white)
         state.misfits = (state.seq, found)
     return [
         {"arm": arm, "name": state.settings.name_of(arm), "group_id": group_id(state, int(labels[arm]))}
@@ -208,9 +209,12 @@ def doubt(state: State) -> str | None:
     if not found:
         return None
     names = ", ".join(one["name"] for one in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+    level = f"{fit.MISFIT_PROBABILITY:g}"
+    wrong = f"{level} + {state.settings.delta:g}" if certain(state.settings) else f"{level}, if the groups are right"
     return (
-        f"Results told after the stop do not fit these groups ({names}; a test at level {fit.MISFIT_PROBABILITY:g}): "
-        f"there are more than {state.settings.n_clusters} groups, or the noise is larger than was said."
+        f"Results told after the stop do not fit these groups ({names}): there may be more than "
+        f"{state.settings.n_clusters} groups, or the noise may be larger than was said. If neither is so, such a "
+        f"warning ever comes with probability at most {wrong}."
     )
 
 

@@ -228,7 +228,7 @@ def simulate(
             **_shape(known),
             "hardness": hardness_of(known),
             "method": method,
-            "threshold": threshold.value,
+            "threshold": runs.threshold,
             "trials": trials,
             "seed": seed,
             "results": rows,
@@ -236,7 +236,7 @@ def simulate(
         typer.echo(json.dumps(summary, indent=2))
         return
     table = Table(
-        title=f"{method}, {threshold.value} threshold, {trials} trials, seed {seed}",
+        title=f"{method}, {runs.threshold} threshold, {trials} trials, seed {seed}",
         caption=f"M = {known.n_arms}, K = {known.n_clusters}, d = {known.dim}, D* = {hardness_of(known):.6g}",
     )
     for heading in ("δ", "pulls: mean", "std", "wrong", "given up", "lower bound"):

@@ -14,8 +14,11 @@ from typing import Any
 
 
 def read_arm(given: str, names: Sequence[str] | None) -> int | str:
-    """An arm on the command line is a name, if there is one of that name, or a number."""
-    if names is not None and given in names:
+    """An arm on the command line is a name, if there is one of that name, or its number from 0.
+
+    Where names are numbers themselves, a number is a name: 1 among 10, 20 and 30 is a slip, not the second of them.
+    """
+    if names is not None and (given in names or any(name.strip().isdigit() for name in names)):
         return given
     try:
         return int(given)

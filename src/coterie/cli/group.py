@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli.group_files import check_folder, write_files
+
 if TYPE_CHECKING:
     from coterie.campaign.pool import Pool
-    from coterie.session import Session
 
 
 class Method(StrEnum):
@@ -70,7 +71,11 @@ def group(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FOLDER", help="Write groups.csv here and, if proven, certificate.json and log.csv."
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Write groups.csv here and, if proven, certificate.json and log.csv. Of what is there already, only "
+            "files that this command wrote are replaced.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -87,6 +92,8 @@ def group(
         what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
         raise ValueError(what)
     stated = _noise(noise, pool)
+    if out is not None:
+        check_folder(out, file)
     found, session = group_pool(pool, clusters, delta, method.value, threshold.value, stated, distance_ratio)
     if as_json:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
@@ -95,12 +102,17 @@ def group(
 
         print_groups(found)
     if out is not None:
-        _write(out, found, session, quiet=as_json)
+        write_files(out, file, found, session, quiet=as_json)
 
 
 def _columns(given: str | None) -> list[str] | None:
     """a,b,c; a name with a comma in it goes in double quotes."""
-    return None if given is None else [part.strip() for part in next(csv.reader([given], skipinitialspace=True), [])]
+    if given is None:
+        return None
+    try:
+        return [part.strip() for part in next(csv.reader([given], skipinitialspace=True), [])]
+    except csv.Error:
+        raise ValueError(f"--values must be names of columns in one line, as a,b,c, got {given!r}") from None
 
 
 def _noise(given: str | None, pool: Pool) -> Any:
@@ -138,64 +150,41 @@ def _noise(given: str | None, pool: Pool) -> Any:
 
 
 def _no_noise(pool: Pool) -> str:
-    from coterie.campaign.fit import ENOUGH_REPEATS
+    from coterie.cli.group_tables import covariance_option, option
 
     spread = pool.spread()
-    deviations, upper = spread.deviations, spread.upper()
+    deviations, upper, independent = spread.deviations, spread.upper(), spread.upper_independent()
     asked = f"say how much single measurements of one item vary ({_listed(pool.columns)}), with --noise"
-    if deviations is None or upper is None or spread.freedom < ENOUGH_REPEATS:
+    if deviations is None or upper is None or independent is None or spread.freedom < spread.enough:
         return (
             f"{asked}. {pool.source} has too few repeats to tell it ({spread.freedom} degrees of freedom, "
-            f"{ENOUGH_REPEATS} are needed): measure some items several times, or ask the instrument's maker"
+            f"{spread.enough} are needed): measure some items several times, or ask the instrument's maker"
         )
     seen = ", ".join(f"{column} {value:.3g}" for column, value in zip(pool.columns, deviations, strict=True))
     if min(upper) <= 0.0:
         return f"{asked}. Your repeats vary by {seen}; some do not vary at all: are they copies of one measurement?"
-    proposed = ",".join(f"{value:g}" for value in upper)
+    said = f"{asked}. Your repeats vary by {seen} ({spread.freedom} degrees of freedom)"
+    where = "(docs/CAMPAIGNS.md, What is my noise?)"
+    if len(upper) == 1:
+        return f"{said}: --noise {option(upper)} has a margin for chance {where}"
+    pair = spread.together()
+    if pair is None:
+        return (
+            f"{said}: --noise {option(upper)} has a margin for chance in every direction; if the columns of one "
+            f"measurement are known to vary independently, --noise {option(independent)} has one {where}"
+        )
+    whole = covariance_option(spread.upper_covariance())
+    best = (
+        "" if whole is None else f"--noise {whole}, a covariance, has a margin for chance in every direction; so has "
+    )
+    rest = "" if whole is None else ", which takes more measurements"
+    margin = "" if whole is not None else " has a margin for chance in every direction"
     return (
-        f"{asked}. Your repeats vary by {seen} ({spread.freedom} degrees of freedom): "
-        f"--noise {proposed} has a margin for chance (docs/CAMPAIGNS.md, What is my noise?)"
+        f"{said}, and columns vary together ({pool.columns[pair[0]]} and {pool.columns[pair[1]]}: correlation "
+        f"{pair[2]:.2f}): {best}--noise {option(upper)}{margin}{rest} {where}"
     )
 
 
 def _listed(columns: Sequence[str], mark: str = ", ") -> str:
     text = mark.join(columns)
     return text if len(text) <= 200 else text[:197] + "..."
-
-
-# Files.
-
-
-def _write(folder: Path, found: dict[str, Any], session: Session, quiet: bool) -> None:
-    """groups.csv; with a proof, certificate.json and log.csv, for `coterie verify`."""
-    from coterie.certificate import write_log
-    from coterie.cli.group_tables import states
-
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file: --out names a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    table, certificate, log = (folder / name for name in ("groups.csv", "certificate.json", "log.csv"))
-    proof = found["certificate"]
-    columns = found["read"]["values"]
-    extra = ["certificate group"] if proof is not None else []
-    with table.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        means = [f"mean {column}" for column in columns]
-        writer.writerow(["item", "group", "state", "used", "recorded", *means, "arm", *extra])
-        for arm, (name, state) in enumerate(zip(found["names"], states(found), strict=True)):
-            label = "" if found["labels"] is None else found["labels"][arm] + 1
-            averages = [f"{mean:.10g}" for mean in found["means"][arm]]
-            there = [] if proof is None else [proof["labels"][arm]]
-            writer.writerow([name, label, state, found["pulls"][arm], found["counts"][arm], *averages, arm, *there])
-    written = [table]
-    if proof is not None:
-        certificate.write_text(json.dumps(proof, indent=1) + "\n", encoding="utf-8")
-        write_log(log, session.events, found["dim"])
-        written += [certificate, log]
-    else:  # those of an earlier run would be taken for the proof of these groups
-        certificate.unlink(missing_ok=True)
-        log.unlink(missing_ok=True)
-    typer.echo(f"wrote {', '.join(map(str, written))}", err=quiet)
-    if proof is not None:
-        typer.echo(f"check: coterie verify {certificate} {log}", err=quiet)
-        typer.echo("(there items and groups are numbered from 0: groups.csv has these numbers too)", err=quiet)

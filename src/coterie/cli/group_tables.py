@@ -11,6 +11,7 @@ from coterie.campaign.fit import MISFIT_PROBABILITY
 from coterie.cli.campaign_tables import print_table
 
 _MANY = 12
+_SHORT = 4  # a covariance of so many columns is printed
 _WIDE = 5  # so many columns of values have a column each in the table of groups
 
 
@@ -39,7 +40,7 @@ def _proves(found: dict[str, Any]) -> bool:
 
 
 def _too_small(found: dict[str, Any]) -> bool:
-    return "too small" in found["noise"]["verdicts"]
+    return "too small" in (*found["noise"]["verdicts"], found["noise"]["direction"])
 
 
 def _trusted(found: dict[str, Any]) -> bool:
@@ -71,7 +72,7 @@ def _read(read: dict[str, Any]) -> list[str]:
 
 def _noise(found: dict[str, Any]) -> list[str]:
     noise, columns = found["noise"], found["read"]["values"]
-    stated, spread, upper = noise["deviations"], noise["spread"], noise["upper"]
+    stated, spread = noise["deviations"], noise["spread"]
     if spread is None:
         listed = ", ".join(f"{column} {value:.4g}" for column, value in zip(columns, stated, strict=True))
         return [f"Noise as stated: {listed}. No item was measured twice, so it cannot be checked."]
@@ -82,13 +83,11 @@ def _noise(found: dict[str, Any]) -> list[str]:
     shown = "; ".join(beside[:_MANY]) + (" …" if len(beside) > _MANY else "")
     lines = [f"Noise as stated: {shown}; {noise['freedom']} degrees of freedom."]
     small, large = ([i for i, v in enumerate(noise["verdicts"]) if v == what] for what in ("too small", "too large"))
-    if small:
-        better = [upper[i] if i in small else given for i, given in enumerate(stated)]
-        whole = isinstance(noise["stated"], list) and isinstance(noise["stated"][0], list)
-        advice = "State a larger covariance" if whole else f"Use --noise {_option(better)}"
+    if small or noise["direction"] is not None:
+        which = f"repeats of {_columns(columns, small)} vary" if small else _in_a_direction(noise, columns)
         lines.append(
-            f"warning: repeats of {_columns(columns, small)} vary more than the noise stated, so nothing is proven. "
-            f"{advice}, or find out why they vary (a drift, a sample mixed up)."
+            f"warning: {which} more than the noise stated, so nothing is proven. {_advice(noise)}, or find out why "
+            "they vary (a drift, a sample mixed up)."
         )
     if large:
         lines.append(
@@ -102,8 +101,36 @@ def _columns(columns: Sequence[str], which: Sequence[int]) -> str:
     return _some([columns[i] for i in which])
 
 
-def _option(values: Sequence[float]) -> str:
+def _in_a_direction(noise: dict[str, Any], columns: Sequence[str]) -> str:
+    pair = noise["together"]
+    if pair is None:
+        return "no single column, but a weighted sum of them varies"
+    first, second = (columns[i] for i in pair["columns"])
+    return f"columns vary together ({first} and {second}: correlation {pair['correlation']:.2f}), in some direction"
+
+
+def _advice(noise: dict[str, Any]) -> str:
+    """A noise that is large enough in every direction: a covariance, if the columns vary together and it is short."""
+    upper, whole = noise["upper"], isinstance(noise["stated"], list) and isinstance(noise["stated"][0], list)
+    if upper is None or min(upper) <= 0.0:
+        return "State a larger noise"
+    covariance = covariance_option(noise["upper_covariance"])
+    larger = option([max(pair) for pair in zip(upper, noise["deviations"], strict=True)])
+    if covariance is not None and (whole or noise["together"] is not None):
+        return f"State a covariance: --noise {covariance}, or --noise {larger}, which takes more measurements"
+    return f"Use --noise {larger}"
+
+
+def option(values: Sequence[float]) -> str:
+    """Standard deviations, as --noise takes them."""
     return ",".join(f"{value:g}" for value in values)
+
+
+def covariance_option(covariance: Sequence[Sequence[float]] | None) -> str | None:
+    """A covariance, as --noise takes it, quoted for the shell; None if it is too long to be copied."""
+    if covariance is None or len(covariance) > _SHORT:
+        return None
+    return "'[" + ",".join("[" + ",".join(f"{value:g}" for value in row) + "]" for row in covariance) + "]'"
 
 
 # What came out.

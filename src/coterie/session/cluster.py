@@ -54,10 +54,10 @@ def cluster(
     the noise has one. `budget`: so many measurements at most, those of `session` included; a warning says when it ends
     first. `progress`: a line on the terminal says how far it is. The other settings are those of `Session`.
 
-    Nothing measured is lost. Whatever `measure` raises, Ctrl-C too, and the error about a value that is no measurement
-    have an attribute `session`: the same call with `session=error.session` goes on as if nothing had happened, with the
-    item that failed. The proof assumes that failures have nothing to do with the values. `session` may also be one of
-    your own, with the settings of the call.
+    Nothing measured is lost. Whatever `measure` raises, Ctrl-C too, the error about a value that is no measurement, and
+    the warning where warnings are errors have an attribute `session`: the same call with `session=error.session` goes
+    on as if nothing had happened, with the item that failed. The proof assumes that failures have nothing to do with
+    the values. `session` may also be one of your own, with the settings of the call.
     """
     if not callable(measure):
         raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
@@ -86,10 +86,14 @@ def cluster(
             raise
     if not found.done:
         what = "there are no groups yet" if result.labels is None else "the groups are a guess"
-        warnings.warn(
-            f"the budget of {limit} measurements ended before the proof: {what}; go on with session=result.session",
-            stacklevel=2,
-        )
+        try:
+            warnings.warn(
+                f"the budget of {limit} measurements ended before the proof: {what}; go on with session=result.session",
+                stacklevel=2,
+            )
+        except Warning as error:  # where warnings are errors there is no result
+            run.keep(error)
+            raise
     return result
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray, check_count
 from coterie.problem.instance import Instance
+from coterie.rules.methods import method_named
 from coterie.rules.stopping import KINDS
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Outcome, Plan, check_deltas, plan_for
@@ -118,10 +119,10 @@ def simulate(
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
 
     `threshold`: "proven", "heuristic", or a list of them, which gives a dictionary of `Trials`;
-    it means nothing to CROC. `workers`: threads, as many as there are cores by default. `scheduler`: the address of a
-    Dask scheduler, such as "tcp://10.0.0.5:8786", or a `distributed.Client`: the trials then run on its workers
-    (docs/CLUSTER.md). The numbers are the same for any. `max_pulls`: give a trial up after so many measurements.
-    `progress`: a bar on the terminal; by default if there is one.
+    it means nothing to CROC, whose stop is always proven. `workers`: threads, as many as there are cores by default.
+    `scheduler`: the address of a Dask scheduler, such as "tcp://10.0.0.5:8786", or a `distributed.Client`: the trials
+    then run on its workers (docs/CLUSTER.md). The numbers are the same for any. `max_pulls`: give a trial up after so
+    many measurements. `progress`: a bar on the terminal; by default if there is one.
     """
     several = isinstance(threshold, list | tuple)
     plan = plan_for(instance, method, deltas, threshold, max_pulls, distance_ratio)
@@ -144,4 +145,5 @@ def trials_from(plan: Plan, kind: str, deltas: Sequence[float], seed: int, outco
     row, columns = KINDS.index(kind), plan.columns(deltas)
     stops = np.array([outcome.stops[row, columns] for outcome in ordered], dtype=np.int64)
     correct = np.array([outcome.correct[row, columns] for outcome in ordered]) == 1
-    return Trials(plan.method, kind, tuple(deltas), seed, np.where(stops > 0, stops, -1), correct)
+    stated = "proven" if method_named(plan.method).certifies else kind
+    return Trials(plan.method, stated, tuple(deltas), seed, np.where(stops > 0, stops, -1), correct)
