@@ -5,11 +5,12 @@ PY     := $(VENV)/bin/python
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lowest lint docs browser bench clean
+.PHONY: help demo test guarantees lowest lint docs browser bench clean
 
 help: ## Show the targets
 	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
 	@echo "make test    set up .venv, then lint, type check, check the rooms, build the documentation, run the tests"
+	@echo "make guarantees  the slow statistical tests of the guarantees, thousands of runs"
 	@echo "make lint    the first part of make test: ruff, mypy, import-linter"
 	@echo "make docs    the documentation as a site, in docs/_build/html (open index.html)"
 	@echo "make lowest  the tests with the lowest versions that pyproject.toml allows, in .venv-lowest"
@@ -55,8 +56,11 @@ browser:
 	      fonts-dejavu-core >/dev/null; } || \
 	  { echo "the page's tests need Chromium: install it, or set COTERIE_CHROMIUM to its path" >&2; exit 1; }
 
-test: lint docs browser ## Everything that must hold
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS)
+test: lint docs browser ## Everything that must hold, but for the guarantees
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not guarantee"
+
+guarantees: $(VENV)/.coterie-dev ## Error probabilities, by thousands of runs
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m guarantee
 
 lowest: browser ## The same tests with the lowest versions that are allowed
 	PYTHON=$(PYTHON) WORKERS=$(WORKERS) .ci/lowest

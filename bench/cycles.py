@@ -92,15 +92,15 @@ def child(marks: bool) -> dict[str, Any]:
 
 def named_at(entry: Any) -> list[tuple[int, str]]:
     """Address and name (module.function) of all functions in the machine code of an entry, from numba's cache."""
-    (loaded,) = entry.overloads.values()
-    own = loaded.fndesc.llvm_func_name
-    files = Path(entry._cache.cache_path).glob(f"*.{entry.py_func.__name__}-*.nbc")
-    for data in (path.read_bytes() for path in files):
-        symbols = elf_functions(data[data.index(b"\x7fELF") :])
-        if own in symbols:
-            base = loaded.library.get_pointer_to_function(own) - symbols[own]
-            return [(base + offset, plain(name)) for name, offset in symbols.items()]
-    raise RuntimeError(f"no machine code of {own[:80]} in {entry._cache.cache_path}")
+    files = list(Path(entry._cache.cache_path).glob(f"*.{entry.py_func.__name__}-*.nbc"))
+    for loaded in entry.overloads.values():  # one for each combination of types that it was called with
+        own = loaded.fndesc.llvm_func_name
+        for data in (path.read_bytes() for path in files):
+            symbols = elf_functions(data[data.index(b"\x7fELF") :])
+            if own in symbols:
+                base = loaded.library.get_pointer_to_function(own) - symbols[own]
+                return [(base + offset, plain(name)) for name, offset in symbols.items()]
+    raise RuntimeError(f"no machine code of {entry.py_func.__name__} in {entry._cache.cache_path}")
 
 
 def elf_functions(data: bytes) -> dict[str, int]:

@@ -14,6 +14,8 @@ from bench.peers.representatives import directed
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level, radius
 from coterie.theory.evidence import directed_log
 
+pytestmark = pytest.mark.guarantee
+
 FALSE_ALARM = 1e-6
 
 

@@ -13,6 +13,8 @@ from coterie.campaign.fit import NOISE_PROBABILITY, Spread, spread_of
 from coterie.campaign.wishart import largest_exceeds, smallest_above, smallest_falls_below
 from coterie.problem.noise import Noise
 
+pytestmark = pytest.mark.guarantee
+
 ARMS = np.repeat(np.arange(6), 10)  # 54 degrees of freedom
 
 

@@ -13,6 +13,8 @@ from scipy.stats import binom
 
 import coterie
 
+pytestmark = pytest.mark.guarantee
+
 ALARM = 1e-6
 DELTA = 0.3
 

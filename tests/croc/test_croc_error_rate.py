@@ -17,6 +17,8 @@ from scipy.stats import binom
 import coterie
 from coterie.engine.croc.run import CrocRun
 
+pytestmark = pytest.mark.guarantee
+
 ALARM = 1e-6
 LIMIT = 50_000  # pulls; a run that is not done by then is no error, but must be rare
 

@@ -22,6 +22,8 @@ from coterie.engine.croc import doubt, renewal, rounds, steps
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.croc.state import ALPHA, ESTIMATED, ROUND, T, share_of_epoch
 
+pytestmark = pytest.mark.guarantee
+
 ALARM = 1e-6
 RUNS = 1500
 

@@ -14,6 +14,8 @@ from scipy.stats import binom
 import coterie
 from coterie.engine.croc.run import CrocRun
 
+pytestmark = pytest.mark.guarantee
+
 ALARM = 1e-6
 
 

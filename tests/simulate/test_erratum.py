@@ -10,6 +10,8 @@ import pytest
 
 import coterie
 
+pytestmark = pytest.mark.guarantee
+
 SINGLETONS = coterie.Instance([0, 1, 2, 2], [[0.0], [0.5], [10.0]])
 CLOSE_PAIRS = coterie.Instance([0, 0, 1, 1, 2, 2, 3, 3], [[0.0, 0.0], [0.1, 0.0], [0.0, 10.0], [10.0, 0.0]])
 

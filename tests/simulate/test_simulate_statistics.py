@@ -9,6 +9,8 @@ import pytest
 
 import coterie
 
+pytestmark = pytest.mark.guarantee
+
 CHALLENGING = coterie.datasets.synthetic("challenging").with_hardness(2.0)
 RATIO = 0.0353553
 

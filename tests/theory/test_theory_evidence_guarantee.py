@@ -23,6 +23,8 @@ from coterie.theory.evidence import (
     pair_evidence,
 )
 
+pytestmark = pytest.mark.guarantee
+
 ALARM = 1e-6
 PULLS = 10_000  # of both arms together
 LEVELS = (0.1, 0.01)
