@@ -148,3 +148,24 @@ print(out)
     ]
     assert texts[0] == texts[1]
     assert "[[" in texts[0]
+
+
+def test_simulations_and_sessions_share_one_compilation() -> None:
+    """Compiling takes half a minute: what a simulation and a session hand over must be of the same types."""
+    code = """
+import numpy as np
+import coterie
+from coterie.engine import run
+from coterie.engine.croc import run as croc
+inst = coterie.datasets.synthetic("easy")
+for method in ("boc", "croc"):
+    coterie.simulate(inst, method, trials=1, progress=False)
+    session = coterie.Session(inst.n_arms, inst.n_clusters, inst.dim, 0.1, method)
+    for i in range(15):
+        arm = session.ask()
+        session.tell(arm, inst.means[arm] + np.sin(i))
+    coterie.Session.from_dict(session.to_dict())
+print(len(run.load().advance.signatures), len(croc.load().drive.signatures))
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["1", "1"]

@@ -24,6 +24,7 @@ from coterie.engine.state import (
     Ints,
     T,
     Z,
+    fixed,
     new_state,
 )
 
@@ -70,7 +71,8 @@ class Run:
         self._x = np.zeros(dim)
         self._no_arms = np.zeros(0, dtype=np.int64)
         self._no_values = np.zeros((0, dim))
-        self._no_truth = np.zeros(n_arms, dtype=np.int64)
+        self._no_centers = fixed(self._no_values)
+        self._no_truth = fixed(np.zeros(n_arms, dtype=np.int64))
         self._no_rng = np.random.default_rng(0)  # never drawn from: scripted runs bring their measurements
         self.next = 0
         if sampling == LINEAR:
@@ -87,7 +89,7 @@ class Run:
     def follow(self, arms: Ints, values: Floats, what: Ints) -> int:
         """The same for a script with asks too: see `advance`. INOUT: arms."""
         found = self._entries.advance(
-            self.state, self._forest, len(arms), True, arms, what, values, self._no_values, self._no_truth,
+            self.state, self._forest, len(arms), True, arms, what, values, self._no_centers, self._no_truth,
             self._no_rng, self.levels, self.met, self.stops, self.correct, self._x,
         )  # fmt: skip
         return int(found)
@@ -95,8 +97,8 @@ class Run:
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, arms: Ints) -> None:
         """Simulate up to `steps` measurements of a world whose groups and centers are known."""
         self.next = self._entries.advance(
-            self.state, self._forest, steps, False, arms, self._no_arms, self._no_values, centers, truth, rng,
-            self.levels, self.met, self.stops, self.correct, self._x,
+            self.state, self._forest, steps, False, arms, self._no_arms, self._no_values, fixed(centers), fixed(truth),
+            rng, self.levels, self.met, self.stops, self.correct, self._x,
         )  # fmt: skip
 
     def commit(self, arm: int, change: int) -> None:

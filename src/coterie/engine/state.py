@@ -8,7 +8,7 @@ current guess (c^t, U^t), `totals` is the number of pulls a cluster got, `scatte
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,17 @@ N_GAUGES = 5
 
 MAX_PASSES = 64
 """Lloyd passes that the replay remembers; a longer run of Alg. 2 is repeated from scratch each time."""
+
+
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written to.
+
+    To numba that is another type. The compiled entries get what they only read (the world of a simulation) in this
+    form always, or they would be compiled once for simulations and once more for sessions.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 class State(NamedTuple):

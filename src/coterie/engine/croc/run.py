@@ -24,7 +24,7 @@ from coterie.engine.croc.state import (
     new_croc,
     new_work,
 )
-from coterie.engine.state import Floats, Ints
+from coterie.engine.state import Floats, Ints, fixed
 from coterie.problem.partition import same_partition
 
 _loaded: Any = None
@@ -52,8 +52,8 @@ class CrocRun:
         self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta)
         self._work = new_work(n_arms, n_clusters, dim)
         self._x = np.zeros(dim)
-        self._no_centers = np.zeros((1, dim))
-        self._no_truth = np.zeros(1, dtype=np.int64)
+        self._no_centers = fixed(np.zeros((1, dim)))
+        self._no_truth = fixed(np.zeros(1, dtype=np.int64))
         self._no_rng = np.random.default_rng(0)  # never drawn from: a live run brings its results
         # One entry, and one place before it: enough for what a live session does at a time.
         self._live = new_script(n_arms, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((1, dim)), 1)
@@ -105,7 +105,7 @@ class CrocRun:
 
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator) -> None:
         """Simulate up to `steps` results of a world whose groups and centers are known."""
-        self._steps.drive(self.state, self._work, self._live, steps, centers, truth, rng, self._x)
+        self._steps.drive(self.state, self._work, self._live, steps, fixed(centers), fixed(truth), rng, self._x)
 
     def pair_evidence(self, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
         """Evidence from the start that arms i and j differ, at these counts."""
