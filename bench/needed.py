@@ -295,9 +295,9 @@ def headlines(found: list[Row]) -> list[Headline]:
 
 
 PART = Part(
-    f"Measurements needed: mean ± standard error of up to {TRIALS} trials, as many as fit into {LIMIT:g} s (CROC: "
-    f"{4 * LIMIT:g} s);\np: pilots only; –: too long. *: no proof; the oracle knows the truth, linear exploration the "
-    "ratio of\ndistances. †: bench/peers; one of them runs nearly for ever after a wrong representative.\n"
+    f"Measurements needed: mean ± standard error of up to {TRIALS} trials, those that fit into {LIMIT:g} s (CROC: "
+    f"{4 * LIMIT:g} s); p: pilots;\n–: too long. *: no proof; the oracle knows the truth, linear exploration the ratio "
+    "of distances. †: bench/peers; one of\nthem runs nearly for ever after a wrong representative. "
     "Bound: d_KL(δ, 1−δ)·D*; /: over the larger of it and M.",
     (
         Column("instance", "case", left=True),
