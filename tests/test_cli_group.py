@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grouping import ok, refused
 from typer.testing import CliRunner
 
 from coterie.cli import app
@@ -40,20 +41,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "300")
     (tmp_path / "plain.csv").write_text(text("sample,ph,turbidity", rows()))
     return tmp_path
-
-
-def ok(*arguments: object) -> str:
-    answer = CliRunner().invoke(app, ["group", *map(str, arguments)])
-    assert answer.exit_code == 0, answer.output
-    return answer.stdout
-
-
-def refused(*arguments: object) -> str:
-    answer = CliRunner().invoke(app, ["group", *map(str, arguments)])
-    assert answer.exit_code == 2, answer.output
-    assert answer.stderr.startswith("coterie: ")
-    assert answer.stderr.count("\n") == 1, "one line"
-    return answer.stderr
 
 
 def test_a_table_of_samples(here: Path) -> None:

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
-
-from coterie.cli import app
+from grouping import ok, refused
 
 PROVEN = ("-k", "2", "--noise", "1", "--out")
 NOT_PROVEN = ("-k", "3", "--noise", "1", "--out")
@@ -33,21 +31,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "400")
     table(tmp_path / "plain.csv")
     return tmp_path
-
-
-def ok(*arguments: object) -> str:
-    answer = CliRunner().invoke(app, ["group", *map(str, arguments)])
-    assert answer.exit_code == 0, answer.output
-    return answer.stdout
-
-
-def refused(*arguments: object) -> str:
-    answer = CliRunner().invoke(app, ["group", *map(str, arguments)])
-    assert answer.exit_code == 2, answer.output
-    assert answer.stdout == "", "refused before anything is grouped"
-    assert answer.stderr.startswith("coterie: ")
-    assert answer.stderr.count("\n") == 1, "one line"
-    return answer.stderr
 
 
 # Files.
