@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
+from coterie.engine.croc.splitting import SIZE_PRICE, cut_worth, log_ways, two_means
 from coterie.engine.croc.state import (
     ARMS_DOUBT,
     CHANCE,
@@ -24,10 +25,6 @@ from coterie.engine.croc.state import (
     Croc,
     Work,
 )
-from coterie.engine.state import Floats
-
-SPLIT_PASSES = 6
-
 
 @compiled
 def _unlikely(margin: float) -> float:
@@ -39,62 +36,9 @@ def _unlikely(margin: float) -> float:
 @compiled
 def _gap_to_center(s: Croc, m: int, k: int) -> float:
     total = 0.0
-    inverse = 1.0 / s.pulls[m]
-    for q in range(s.sums.shape[1]):
-        total += (s.sums[m, q] * inverse - s.centers[k, q]) ** 2
+    for q in range(s.means.shape[1]):
+        total += (s.means[m, q] - s.centers[k, q]) ** 2
     return total
-
-
-@compiled
-def _centers_of_split(part: Floats, weight: float, s: Croc, k: int, w: Work) -> None:
-    """OUT: w.mean and w.rest, the centers of a part of group k, given by its sum, and of the rest."""
-    for q in range(part.size):
-        w.mean[q] = part[q] / weight
-        w.rest[q] = (s.centers[k, q] * s.totals[k] - part[q]) / (s.totals[k] - weight)
-
-
-@compiled
-def _best_split(s: Croc, w: Work, size: int, k: int, farthest: int) -> tuple[float, float]:
-    """2-means of group k, the first `size` of w.members, from its farthest arm: gain of the split, W_a·W_b/W of it."""
-    d = s.sums.shape[1]
-    members, inside, part = w.members, w.inside, w.part
-    weight, total = float(s.pulls[farthest]), s.totals[k]
-    for q in range(d):
-        part[q] = s.sums[farthest, q]
-    for i in range(size):
-        inside[i] = members[i] == farthest
-    _centers_of_split(part, weight, s, k, w)
-    for _ in range(SPLIT_PASSES):
-        moved = False
-        for i in range(size):
-            m = members[i]
-            n, rest = float(s.pulls[m]), total - weight
-            if (inside[i] == 1 and weight <= n) or (inside[i] == 0 and rest <= n):
-                continue
-            to_part, to_rest = 0.0, 0.0
-            inverse = 1.0 / n
-            for q in range(d):
-                x = s.sums[m, q] * inverse
-                to_part += (x - w.mean[q]) ** 2
-                to_rest += (x - w.rest[q]) ** 2
-            if inside[i] == 1 and to_rest * rest / (rest + n) < to_part * weight / (weight - n):
-                inside[i], sign = 0, -1.0
-            elif inside[i] == 0 and to_part * weight / (weight + n) < to_rest * rest / (rest - n):
-                inside[i], sign = 1, 1.0
-            else:
-                continue
-            moved = True
-            weight += sign * n
-            for q in range(d):
-                part[q] += sign * s.sums[m, q]
-            _centers_of_split(part, weight, s, k, w)
-        if not moved:
-            break
-    share = weight * (total - weight) / total
-    gain = 0.0
-    for q in range(d):
-        gain += (w.mean[q] - w.rest[q]) ** 2
-    return gain * share, share
 
 
 @compiled
@@ -133,9 +77,9 @@ def doubts_again(s: Croc) -> float:
 def doubts(s: Croc, w: Work) -> float:
     """P_w. OUT: s.near, s.rival, s.unsure, s.sizes; s.numbers and s.places of the worst doubts."""
     n_groups, d = s.centers.shape
-    sizes, gain, share, farthest = s.sizes, w.gain, w.share, w.farthest
+    sizes, gain, share, farthest, worth = s.sizes, w.gain, w.share, w.farthest, w.worth
     for k in range(n_groups):
-        sizes[k], gain[k], share[k], farthest[k] = 0, 0.0, 1.0, -1
+        sizes[k], gain[k], share[k], farthest[k], worth[k] = 0, 0.0, 1.0, -1, -math.inf
     for m in range(s.labels.size):
         sizes[s.labels[m]] += 1
     total = 0.0
@@ -149,13 +93,17 @@ def doubts(s: Croc, w: Work) -> float:
     for k in range(n_groups):
         if sizes[k] < 2:
             gain[k] = -math.inf
-        elif sizes[k] > 2 and farthest[k] >= 0:
+        elif farthest[k] >= 0:
+            worth[k] = cut_worth(gain[k], 1.0, sizes[k] - 1.0, share[k], d)
+            if sizes[k] == 2:
+                continue
             size = 0
             for m in range(s.labels.size):
                 if s.labels[m] == k:
                     w.members[size] = m
                     size += 1
-            better, its_share = _best_split(s, w, size, k, farthest[k])
+            better, its_share, part = two_means(s.means, s.pulls, s.centers, s.totals, k, size, farthest[k], w)
+            worth[k] = max(worth[k], cut_worth(better, float(part), float(size - part), its_share, d))
             if better > gain[k]:
                 gain[k], share[k] = better, its_share
     s.numbers[MERGE_MARGIN] = math.inf
@@ -169,19 +117,23 @@ def doubts(s: Croc, w: Work) -> float:
             cost = gap * together
             # Could this split be chance? The number of splits times the tail of a chi-square with d degrees.
             n = float(sizes[k] + sizes[j])
-            splits = min((n - 1.0) * math.log(2.0), d * math.log(n))
+            ways = SIZE_PRICE * log_ways(float(sizes[k]), float(sizes[j]))
+            splits = max(min((n - 1.0) * math.log(2.0), d * math.log(n)), ways)
             tail = max(0.0, (0.5 * d - 1.0) * math.log(max(0.5 * cost, 1e-9))) - math.lgamma(0.5 * d)
             chance = math.exp(min(splits - 0.5 * cost + tail, 0.0))
             total += chance
             if chance > s.numbers[CHANCE]:
                 s.numbers[CHANCE] = chance
                 s.places[CHANCE_A], s.places[CHANCE_B] = k, j
+            apart = cut_worth(cost, float(sizes[k]), float(sizes[j]), together, d)
             for h in range(n_groups):
                 if h == k or h == j or gain[h] < 0.0:
                     continue
                 # Both readings fit d free numbers: without (d/2)·log n for each, a spurious split of a well-measured
-                # group hides a true one of a poorly measured group for ever.
+                # group hides a true one of a poorly measured group for ever. And a split by chance is the best of
+                # many: the posterior counts them.
                 margin = 0.5 * (cost - gain[h]) - 0.5 * d * max(0.0, math.log(together / share[h]))
+                margin = max(margin, apart - worth[h])
                 total += _unlikely(margin)
                 if margin < s.numbers[MERGE_MARGIN]:
                     s.numbers[MERGE_MARGIN] = margin

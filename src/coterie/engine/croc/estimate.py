@@ -2,7 +2,8 @@
 
 Starts: the labels so far; Maximin on the means (Alg. 2's start); Maximin on the means' leading principal components,
 which works where 2d exceeds the squared gap and raw Maximin picks outliers; and a Maximin that counts pulls, so that
-a poorly measured arm is no outlier. Lowest cost wins. Any estimate would be valid; a bad one only wastes pulls.
+a poorly measured arm is no outlier. The largest posterior wins (`coterie.engine.croc.splitting`), and is improved by
+regroupings: cut one group in two and merge two others. Any estimate would be valid; a bad one only wastes pulls.
 """
 
 from __future__ import annotations
@@ -10,101 +11,10 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
+from coterie.engine.croc.moves import ONE, better_group, copy_centers, gap_between, hartigan, shift
+from coterie.engine.croc.regrouping import posterior_of, regroup
 from coterie.engine.croc.state import CHANGED, ESTIMATED, HEAPED, LEFT_GROUP, STARTED, TOUCHED, Croc, T, Work
 from coterie.engine.state import Floats, Ints
-
-PASSES = 20
-ONE = 1.000001
-"""A group whose weight is below this many times an arm's is that arm alone."""
-
-
-@compiled
-def _gap(a: Floats, i: int, b: Floats, j: int) -> float:
-    total = 0.0
-    for q in range(a.shape[1]):
-        total += (a[i, q] - b[j, q]) ** 2
-    return total
-
-
-@compiled
-def _shift(centers: Floats, totals: Floats, k: int, points: Floats, m: int, weight: float) -> None:
-    """Add (or, with a negative weight, take) arm m to group k. INOUT: centers, totals."""
-    after = totals[k] + weight
-    for q in range(points.shape[1]):
-        centers[k, q] = (centers[k, q] * totals[k] + weight * points[m, q]) / after
-    totals[k] = after
-
-
-@compiled
-def _fill_empty(points: Floats, weights: Floats, labels: Ints, centers: Floats, totals: Floats) -> None:
-    """Give every empty group the arm that is costliest where it is."""
-    for k in range(totals.size):
-        if totals[k] > 0.0:
-            continue
-        worst, cost = -1, -1.0
-        for m in range(labels.size):
-            home = labels[m]
-            if totals[home] > weights[m] * ONE:
-                value = _gap(points, m, centers, home) * weights[m] * totals[home] / (totals[home] - weights[m])
-                if value > cost:
-                    cost, worst = value, m
-        _shift(centers, totals, labels[worst], points, worst, -weights[worst])
-        labels[worst] = k
-        totals[k] = weights[worst]
-        for q in range(points.shape[1]):
-            centers[k, q] = points[worst, q]
-
-
-@compiled
-def better_group(points: Floats, m: int, weight: float, home: int, centers: Floats, totals: Floats) -> int:
-    """The group where arm m would cost least, -1 if that is where it is."""
-    # The cost of m at home falls by this much if it leaves, and grows by the other if it joins k.
-    best = _gap(points, m, centers, home) * totals[home] / (totals[home] - weight)
-    target = -1
-    for k in range(totals.size):
-        if k != home:
-            value = _gap(points, m, centers, k) * totals[k] / (totals[k] + weight)
-            if value < best - 1e-12:
-                best, target = value, k
-    return target
-
-
-@compiled
-def hartigan(points: Floats, weights: Floats, labels: Ints, centers: Floats, totals: Floats) -> float:
-    """Move arms one at a time while the weighted cost falls. INOUT: labels. OUT: centers, totals. Returns the cost."""
-    n_groups = totals.size
-    for k in range(n_groups):
-        totals[k] = 0.0
-        for q in range(points.shape[1]):
-            centers[k, q] = 0.0
-    for m in range(labels.size):
-        totals[labels[m]] += weights[m]
-        for q in range(points.shape[1]):
-            centers[labels[m], q] += weights[m] * points[m, q]
-    for k in range(n_groups):
-        if totals[k] > 0.0:
-            for q in range(points.shape[1]):
-                centers[k, q] /= totals[k]
-    _fill_empty(points, weights, labels, centers, totals)
-    for _ in range(PASSES):
-        moved = False
-        for m in range(labels.size):
-            home = labels[m]
-            if totals[home] <= weights[m] * ONE:
-                continue
-            target = better_group(points, m, weights[m], home, centers, totals)
-            if target >= 0:
-                moved = True
-                _shift(centers, totals, home, points, m, -weights[m])
-                _shift(centers, totals, target, points, m, weights[m])
-                labels[m] = target
-        if not moved:
-            break
-    cost = 0.0
-    for m in range(labels.size):
-        cost += weights[m] * _gap(points, m, centers, labels[m])
-    return cost
-
 
 @compiled
 def farthest_first(points: Floats, weights: Floats, n_groups: int, by_pulls: bool, near: Floats, labels: Ints) -> None:
@@ -119,7 +29,7 @@ def farthest_first(points: Floats, weights: Floats, n_groups: int, by_pulls: boo
             start = m
     for k in range(n_groups):
         for m in range(labels.size):
-            value = _gap(points, m, points, start)
+            value = gap_between(points, m, points, start)
             if by_pulls:
                 value *= weights[m] * weights[start] / (weights[m] + weights[start])
             if value < near[m]:
@@ -219,17 +129,9 @@ def _keep_names(before: Ints, w: Work) -> None:
         w.totals[name[i]] = w.won_totals[i]
         for q in range(d):
             w.centers[name[i], q] = w.won_centers[i, q]
-    _copy(w.centers, w.totals, w.won_centers, w.won_totals)
+    copy_centers(w.centers, w.totals, w.won_centers, w.won_totals)
     for m in range(before.size):
         w.winner[m] = name[w.winner[m]]
-
-
-@compiled
-def _copy(centers: Floats, totals: Floats, to_centers: Floats, to_totals: Floats) -> None:
-    for k in range(totals.size):
-        to_totals[k] = totals[k]
-        for q in range(centers.shape[1]):
-            to_centers[k, q] = centers[k, q]
 
 
 @compiled
@@ -242,8 +144,6 @@ def estimate(s: Croc, w: Work) -> int:
     n_groups = s.totals.size
     for m in range(n_arms):
         w.weights[m] = s.pulls[m]
-        for q in range(d):
-            s.means[m, q] = s.sums[m, q] / s.pulls[m]
     first = s.ints[ESTIMATED] == 0
     rank = w.reduced.shape[1]
     starts = 4
@@ -253,7 +153,7 @@ def estimate(s: Croc, w: Work) -> int:
         s.ints[STARTED] = s.ints[T]
     if starts > 1 and rank < d:
         components(s.means, w.weights, rank, w)
-    best = math.inf
+    best = -math.inf
     for start in range(starts):
         if (start == 0 and first) or (start == 2 and rank == d):
             continue
@@ -264,11 +164,14 @@ def estimate(s: Croc, w: Work) -> int:
             reduced = start >= 2 and rank < d
             farthest_first(w.reduced if reduced else s.means, w.weights, n_groups, start == 3, w.near, w.labels)
         cost = hartigan(s.means, w.weights, w.labels, w.centers, w.totals)
-        if cost < best - 1e-9:
-            best = cost
+        value = posterior_of(w.labels, w.totals, cost, d, w)
+        if value > best + 1e-9:
+            best = value
             for m in range(n_arms):
                 w.winner[m] = w.labels[m]
-            _copy(w.centers, w.totals, w.won_centers, w.won_totals)
+            copy_centers(w.centers, w.totals, w.won_centers, w.won_totals)
+    if starts > 1:
+        regroup(s, w, best)
     if not first:
         _keep_names(s.labels, w)
     moved = 0
@@ -277,7 +180,7 @@ def estimate(s: Croc, w: Work) -> int:
             s.labels[m] = w.winner[m]
             w.chosen[moved] = m
             moved += 1
-    _copy(w.won_centers, w.won_totals, s.centers, s.totals)
+    copy_centers(w.won_centers, w.won_totals, s.centers, s.totals)
     s.ints[ESTIMATED] = s.ints[T]
     s.ints[LEFT_GROUP] = 0
     if moved > 0:
@@ -295,12 +198,10 @@ def move_touched(s: Croc, w: Work) -> int:
         home, weight = s.labels[m], float(s.pulls[m])
         if s.totals[home] <= weight * ONE or s.sizes[home] == 1:
             continue
-        for q in range(s.means.shape[1]):
-            s.means[m, q] = s.sums[m, q] / weight
         target = better_group(s.means, m, weight, home, s.centers, s.totals)
         if target >= 0:
-            _shift(s.centers, s.totals, home, s.means, m, -weight)
-            _shift(s.centers, s.totals, target, s.means, m, weight)
+            shift(s.centers, s.totals, home, s.means, m, -weight)
+            shift(s.centers, s.totals, target, s.means, m, weight)
             s.labels[m] = target
             s.sizes[home] -= 1
             s.sizes[target] += 1

@@ -41,9 +41,9 @@ def next_level(s: Croc) -> float:
 def _geometry(s: Croc, m: int, k: int, out: Floats) -> None:
     """OUT: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖² for the arm's own group l."""
     out[0], out[1], out[2] = 0.0, 0.0, 0.0
-    home, inverse = s.labels[m], 1.0 / s.pulls[m]
-    for q in range(s.sums.shape[1]):
-        x = s.sums[m, q] * inverse - s.centers[k, q]
+    home = s.labels[m]
+    for q in range(s.means.shape[1]):
+        x = s.means[m, q] - s.centers[k, q]
         u = s.centers[home, q] - s.centers[k, q]
         out[0] += x * x
         out[1] += x * u

@@ -51,6 +51,8 @@ DOUBT_CAP, DOUBT_WINDOW = 5.0, 2.0
 DRIFT = 1.0
 """Arms with a doubt this much above the cap stay in view: it may fall as centers move."""
 MERGE_CAP = 2.0
+LEAST_SHARE = 0.1
+"""No arm should have fewer pulls than this share of the mean."""
 
 
 @compiled
@@ -70,7 +72,8 @@ def _push_free(s: Croc, arm: int) -> None:
 @compiled
 def _floor(s: Croc) -> float:
     """Forced exploration: no arm should have fewer pulls than this."""
-    return 0.5 * math.sqrt(s.ints[T] / s.labels.size)
+    each = s.ints[T] / s.labels.size
+    return max(0.5 * math.sqrt(each), LEAST_SHARE * each)
 
 
 @compiled

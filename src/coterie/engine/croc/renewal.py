@@ -37,7 +37,7 @@ def choose_representatives(s: Croc) -> bool:
             if s.labels[m] == k:
                 gap = 0.0
                 for q in range(s.sums.shape[1]):
-                    gap += (s.sums[m, q] / s.pulls[m] - s.centers[k, q]) ** 2
+                    gap += (s.means[m, q] - s.centers[k, q]) ** 2
                 more = best < 0 or s.pulls[m] > s.pulls[best]
                 if more or (s.pulls[m] == s.pulls[best] and gap < away * (1.0 - TIE)):
                     best, away = m, gap

@@ -99,7 +99,7 @@ class Croc(NamedTuple):
     rival: Ints  # (M) the group k of it
     unsure: Floats  # (M) Σ_k e^−D_mk
     sizes: Ints  # (K) arms of the groups
-    means: Floats  # (M, d) work space of the estimate
+    means: Floats  # (M, d) of each arm's results
     base: Floats  # (P+1, scales) log p(ρ) − (d/2)·log(1+ρn) of the pairs' mixture
     slope: Floats  # (P+1, scales) ½·ρn/(1+ρn)
     crest: Floats  # (P+1, CREST+1) that mixture at energies 0, CREST_STEP, 2·CREST_STEP, …
@@ -156,8 +156,10 @@ class Work(NamedTuple):
     farthest: Ints  # (K)
     against_group: Ints  # (K)
     against_core: Ints  # (K)
+    counts: Ints  # (K)
     gain: Floats  # (K)
     share: Floats  # (K)
+    worth: Floats  # (K)
     group_pulls: Floats  # (K)
     core_pulls: Floats  # (K)
     totals: Floats  # (K)
@@ -196,8 +198,8 @@ def new_work(n_arms: int, n_clusters: int, dim: int) -> Work:
     return Work(
         floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m),
         np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
-        ints(k), ints(k), ints(k), ints(k),
-        floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
+        ints(k), ints(k), ints(k), ints(k), ints(k),
+        floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
         floats(k, d), floats(k, d), floats(k, d), floats(k, d), floats(wide, d), floats(wide, d),
         floats(d), floats(d), floats(d), floats(d), floats(3),
     )  # fmt: skip

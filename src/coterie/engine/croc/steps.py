@@ -46,8 +46,10 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         s.ints[TOUCHED] += 1
     s.ints[T] += 1
     n = s.pulls[arm]
+    inverse = 1.0 / n
     for q in range(x.size):
         s.sums[arm, q] += x[q]
+        s.means[arm, q] = s.sums[arm, q] * inverse
     if n < s.prefixes.shape[1]:
         for q in range(x.size):
             s.prefixes[arm, n, q] = s.sums[arm, q]
@@ -61,11 +63,10 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         nearest, best = home, math.inf
         for q in range(x.size):
             s.centers[home, q] += (x[q] - s.centers[home, q]) / s.totals[home]
-        inverse = 1.0 / n
         for k in range(s.totals.size):
             gap = 0.0
             for q in range(x.size):
-                gap += (s.sums[arm, q] * inverse - s.centers[k, q]) ** 2
+                gap += (s.means[arm, q] - s.centers[k, q]) ** 2
             if gap < best:
                 nearest, best = k, gap
         if nearest != home:
