@@ -19,8 +19,7 @@ from coterie.campaign.moments import when
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told
 from coterie.campaign.settings import LARGEST_BATCH, at, check_text, new_key
 from coterie.campaign.state import Lease, State
-from coterie.problem.checks import FloatArray, check_arm, check_count, check_measurement, short
-from coterie.session.conversation import LARGEST
+from coterie.problem.checks import FloatArray, check_arm, check_count, check_far, check_measurement, short
 
 LARGEST_TELL = 10_000
 """Results in one request: while they are taken in, nobody else's are. A table (`import_table`) may have more."""
@@ -202,6 +201,10 @@ def check_measurements(state: State, measurements: Any, most: int | None = None)
             _same(one.id, (earlier.arm, earlier.values, _key(earlier)), one, f"measurements[{i}].id")
             one.old = True
         given.append(one)
+    fresh = [one for one in given if not one.old]
+    if fresh:
+        values = np.array([one.values for one in fresh])
+        at("measurements", state.session._whitened, [one.arm for one in fresh], values)
     return given
 
 
@@ -287,10 +290,7 @@ def check_values(state: State, values: Any, field: str) -> FloatArray:
         called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
         raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
     found: FloatArray = at(field, check_measurement, values, state.settings.dim)
-    if not (np.abs(state.session.noise.whiten(found)) <= LARGEST).all():
-        raise BadValue(
-            f"{field} must lie within {LARGEST:g} standard deviations of 0, got {short(values)}", field=field
-        )
+    at(field, check_far, state.session.noise.whiten(found[None]), found[None])
     return found
 
 

@@ -20,6 +20,13 @@ IntArray = NDArray[np.int64]
 #: The stopping thresholds of the paper: beta (equation_beta) and its approximation from section_exp.
 THRESHOLD_KINDS = ("proven", "heuristic")
 
+LARGEST = 1e12
+"""Standard deviations from 0 beyond which a measurement is refused: a float holds 16 digits, so that its own rounding
+is then no longer small against the noise, and equal items may seem to differ."""
+
+LARGEST_SPREAD = 1e6
+"""Standard deviations between measurements of one item beyond which they are refused: no noise as stated does that."""
+
 
 def short(value: object) -> str:
     """``repr`` of a value, cut so that an error message stays one readable line."""
@@ -204,3 +211,25 @@ def check_positive(value: Any, name: str) -> float:
     if not (number > 0.0 and math.isfinite(number)):
         raise ValueError(f"{name} must be positive, got {number!r}")
     return number
+
+
+def check_far(white: FloatArray, values: FloatArray) -> None:
+    """That measurements lie within LARGEST; `white` (n, d) are the `values` in units of the noise."""
+    far = ~(np.abs(white).max(axis=1, initial=0.0) <= LARGEST)
+    if far.any():
+        raise ValueError(
+            f"a measurement must lie within {LARGEST:g} standard deviations of 0, "
+            f"got {short(values[int(np.argmax(far))])}: "
+            "subtract a fixed number from all measurements, or state larger noise"
+        )
+
+
+def check_spread(away: FloatArray, values: FloatArray, arms: IntArray) -> None:
+    """That measurements of one arm lie within LARGEST_SPREAD of its first one, from which they are `away`."""
+    far = ~(np.abs(away).max(axis=1, initial=0.0) <= LARGEST_SPREAD)
+    if far.any():
+        i = int(np.argmax(far))
+        raise ValueError(
+            f"measurements of one item must lie within {LARGEST_SPREAD:g} standard deviations of its first, "
+            f"got {short(values[i])} for item {int(arms[i])}: check the value, its units, and the noise stated"
+        )

@@ -122,19 +122,20 @@ def _directed(
 ) -> FloatArray:
     """log E of frozen tests: docs/CROC.md, section 4. A weight of 0 says that the sums are not of this epoch."""
     s = run.state
-    inverse, centers = 1.0 / s.frozen_totals[slot], s.frozen_centers[slot]
+    inverse, centers, leads = 1.0 / s.frozen_totals[slot], s.frozen_centers[slot], s.core[slot, ::CORE_ROOM]
     spread = inverse[home] + inverse[k]
-    theta = centers[home] - centers[k]
+    offset, rest = s.offset[leads], s.offset_rest[leads]
+    theta = offset[home] - offset[k] + (rest[home] - rest[k]) + (centers[home] - centers[k])
     growth = 1.0 + weight * spread
-    moved = theta + spread[:, None] * total
-    gain = np.einsum("nd,nd->n", moved, moved) / growth - np.einsum("nd,nd->n", theta, theta)
-    value = -0.5 * theta.shape[1] * np.log(growth) + gain / (2.0 * spread)
+    gain = 2.0 * np.einsum("nd,nd->n", theta, total) + spread * np.einsum("nd,nd->n", total, total)
+    gain -= weight * np.einsum("nd,nd->n", theta, theta)
+    value = 0.5 * gain / growth - 0.5 * theta.shape[1] * np.log(growth)
     return np.where(weight > 0.0, value, 0.0)
 
 
 def evidence_of(run: CrocRun) -> Evidence:
     """What the stopping rule reads: the weakest test of the proof, or of what is still open."""
-    if not run.ready or run.alarm is not None:  # with K refuted, no test leads to a proof
+    if not run.ready:
         return Evidence(0.0, run.pair_level, None)
     if run.done:
         value, level, arm, group, against = (
@@ -166,7 +167,7 @@ def certificate_of(
     n_arms, dim = s.sums.shape
     n_clusters = s.totals.size
     found: dict[str, Any] = {
-        "format": "coterie-certificate-1",
+        "format": "coterie-certificate-2",
         "n_arms": n_arms,
         "n_clusters": n_clusters,
         "dim": dim,

@@ -142,7 +142,7 @@ class _Run:
             if session is None:
                 session = self._started(x.size)
                 session._open(1)
-            session._whitened(x[None])
+            session._whitened([self._arm], x[None])
         except (ValueError, TypeError) as error:
             del self._told[self.count - self._first :]
             self._changing = False

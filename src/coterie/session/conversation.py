@@ -20,9 +20,11 @@ from coterie.problem.checks import (
     check_count,
     check_delta,
     check_distance_ratio,
+    check_far,
     check_measurement,
     check_real_array,
     check_shape,
+    check_spread,
     check_threshold_kind,
     short,
 )
@@ -35,9 +37,6 @@ from coterie.session import saved as saving
 from coterie.session.croc import CrocDriver
 from coterie.session.drivers import Driver, PaperDriver
 from coterie.session.evidence import Evidence, Partial
-
-LARGEST = 1e50
-"""Measurements beyond this many standard deviations are refused: powers of their distances would overflow."""
 
 
 class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
@@ -78,6 +77,7 @@ class Session:
         self._index = {} if self.names is None else {name: arm for arm, name in enumerate(self.names)}
         self._driver = self._new_driver()
         self._arms: list[int] = []
+        self._firsts: dict[int, FloatArray] = {}  # the first result told of each arm, in units of the noise
         self._tickets: list[int | None] = []
         self._values: list[FloatArray] = []
         self._pending: dict[int, int] = {}
@@ -211,7 +211,8 @@ class Session:
         return claimed
 
     def _absorb(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
-        white = self._whitened(np.array(values).reshape(-1, self.dim))
+        white = self._whitened(arms, np.array(values).reshape(-1, self.dim))
+        self._note_firsts(arms, white)
         rows = range(len(self._arms), len(self._arms) + len(arms))
         self._arms += arms
         self._values += values
@@ -230,16 +231,22 @@ class Session:
             assert found is not None
             self._stopped = found
 
-    def _whitened(self, values: FloatArray) -> FloatArray:
-        """(n, d) in units of the noise."""
-        white = self.noise.whiten(values)
-        far = ~(np.abs(white).max(axis=1, initial=0.0) <= LARGEST)
-        if far.any():
-            raise ValueError(
-                f"a measurement must lie within {LARGEST:g} standard deviations of 0, "
-                f"got {short(values[int(np.argmax(far))])}"
-            )
+    def _whitened(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
+        """Results of these arms in units of the noise, as the driver takes them; ValueError if one is too far away."""
+        white = self.noise.whiten_fully(values) if self._driver.exact else self.noise.whiten(values)
+        check_far(white[:, : self.dim], values)
+        where = np.asarray(arms, dtype=np.int64)
+        told, first = np.unique(where, return_index=True)
+        firsts = np.array([white[at, : self.dim] for at in first]).reshape(-1, self.dim)
+        for i, arm in enumerate(told.tolist()):
+            firsts[i] = self._firsts.get(arm, firsts[i])
+        check_spread(white[:, : self.dim] - firsts[np.searchsorted(told, where)], values, where)
         return white
+
+    def _note_firsts(self, arms: Sequence[int], white: FloatArray) -> None:
+        for arm, x in zip(arms, white, strict=True):
+            if arm not in self._firsts:
+                self._firsts[arm] = x[: self.dim]
 
     # What is known.
 

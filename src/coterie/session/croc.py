@@ -48,6 +48,8 @@ class _Place:
 class CrocDriver:
     """CROC at work."""
 
+    exact = True
+
     def __init__(self, shape: tuple[int, int, int], log_inverse_delta: float) -> None:
         self._run = CrocRun(*shape, log_inverse_delta)
         self._shape, self._log_inverse_delta = shape, log_inverse_delta
@@ -143,8 +145,9 @@ class CrocDriver:
         """The record for the engine, with the lines as they are: places `before`, then one for each entry."""
         kinds, tickets = entries.kinds, entries.tickets
         n, first = len(kinds), len(before)
-        waiting = [np.zeros(self._shape[2]) if place.value is None else place.value for _, place in before]
-        values = np.concatenate([np.array(waiting).reshape(-1, self._shape[2]), entries.white])
+        nothing = np.zeros(2 * self._shape[2])
+        waiting = [nothing if place.value is None else place.value for _, place in before]
+        values = np.concatenate([np.array(waiting).reshape(-1, nothing.size), entries.white])
         script = new_script(self._shape[0], kinds, entries.arms, values, first)
         where = {place.ticket: number for number, (_, place) in enumerate(before) if place.ticket is not None}
         for number, (arm, place) in enumerate(before):
@@ -230,8 +233,7 @@ class CrocDriver:
             )
         if run.round > self._rounds:
             self._rounds = run.round
-            pulls = [[int(m), int(s.round_pulls[m])] for m in np.flatnonzero(s.round_pulls)]
-            number = int(s.frozen_number[run.open_epoch])
+            number, pulls = run.composition(run.round)
             self.events.append({"event": "round", "round": run.round, "epoch": number, "pulls": pulls})
 
     # What is known.
@@ -255,7 +257,7 @@ class CrocDriver:
         return sum(place.value is not None for line in self._lines.values() for place in line)
 
     @property
-    def alarm(self) -> int | None:
+    def alarm(self) -> tuple[int, ...] | None:
         return self._run.alarm
 
     @property
@@ -282,4 +284,5 @@ class CrocDriver:
     def certificate(self) -> dict[str, Any]:
         """The proof as plain data; `coterie.verify` re-checks it from the log."""
         rounds = [(event["round"], event["epoch"]) for event in self.events if event["event"] == "round"]
+        rounds = [one for one in rounds if self._run.is_closed(one[0])]
         return certificate_of(self._run, self._log_inverse_delta, self._epochs, rounds)

@@ -26,7 +26,12 @@ from coterie.theory.thresholds import threshold_from_log
 
 
 class Driver(Protocol):
-    """One method at work. `rows` are positions in the session's log."""
+    """One method at work. `rows` are positions in the session's log.
+
+    `exact`: results come with what floats do not hold of them, see `Noise.whiten_fully`.
+    """
+
+    exact: bool
 
     def ask(self, ticket: int) -> int | None:
         """The next arm; it counts as under way. None if looking for it has proven the groups."""
@@ -65,6 +70,8 @@ class Driver(Protocol):
 
 class PaperDriver:
     """BOC, BOC with linear exploration, Uniform and Oracle: results count as they arrive."""
+
+    exact = False
 
     def __init__(
         self,

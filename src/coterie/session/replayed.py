@@ -24,7 +24,7 @@ class Entries(NamedTuple):
     kinds: IntArray
     arms: IntArray  # of an ask: -1 if it is not known; OUT: the arm
     tickets: IntArray  # opened by the ask, answered by the result (-1: none), given up
-    white: FloatArray  # (n, d) results in units of the noise
+    white: FloatArray  # (n, d) results in units of the noise; (n, 2·d) where the driver is exact
     rows: IntArray  # positions of the results in the session's log
 
 
@@ -64,8 +64,9 @@ def replay(session: Session, kinds: Any, arms: Any, tickets: Any, values: Any) -
     if given.shape != (n, session.dim):
         raise ValueError(f"{n} entries need values of shape ({n}, {session.dim}), got shape {given.shape}")
     results = check_real_array(given[told], "measurements")
-    white = np.zeros((n, session.dim))
-    white[told] = session._whitened(results)
+    found = session._whitened(arm[told].tolist(), results)
+    white = np.zeros((n, found.shape[1]))
+    white[told] = found
     book = _Book(session)
     claimed, known = book.read(kind.tolist(), arm.tolist(), ticket.tolist())
     rows = len(session._arms) + np.cumsum(told) - 1
@@ -78,6 +79,7 @@ def replay(session: Session, kinds: Any, arms: Any, tickets: Any, values: Any) -
             _restore(session)
             raise
         session._driver.accept(entries, outcome)
+    session._note_firsts(arm[told].tolist(), found)
     session._arms += arm[told].tolist()
     session._values += list(results)
     session._tickets += [number if number >= 0 else None for number in entries.tickets[told].tolist()]

@@ -26,6 +26,7 @@ from coterie.engine.croc.state import (
     Work,
 )
 
+
 @compiled
 def _unlikely(margin: float) -> float:
     if margin > 45.0:  # what is left out would not be seen in the sum

@@ -8,8 +8,10 @@ import numpy as np
 
 from coterie.engine.compiled import compiled, entry
 from coterie.engine.croc.evidence import pair_evidence_at
+from coterie.engine.croc.flight import ask_again, ask_in_round
 from coterie.engine.croc.forecast import pulls_for_freeze, pulls_for_pairs
 from coterie.engine.croc.least import commit, commit_arm, least_committed
+from coterie.engine.croc.planning import plan
 from coterie.engine.croc.script import (
     ASK,
     COUNTED,
@@ -29,6 +31,7 @@ from coterie.engine.croc.script import (
     Script,
 )
 from coterie.engine.croc.state import (
+    ASKED_IN,
     DONE,
     ESTIMATED,
     FIRST_PASS,
@@ -38,7 +41,7 @@ from coterie.engine.croc.state import (
     QUEUE_HEAD,
     QUEUE_TAIL,
     ROUND,
-    ROUND_EPOCH,
+    TO_ASK,
     UNSEEN,
     Croc,
     Work,
@@ -65,11 +68,16 @@ def pulls_left(s: Croc, w: Work) -> float:
 
 @compiled
 def _pop(s: Croc) -> int:
-    """The next arm. INOUT: the queue. Call `plan_if_due` first."""
+    """The next arm, -1 if none is planned. INOUT: the queue, the rounds. OUT: s.ints[ASKED_IN], its round."""
+    s.ints[ASKED_IN] = 0
     if s.ints[MODE] == FIRST_PASS and s.ints[UNSEEN] > 0:
         while s.ints[QUEUE_HEAD] < s.labels.size and s.committed[s.ints[QUEUE_HEAD]] > 0:
             s.ints[QUEUE_HEAD] += 1
         return int(s.ints[QUEUE_HEAD]) if s.ints[QUEUE_HEAD] < s.labels.size else least_committed(s)
+    if s.ints[TO_ASK] > 0:
+        arm, number = ask_in_round(s.ints, s.round_unasked, s.round_cursor, s.entry_arm, s.entry_pulls, s.entry_asked)
+        s.ints[ASKED_IN] = number
+        return arm
     if s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]:
         s.ints[QUEUE_HEAD] += 1
         return int(s.queue[s.ints[QUEUE_HEAD] - 1])
@@ -78,31 +86,36 @@ def _pop(s: Croc) -> int:
 
 @entry
 def pop_planned(
-    ints: Ints, queue: Ints, labels: Ints, committed: Ints, heap: Ints, slot: Ints, first_slot: Ints
-) -> int:
+    ints: Ints, queue: Ints, labels: Ints, committed: Ints, heap: Ints, slot: Ints, first_slot: Ints,
+    unasked: Ints, cursor: Ints, entry_arm: Ints, entry_pulls: Ints, entry_asked: Ints,
+) -> int:  # fmt: skip
     """The next arm if it is planned already, -1 if not: what an ask mostly needs, without handing over the whole state.
 
-    It counts as under way. INOUT: the queue, committed pulls.
+    It counts as under way. INOUT: the queue, the rounds, committed pulls. OUT: ints[ASKED_IN].
     """
-    planned = ints[QUEUE_HEAD] < ints[QUEUE_TAIL] and ints[MODE] != FIRST_PASS
-    if not planned or ints[UNSEEN] > 0 or ints[DONE] > 0:
+    ints[ASKED_IN] = 0
+    if ints[UNSEEN] > 0 or ints[DONE] > 0:
         return -1
-    ints[QUEUE_HEAD] += 1
-    arm = queue[ints[QUEUE_HEAD] - 1]
+    if ints[TO_ASK] > 0:
+        arm, ints[ASKED_IN] = ask_in_round(ints, unasked, cursor, entry_arm, entry_pulls, entry_asked)
+    elif ints[QUEUE_HEAD] < ints[QUEUE_TAIL] and ints[MODE] != FIRST_PASS:
+        ints[QUEUE_HEAD] += 1
+        arm = int(queue[ints[QUEUE_HEAD] - 1])
+    else:
+        return -1
     commit_arm(ints, labels, committed, heap, slot, first_slot, arm)
     return int(arm)
 
 
 @compiled
 def _give_up(s: Croc, arm: int, of_round: int) -> None:
-    """A pull under way will not come: a round asks for it again. INOUT: the queue."""
+    """A pull under way will not come: a round asks for it again. INOUT: the queue, the rounds."""
     s.committed[arm] -= 1
     s.ints[HEAPED] = 0
     if s.ints[MODE] == FIRST_PASS:
         s.ints[QUEUE_HEAD] = min(s.ints[QUEUE_HEAD], arm)
-    elif of_round > 0 and of_round == s.ints[ROUND] and s.ints[ROUND_EPOCH] > 0:
-        s.ints[QUEUE_HEAD] -= 1
-        s.queue[s.ints[QUEUE_HEAD]] = arm
+    elif of_round > 0:
+        ask_again(s, of_round, arm)
 
 
 @compiled
@@ -183,9 +196,9 @@ def drive(
                 done += 1
                 arm = _pop(s)
                 commit(s, arm)
-                of_round = s.ints[ROUND] if s.ints[ROUND_EPOCH] > 0 else 0
-                for q in range(x.size):
-                    x[q] = centers[truth[arm], q] + rng.standard_normal()
+                of_round = s.ints[ASKED_IN]
+                for q in range(centers.shape[1]):
+                    x[q], x[centers.shape[1] + q] = centers[truth[arm], q] + rng.standard_normal(), 0.0
                 observe(s, w, arm, x, of_round)
         else:
             place = _next_result(c)
@@ -203,10 +216,10 @@ def drive(
                 c.counted[c.at[COUNTED]] = place
                 c.at[COUNTED] += 1
                 arm, of_round = c.its_arm[place], c.its_round[place]
-                if of_round < 0:  # a result nobody asked for changes the plan, unless a round is open
+                if of_round < 0:  # a result nobody asked for changes the plan, but for rounds
                     of_round = 0
                     commit(s, arm)
-                    if s.ints[ROUND_EPOCH] == 0 and s.ints[MODE] != FIRST_PASS:
+                    if s.ints[MODE] != FIRST_PASS:
                         s.ints[QUEUE_HEAD] = s.ints[QUEUE_TAIL]
                 outside = of_round == 0
                 for q in range(x.size):
@@ -215,12 +228,14 @@ def drive(
         plan_if_due(s, w, outside)
         if ask and s.ints[DONE] == 0:
             i = c.at[ENTRY]
-            in_queue = s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]
             arm = _pop(s)
-            if arm < 0:  # the round is asked for and not yet in: something useful outside it
-                arm = least_committed(s)
+            if arm < 0:  # all that was planned is asked for
+                plan(s, w)
+                if s.ints[DONE] > 0:
+                    break
+                arm = _pop(s)
             commit(s, arm)
-            of_round = s.ints[ROUND] if in_queue and s.ints[ROUND_EPOCH] > 0 else 0
+            of_round = s.ints[ASKED_IN]
             if c.arms[i] >= 0 and c.arms[i] != arm:
                 c.arms[i] = arm
                 return OTHER_ARM

@@ -16,6 +16,7 @@ from coterie.engine.croc.regrouping import posterior_of, regroup
 from coterie.engine.croc.state import CHANGED, ESTIMATED, HEAPED, LEFT_GROUP, STARTED, TOUCHED, Croc, T, Work
 from coterie.engine.state import Floats, Ints
 
+
 @compiled
 def farthest_first(points: Floats, weights: Floats, n_groups: int, by_pulls: bool, near: Floats, labels: Ints) -> None:
     """Maximin. OUT: labels. With `by_pulls`, squared distances times N_i·N_j/(N_i+N_j), from the most pulled arm.

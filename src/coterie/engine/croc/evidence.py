@@ -10,7 +10,10 @@ import math
 from coterie.engine.compiled import compiled, spliced
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
+    CORE_ROOM,
     CREST_STEP,
+    FAR,
+    GRID_STEP,
     LOG_RATIO_WEIGHTS,
     PAIR_LEVEL,
     Bits,
@@ -21,7 +24,7 @@ from coterie.engine.state import Floats, Ints
 
 @compiled
 def mixture(base: Floats, slope: Floats, n: int, energy: float) -> float:
-    """log of the mean over ρ of (1+ρn)^(−d/2)·exp(½·ρn/(1+ρn)·energy), energy = n‖Ȳ‖²/v."""
+    """log of the mean over ρ of (1+ρn)^(−d/2)·exp(½·ρn/(1+ρn)·energy), energy = n‖Ȳ‖²/v. `n`: a row of the tables."""
     largest = -math.inf
     for i in range(base.shape[1]):
         largest = max(largest, base[n, i] + slope[n, i] * energy)
@@ -46,8 +49,29 @@ def _ceiling(crest: Floats, n: int, energy: float, dim: int) -> float:
 
 
 @compiled
+def grid_place(n: int, room: int) -> int:
+    """The place of the largest count up to n on the grid of counts from P = `room` on; n must be at least P."""
+    octave, low = 0, room
+    while 2 * low <= n:
+        low *= 2
+        octave += 1
+    return int(octave * (room // GRID_STEP) + (n - low) // (GRID_STEP << octave))
+
+
+@compiled
+def grid_count(place: int, room: int) -> int:
+    """The count at a place of the grid."""
+    steps = room // GRID_STEP
+    return int((room + GRID_STEP * (place % steps)) << (place // steps))
+
+
+@compiled
 def pair_evidence_above(
     prefixes: Floats,
+    grid: Floats,
+    offset: Floats,
+    offset_rest: Floats,
+    far: bool,
     base: Floats,
     slope: Floats,
     crest: Floats,
@@ -59,15 +83,15 @@ def pair_evidence_above(
 ) -> float:
     """Evidence from the start that arms i and j differ, at these counts: weighted maximum over block ratio and side.
 
-    Exact if it is above `floor`, which is returned otherwise. It takes only the arrays that it reads, as handing over
-    the whole state would take longer than the work.
+    Exact if it is above `floor`, which is returned otherwise. Beyond P, the counts are those of the grid. It takes only
+    the arrays that it reads, as handing over the whole state would take longer than the work.
     """
-    room, dim = prefixes.shape[1] - 1, prefixes.shape[2]
+    room, dim, places = prefixes.shape[1] - 1, prefixes.shape[2], grid.shape[1]
     best = floor
     for side in range(2):
-        a, n_a, b, n_b = i, min(pulls_i, room), j, min(pulls_j, room)
+        a, n_a, b, n_b = i, pulls_i, j, pulls_j
         if side == 1:
-            a, n_a, b, n_b = b, n_b, a, n_a
+            a, n_a, b, n_b = j, pulls_j, i, pulls_i
         for r in range(BLOCK_RATIOS.size):
             if r == 0 and side == 1:
                 continue
@@ -75,40 +99,65 @@ def pair_evidence_above(
             n = min(n_a, n_b // ratio)
             if n == 0:
                 break
+            row, first, second = n, prefixes[a], prefixes[b]
+            mine, its = n, n * ratio
+            if its > room:
+                its = min(grid_place(its, room), places - 1)
+                n = grid_count(its, room) // ratio  # whole, and on the grid itself if it is above P
+                second, mine, row = grid[b], n, n
+                if n > room:
+                    mine = grid_place(n, room)
+                    first, row = grid[a], room + 1 + mine
             one, other = 1.0 / n, 1.0 / (n * ratio)
             energy = 0.0
-            for q in range(dim):
-                gap = prefixes[a, n, q] * one - prefixes[b, n * ratio, q] * other
-                energy += gap * gap
+            if far:
+                for q in range(dim):
+                    gap = offset[a, q] - offset[b, q] + (offset_rest[a, q] - offset_rest[b, q])
+                    gap += first[mine, q] * one - second[its, q] * other
+                    energy += gap * gap
+            else:
+                for q in range(dim):
+                    gap = first[mine, q] * one - second[its, q] * other
+                    energy += gap * gap
             energy *= n * ratio / (ratio + 1.0)  # n‖Ȳ‖²/v with v = 1 + 1/R
             short = best - LOG_RATIO_WEIGHTS[r]
-            if 0.5 * energy > short and _ceiling(crest, n, energy, dim) > short:
-                best = max(best, mixture(base, slope, n, energy) + LOG_RATIO_WEIGHTS[r])
+            if 0.5 * energy > short and _ceiling(crest, row, energy, dim) > short:
+                best = max(best, mixture(base, slope, row, energy) + LOG_RATIO_WEIGHTS[r])
     return best
 
 
 @compiled
 def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
     """The same, whatever it is."""
-    return pair_evidence_above(s.prefixes, s.base, s.slope, s.crest, i, j, pulls_i, pulls_j, -math.inf)
+    far = s.ints[FAR] == 1
+    return pair_evidence_above(
+        s.prefixes, s.grid, s.offset, s.offset_rest, far, s.base, s.slope, s.crest, i, j, pulls_i, pulls_j, -math.inf
+    )
 
 
 @compiled
-def directed(weight: float, total: Floats, centers: Floats, home: int, k: int, spread: float) -> float:
-    """log E of a frozen test: n = weight, S = total, θ0 = Û_home − Û_k, τ² = spread (docs/CROC.md, section 4)."""
-    before, after = 0.0, 0.0
+def directed(s: Croc, e: int, weight: float, total: Floats, home: int, k: int, spread: float) -> float:
+    """log E of a test of epoch e: n = weight, S = total, θ0 = Û_home − Û_k, τ² = spread (docs/CROC.md, section 4)."""
+    here, there = s.core[e, home * CORE_ROOM], s.core[e, k * CORE_ROOM]
+    square, along, length = 0.0, 0.0, 0.0
     for q in range(total.size):
-        theta = centers[home, q] - centers[k, q]
-        before += theta * theta
-        moved = theta + spread * total[q]
-        after += moved * moved
+        theta = s.offset[here, q] - s.offset[there, q] + (s.offset_rest[here, q] - s.offset_rest[there, q])
+        theta += s.frozen_centers[e, home, q] - s.frozen_centers[e, k, q]
+        square += theta * theta
+        along += theta * total[q]
+        length += total[q] * total[q]
     growth = 1.0 + weight * spread
-    return -0.5 * total.size * math.log(growth) + (after / growth - before) / (2.0 * spread)
+    # [‖θ0+τ²S‖²/(1+nτ²) − ‖θ0‖²]/(2τ²), multiplied out: no digits are lost when τ² is small or θ0 large.
+    return (2.0 * along + spread * length - weight * square) / (2.0 * growth) - 0.5 * total.size * math.log(growth)
 
 
 @compiled
 def _test_pair(
     prefixes: Floats,
+    grid: Floats,
+    offset: Floats,
+    offset_rest: Floats,
+    far: bool,
     base: Floats,
     slope: Floats,
     crest: Floats,
@@ -121,7 +170,9 @@ def _test_pair(
     lead: int,
     level: float,
 ) -> None:
-    value = pair_evidence_above(prefixes, base, slope, crest, m, lead, pulls[m], pulls[lead], evidence[m, k])
+    value = pair_evidence_above(
+        prefixes, grid, offset, offset_rest, far, base, slope, crest, m, lead, pulls[m], pulls[lead], evidence[m, k]
+    )
     if value > evidence[m, k]:
         evidence[m, k] = value
         settled_pulls[m, k, 0] = pulls[m]
@@ -135,6 +186,6 @@ def test_pair(s: Croc, m: int, k: int) -> None:
     """Latch arm m against the representative of k if the evidence from the start suffices. INOUT: settled, evidence."""
     if s.settled[m, k] == 0:
         _test_pair(
-            s.prefixes, s.base, s.slope, s.crest, s.pulls, s.settled, s.settled_pulls, s.evidence,
-            m, k, s.representative[k], s.numbers[PAIR_LEVEL],
+            s.prefixes, s.grid, s.offset, s.offset_rest, s.ints[FAR] == 1, s.base, s.slope, s.crest, s.pulls, s.settled,
+            s.settled_pulls, s.evidence, m, k, s.representative[k], s.numbers[PAIR_LEVEL],
         )  # fmt: skip

@@ -163,24 +163,28 @@ def greedy_gains(s: Croc, w: Work) -> int:
             if k == home or s.settled[m, k] == 1:
                 continue
             unmet += 1
-            n_arm, n_lead = s.pulls[m], s.pulls[s.representative[k]]
+            lead = s.representative[k]
+            n_now, n_arm, n_lead = s.pulls[m], s.committed[m], s.committed[lead]
             _geometry(s, m, k, shape)
-            deficit = max(s.numbers[PAIR_LEVEL] - s.evidence[m, k], 0.2)
-            now = _expected(shape, dim, n_arm, n_arm, n_lead)
+            deficit = s.numbers[PAIR_LEVEL] - s.evidence[m, k]
+            now = _expected(shape, dim, n_now, n_arm, n_lead)
+            if n_arm > n_now or n_lead > s.pulls[lead]:  # what is under way
+                deficit -= max(now - _expected(shape, dim, n_now, n_now, s.pulls[lead]), 0.0)
+            deficit = max(deficit, 0.2)
             leads = s.representative[home] == m
             if not leads:
                 for more in range(1, 4):
-                    gain = min(_expected(shape, dim, n_arm, n_arm + more, n_lead) - now, deficit) / deficit / more
+                    gain = min(_expected(shape, dim, n_now, n_arm + more, n_lead) - now, deficit) / deficit / more
                     if gain > 0.0:
                         gains[m] += gain
                         break
             more = 1
             for i in range(DOUBLINGS):
-                gain = min(_expected(shape, dim, n_arm, n_arm, n_lead + more) - now, deficit) / deficit
+                gain = min(_expected(shape, dim, n_now, n_arm, n_lead + more) - now, deficit) / deficit
                 if gain > 0.0:
                     lead_gain[k, i] += gain / more
                 if leads:  # both are representatives: raise them together
-                    gain = min(_expected(shape, dim, n_arm, n_arm + more, n_lead + more) - now, deficit) / deficit
+                    gain = min(_expected(shape, dim, n_now, n_arm + more, n_lead + more) - now, deficit) / deficit
                     if gain > 0.0:
                         lead_gain[k, i] += 0.25 * gain / more
                         lead_gain[home, i] += 0.25 * gain / more
@@ -215,19 +219,19 @@ def _sink(heap: Ints, gains: Floats, size: int, place: int) -> None:
 
 @compiled
 def best_gains(s: Croc, w: Work, wanted: int) -> int:
-    """Of candidates and representatives, those with the largest gains and nothing under way, at most `wanted`.
+    """Of candidates and representatives, those with the largest gains, at most `wanted`.
 
     OUT: the front of w.chosen, best first. Returns how many. Work space: w.members.
     """
     heap, size = w.members, 0
     for c in range(s.ints[CANDIDATES]):
         m = s.candidates[c]
-        if w.gains[m] > 0.0 and s.committed[m] == s.pulls[m] and s.representative[s.labels[m]] != m:
+        if w.gains[m] > 0.0 and s.representative[s.labels[m]] != m:
             heap[size] = m
             size += 1
     for k in range(s.totals.size):
         m = s.representative[k]
-        if w.gains[m] > 0.0 and s.committed[m] == s.pulls[m]:
+        if w.gains[m] > 0.0:
             heap[size] = m
             size += 1
     for place in range(size // 2, -1, -1):

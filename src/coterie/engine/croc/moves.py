@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from coterie.engine.compiled import compiled
 from coterie.engine.state import Floats, Ints
 

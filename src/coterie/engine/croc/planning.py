@@ -1,4 +1,6 @@
-"""What to pull next: `plan` runs when the queue is used up and no round is open (docs/CROC.md, section 7).
+"""What to pull next: `plan` runs when nothing is left to be asked for (docs/CROC.md, section 7).
+
+Pulls under way count as made: with one worker there are none when a plan is made.
 
 A full plan looks at every arm, O(M·K·d). Until the next one is due, plans of the same kind look at its candidates only,
 with the doubts and gains of arms with new results brought up to date: O(K·d) for each of these.
@@ -8,14 +10,13 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, spliced
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.doubt import doubts, doubts_again
 from coterie.engine.croc.forecast import best_gains, greedy_gains, pulls_for_freeze, pulls_for_pairs
 from coterie.engine.croc.least import least_committed, least_pulled
 from coterie.engine.croc.renewal import forget_touched, pairs_done, patience, raise_alarm, renew
 from coterie.engine.croc.rounds import compose_round, find_epoch, freeze, unmet
 from coterie.engine.croc.state import (
-    ALARM,
     BY_EPOCH,
     BY_PAIRS,
     CANDIDATES,
@@ -25,6 +26,7 @@ from coterie.engine.croc.state import (
     CHANCE_A,
     CHANCE_B,
     CHANGED,
+    CLOSED,
     DONE,
     DOUBT,
     EXPLORE,
@@ -51,8 +53,8 @@ DOUBT_CAP, DOUBT_WINDOW = 5.0, 2.0
 DRIFT = 1.0
 """Arms with a doubt this much above the cap stay in view: it may fall as centers move."""
 MERGE_CAP = 2.0
-LEAST_SHARE = 0.1
-"""No arm should have fewer pulls than this share of the mean."""
+LEAST_SHARE, LEAST_SHARE_IN_ROUNDS = 0.1, 0.02
+"""No arm should have fewer pulls than this share of the mean, while exploring and in rounds."""
 
 
 @compiled
@@ -62,9 +64,9 @@ def _push(s: Croc, arm: int) -> None:
 
 
 @compiled
-def _push_free(s: Croc, arm: int) -> None:
-    """Push the arm unless it is in the queue, or its result is on the way."""
-    if s.queued[arm] == 0 and s.committed[arm] == s.pulls[arm]:
+def _push_once(s: Croc, arm: int) -> None:
+    """Push the arm unless it is in the queue."""
+    if s.queued[arm] == 0:
         s.queued[arm] = 1
         _push(s, arm)
 
@@ -99,36 +101,46 @@ def _greedy(s: Croc, w: Work) -> bool:
 
 
 @compiled
+def _forecast(s: Croc, m: int) -> float:
+    """The doubt about an arm when what is under way is in: it grows with the arm's pulls."""
+    if s.near[m] <= 0.0 or s.committed[m] == s.pulls[m]:
+        return float(s.near[m])
+    return float(s.near[m] * s.committed[m] / s.pulls[m])
+
+
+@compiled
 def _explore(s: Croc) -> None:
     """Pull where the estimate is doubtful. OUT: the queue."""
-    smallest = math.inf
+    smallest, doubtful = math.inf, -1
     for c in range(s.ints[CANDIDATES]):
-        smallest = min(smallest, s.near[s.candidates[c]])
+        doubt = _forecast(s, s.candidates[c])
+        if doubt < smallest:
+            smallest, doubtful = doubt, s.candidates[c]
     limit = min(DOUBT_CAP, smallest + DOUBT_WINDOW)
     floor = _floor(s)
     for c in range(s.ints[CANDIDATES]):
         m = s.candidates[c]
-        if s.near[m] < limit:
-            _push_free(s, m)
+        if _forecast(s, m) < limit:
+            _push_once(s, m)
             if s.totals[s.rival[m]] < 3 * s.pulls[m]:
-                _push_free(s, least_pulled(s, s.rival[m]))
-        elif s.pulls[m] < floor:
-            _push_free(s, m)
+                _push_once(s, least_pulled(s, s.rival[m]))
+        elif s.committed[m] < floor:
+            _push_once(s, m)
     if s.numbers[MERGE_MARGIN] < MERGE_CAP:
         split = least_pulled(s, s.places[SPLIT])
-        _push_free(s, split)
+        _push_once(s, split)
         for i in (MERGED_A, MERGED_B):
             arm = least_pulled(s, s.places[i])
-            if s.pulls[arm] <= 2 * s.pulls[split]:
-                _push_free(s, arm)
+            if s.committed[arm] <= 2 * s.committed[split]:
+                _push_once(s, arm)
     if s.numbers[CHANCE] > 0.25 * FREEZE_DOUBT:
         first = least_pulled(s, s.places[CHANCE_A])
-        _push_free(s, first)
-        _push_free(s, least_pulled(s, s.places[CHANCE_B]))
+        _push_once(s, first)
+        _push_once(s, least_pulled(s, s.places[CHANCE_B]))
         if math.isfinite(s.numbers[MERGE_MARGIN]):
             arm = least_pulled(s, s.places[SPLIT])
-            if 2 * s.pulls[arm] <= s.pulls[first]:
-                _push_free(s, arm)
+            if 2 * s.committed[arm] <= s.committed[first]:
+                _push_once(s, arm)
     for i in range(s.ints[QUEUE_TAIL]):  # in index order: insertion, as only the last few are out of place
         arm, place = s.queue[i], i
         s.queued[arm] = 0
@@ -137,7 +149,7 @@ def _explore(s: Croc) -> None:
             place -= 1
         s.queue[place] = arm
     if s.ints[QUEUE_TAIL] == 0:
-        _push(s, least_committed(s))
+        _push(s, doubtful if doubtful >= 0 else least_committed(s))
 
 
 @compiled
@@ -203,15 +215,15 @@ def _decide(s: Croc, w: Work) -> int:
     if unmet(s, e, w) == 0:
         certify(s, BY_EPOCH, e)
         return CERTIFIED
-    compose_round(s, e, w)
-    return ROUNDS
+    floor = LEAST_SHARE_IN_ROUNDS * s.ints[T] / s.labels.size
+    return ROUNDS if compose_round(s, e, w, floor) else EXPLORE
 
 
 @compiled
 def _go_on(s: Croc, w: Work) -> bool:
     """Plan as before for the candidates of the last full plan, if it is not long ago. OUT: the queue. False if not."""
     since, wait = s.ints[T] - s.ints[PLANNED], patience(s)
-    if since >= wait or s.ints[ALARM] > 0:
+    if since >= wait:
         return False
     if s.ints[MODE] == PAIRS:
         return s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT] and _greedy(s, w)
@@ -226,27 +238,37 @@ def _go_on(s: Croc, w: Work) -> bool:
     return True
 
 
-@spliced
+@compiled
 def plan(s: Croc, w: Work) -> None:
-    """Decide what to pull next, or that the groups are proven. OUT: the queue, or s.ints[DONE]."""
+    """Decide what to pull next, or that the groups are proven. OUT: the queue or a round, or s.ints[DONE]."""
     s.ints[QUEUE_HEAD] = 0
     s.ints[QUEUE_TAIL] = 0
+    s.ints[CLOSED] = 0
     renew(s, w)
     if not _go_on(s, w):
         s.ints[PLANNED] = s.ints[T]
-        if raise_alarm(s):
-            _push(s, least_committed(s))
-        else:
-            mode = _decide(s, w)
-            s.ints[MODE] = mode
-            if mode == PAIRS or mode == EXPLORE:
-                _choose_candidates(s, mode)
-            if mode == PAIRS:
-                _greedy(s, w)
-            elif mode == EXPLORE:
-                _explore(s)
-            elif mode == ROUNDS:
-                for m in range(s.labels.size):
-                    for _ in range(s.round_pulls[m]):
-                        _push(s, m)
+        raise_alarm(s)
+        mode = _decide(s, w)
+        s.ints[MODE] = mode
+        if mode == PAIRS or mode == EXPLORE:
+            _choose_candidates(s, mode)
+        if mode == PAIRS:
+            _greedy(s, w)
+        elif mode == EXPLORE:
+            _explore(s)
     forget_touched(s)
+
+
+@compiled
+def see_proven(s: Croc, w: Work) -> None:
+    """Whether the results so far prove the groups, while rounds are open. OUT: s.ints[DONE]."""
+    s.ints[CLOSED] = 0
+    renew(s, w)
+    forget_touched(s)
+    raise_alarm(s)
+    if pairs_done(s):
+        certify(s, BY_PAIRS, -1)
+        return
+    e = find_epoch(s, w.names)
+    if e >= 0 and unmet(s, e, w) == 0:
+        certify(s, BY_EPOCH, e)

@@ -1,4 +1,4 @@
-"""Regroupings: cut one group in two and merge two others, where the posterior grows. No arm's move alone can do that."""
+"""Regroupings: cut one group in two and merge two others, where the posterior grows. No single move does that."""
 
 from __future__ import annotations
 

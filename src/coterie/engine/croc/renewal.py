@@ -61,13 +61,14 @@ def pairs_done(s: Croc) -> bool:
 
 
 @compiled
-def raise_alarm(s: Croc) -> bool:
-    """An arm and K representatives, all known to differ, refute K. OUT: s.ints[ALARM]. True if there is such an arm."""
-    s.ints[ALARM] = 0
+def raise_alarm(s: Croc) -> None:
+    """An arm and K representatives, all known to differ, refute K. OUT: s.ints[ALARM], s.alarmed; never taken back."""
+    if s.ints[ALARM] == 1:
+        return
     for k in range(s.totals.size):
         for j in range(s.totals.size):
             if j != k and s.settled[s.representative[k], j] == 0:
-                return False  # two representatives may share a group: then the arm would only show that
+                return  # two representatives may share a group: then the arm would only show that
     for m in range(s.labels.size):
         home = s.labels[m]
         if s.representative[home] == m:
@@ -80,9 +81,11 @@ def raise_alarm(s: Croc) -> bool:
         if others:
             test_pair(s, m, home)
             if s.settled[m, home] == 1:
-                s.ints[ALARM] = m + 1
-                return True
-    return False
+                s.ints[ALARM] = 1
+                for k in range(s.totals.size):
+                    s.alarmed[k] = s.representative[k]
+                s.alarmed[s.totals.size] = m
+                return
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Freeze, then certify: epochs, their tests, and the rounds that feed them (docs/CROC.md, sections 4 to 6).
+"""Freeze, then certify: epochs, their tests, and the composition of rounds (docs/CROC.md, sections 4 to 6).
 
 A round's composition is fixed before any of its results is seen, and contrasts are formed only within a round: that is
 what makes every frozen test a martingale.
@@ -9,22 +9,22 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.evidence import directed, pair_evidence_at
+from coterie.engine.croc.evidence import pair_evidence_at
+from coterie.engine.croc.flight import start_round
 from coterie.engine.croc.forecast import next_level
 from coterie.engine.croc.state import (
     CORE,
     CORE_ROOM,
     EPOCHS,
     FREEZES,
+    OPEN_ROUNDS,
     PAIR_LEVEL,
-    ROUND,
-    ROUND_EPOCH,
-    ROUND_LEFT,
+    SCALE_UP,
     Croc,
     T,
     Work,
 )
-from coterie.engine.state import Floats, Ints
+from coterie.engine.state import Ints
 
 TOP_UP = 0.5
 """A round pulls a pool about this many times the square root of the tests against it."""
@@ -53,9 +53,19 @@ def freeze(s: Croc) -> int:
             s.met_pair[e, i, j] = 0
             s.weight_pair[e, i, j] = 0.0
     for k in range(n_groups):
-        s.frozen_totals[e, k] = s.totals[k]
+        s.frozen_totals[e, k] = 0.0
         for q in range(s.centers.shape[1]):
-            s.frozen_centers[e, k, q] = s.centers[k, q]
+            s.frozen_centers[e, k, q] = 0.0
+    for m in range(s.labels.size):  # Û anew, from the origin of the group's representative
+        k = s.labels[m]
+        lead = s.representative[k]
+        s.frozen_totals[e, k] += s.pulls[m]
+        for q in range(s.centers.shape[1]):
+            away = s.offset[m, q] - s.offset[lead, q] + (s.offset_rest[m, q] - s.offset_rest[lead, q])
+            s.frozen_centers[e, k, q] += s.sums[m, q] + s.pulls[m] * away
+    for k in range(n_groups):
+        for q in range(s.centers.shape[1]):
+            s.frozen_centers[e, k, q] /= s.frozen_totals[e, k]
         size = 0
         for m in range(s.labels.size):
             size += s.labels[m] == k
@@ -150,16 +160,19 @@ def unmet(s: Croc, e: int, w: Work) -> int:
 
 
 @compiled
-def compose_round(s: Croc, e: int, w: Work) -> None:
-    """Every arm of an unmet test once, pools topped up by their core. OUT: s.round_pulls; the round is then fixed."""
+def compose_round(s: Croc, e: int, w: Work, floor: float) -> bool:
+    """Every arm of an unmet test once, and those with fewer than `floor` pulls; pools topped up by their core.
+
+    With many rounds under way, several times that: there are many workers. Pulls under way count as made. OUT: the
+    round, fixed from then on. False if too many are under way.
+    """
+    pulls = w.composition
     for m in range(s.labels.size):
-        s.round_pulls[m] = w.mark[m]
-        for q in range(s.round_sums.shape[1]):
-            s.round_sums[m, q] = 0.0
+        pulls[m] = 1 if w.mark[m] == 1 or s.committed[m] < floor else 0
     for k in range(s.totals.size):
         in_group, in_core = 0, 0
         for m in range(s.labels.size):
-            if s.frozen[e, m] == k and w.mark[m] == 1:
+            if s.frozen[e, m] == k and pulls[m] == 1:
                 in_group += 1
                 in_core += s.in_core[e, m]
         want_core = math.ceil(TOP_UP * math.sqrt(w.against_core[k]))
@@ -168,103 +181,11 @@ def compose_round(s: Croc, e: int, w: Work) -> None:
             least = -1
             for i in range(CORE_ROOM):
                 q = s.core[e, k * CORE_ROOM + i]
-                if q >= 0 and (least < 0 or s.pulls[q] + s.round_pulls[q] < s.pulls[least] + s.round_pulls[least]):
+                if q >= 0 and (least < 0 or s.committed[q] + pulls[q] < s.committed[least] + pulls[least]):
                     least = q
-            s.round_pulls[least] += 1
+            pulls[least] += 1
             in_group += 1
             in_core += 1
-    s.ints[ROUND_EPOCH] = e + 1
-    s.ints[ROUND] += 1
-    s.ints[ROUND_LEFT] = 0
     for m in range(s.labels.size):
-        s.ints[ROUND_LEFT] += s.round_pulls[m]
-
-
-@compiled
-def _pool(s: Croc, e: int, w: Work) -> None:
-    """Pulls and means of the round in every group and every core. OUT: w.group_*, w.core_*."""
-    n_groups, d = s.centers.shape
-    for k in range(n_groups):
-        w.group_pulls[k], w.core_pulls[k] = 0.0, 0.0
-        for q in range(d):
-            w.group_mean[k, q], w.core_mean[k, q] = 0.0, 0.0
-    for m in range(s.labels.size):
-        if s.round_pulls[m] > 0:
-            k = s.frozen[e, m]
-            w.group_pulls[k] += s.round_pulls[m]
-            for q in range(d):
-                w.group_mean[k, q] += s.round_sums[m, q]
-            if s.in_core[e, m] == 1:
-                w.core_pulls[k] += s.round_pulls[m]
-                for q in range(d):
-                    w.core_mean[k, q] += s.round_sums[m, q]
-    for k in range(n_groups):
-        for q in range(d):
-            w.group_mean[k, q] /= max(w.group_pulls[k], 1.0)
-            w.core_mean[k, q] /= max(w.core_pulls[k], 1.0)
-
-
-@compiled
-def _add_contrast(weight: float, v: float, contrast: Floats, total: Floats) -> float:
-    """Add a contrast of variance v to a test. INOUT: total. Returns its new weight."""
-    for q in range(contrast.size):
-        # Sums of an earlier epoch in this slot are not cleared: a weight of 0 says that they do not count.
-        total[q] = (total[q] if weight > 0.0 else 0.0) + contrast[q] / v
-    return weight + 1.0 / v
-
-
-@compiled
-def close_round(s: Croc, w: Work) -> None:
-    """All results of the round are in: add its contrasts to every unmet test with pulls on both sides. INOUT: tests."""
-    e = s.ints[ROUND_EPOCH] - 1
-    s.ints[ROUND_EPOCH] = 0
-    n_groups, d = s.centers.shape
-    _pool(s, e, w)
-    b = s.level[e]
-    for m in range(s.labels.size):
-        if s.round_pulls[m] == 0:
-            continue
-        home, core = s.frozen[e, m], s.in_core[e, m] == 1
-        for k in range(n_groups):
-            if k == home:
-                continue
-            spread = 1.0 / s.frozen_totals[e, k] + 1.0 / s.frozen_totals[e, home]
-            for against in range(2):
-                if against == 0:
-                    met, pool, mean, level = s.met_core, w.core_pulls[k], w.core_mean, b if core else 0.5 * b
-                    weight, total, last = s.weight_core, s.sum_core, s.last_core
-                else:
-                    met, pool, mean, level = s.met_group, w.group_pulls[k], w.group_mean, b
-                    weight, total, last = s.weight_group, s.sum_group, s.last_group
-                if met[e, m, k] == 1 or pool == 0.0 or (against == 1 and core):
-                    continue
-                for q in range(d):
-                    w.contrast[q] = s.round_sums[m, q] / s.round_pulls[m] - mean[k, q]
-                v = 1.0 / s.round_pulls[m] + 1.0 / pool
-                weight[e, m, k] = _add_contrast(weight[e, m, k], v, w.contrast, total[e, m, k])
-                found = directed(weight[e, m, k], total[e, m, k], s.frozen_centers[e], home, k, spread)
-                if found >= level:
-                    met[e, m, k], last[e, m, k] = 1, s.ints[ROUND]
-    _close_core_pairs(s, e, w.contrast)
-
-
-@compiled
-def _close_core_pairs(s: Croc, e: int, contrast: Floats) -> None:
-    """The same for pairs of core arms, at half the level. INOUT: tests."""
-    for i in range(s.core.shape[1]):
-        p = s.core[e, i]
-        if p < 0 or s.round_pulls[p] == 0:
-            continue
-        home = i // CORE_ROOM
-        for j in range(home * CORE_ROOM):
-            q, k = s.core[e, j], j // CORE_ROOM
-            if q < 0 or s.round_pulls[q] == 0 or s.met_pair[e, i, j] == 1:
-                continue
-            for x in range(contrast.size):
-                contrast[x] = s.round_sums[p, x] / s.round_pulls[p] - s.round_sums[q, x] / s.round_pulls[q]
-            v = 1.0 / s.round_pulls[p] + 1.0 / s.round_pulls[q]
-            total = s.sum_pair[e, i, j]
-            s.weight_pair[e, i, j] = _add_contrast(s.weight_pair[e, i, j], v, contrast, total)
-            spread = 1.0 / s.frozen_totals[e, k] + 1.0 / s.frozen_totals[e, home]
-            if directed(s.weight_pair[e, i, j], total, s.frozen_centers[e], home, k, spread) >= 0.5 * s.level[e]:
-                s.met_pair[e, i, j], s.last_pair[e, i, j] = 1, s.ints[ROUND]
+        pulls[m] *= 2 ** (s.ints[OPEN_ROUNDS] // SCALE_UP)
+    return start_round(s, pulls, s.frozen_number[e])

@@ -1,4 +1,7 @@
-"""A CROC run as Python sees it. Measurements are whitened, and come in the ask order of each arm."""
+"""A CROC run as Python sees it.
+
+Measurements come in the ask order of each arm, as 2·d numbers: whitened, and what floats do not hold of that.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,16 @@ from coterie.engine.cached import announce_compilation
 from coterie.engine.croc.script import ASK, FORGET, OPEN, TOLD, Script, new_script
 from coterie.engine.croc.state import (
     ALARM,
+    ASKED_IN,
     BY_PAIRS,
     CERTIFIED_EPOCH,
     DONE,
     ESTIMATED,
+    FLIGHT,
     FREEZES,
+    OLDEST,
     PAIR_LEVEL,
     ROUND,
-    ROUND_EPOCH,
     UNSEEN,
     T,
     new_croc,
@@ -51,12 +56,13 @@ class CrocRun:
         self._steps = load()
         self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta)
         self._work = new_work(n_arms, n_clusters, dim)
-        self._x = np.zeros(dim)
+        self._x = np.zeros(2 * dim)
         self._no_centers = fixed(np.zeros((1, dim)))
         self._no_truth = fixed(np.zeros(1, dtype=np.int64))
         self._no_rng = np.random.default_rng(0)  # never drawn from: a live run brings its results
         # One entry, and one place before it: enough for what a live session does at a time.
-        self._live = new_script(n_arms, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((1, dim)), 1)
+        one, other = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        self._live = new_script(n_arms, one, other, np.zeros((1, 2 * dim)), 1)
 
     @property
     def centers(self) -> Floats:
@@ -74,9 +80,12 @@ class CrocRun:
     def pop(self) -> tuple[int, int] | None:
         """The next arm and the round that it is pulled for (0: none); counts as under way. None if all is proven."""
         s, live = self.state, self._live
-        arm = self._steps.pop_planned(s.ints, s.queue, s.labels, s.committed, s.heap, s.slot, s.first_slot)
+        arm = self._steps.pop_planned(
+            s.ints, s.queue, s.labels, s.committed, s.heap, s.slot, s.first_slot,
+            s.round_unasked, s.round_cursor, s.entry_arm, s.entry_pulls, s.entry_asked,
+        )  # fmt: skip
         if arm >= 0:
-            return arm, int(s.ints[ROUND]) if s.ints[ROUND_EPOCH] > 0 else 0
+            return arm, int(s.ints[ASKED_IN])
         live.at[:] = 0, -1, 0
         live.kinds[0], live.arms[0] = ASK, -1
         self.follow(live)
@@ -131,10 +140,16 @@ class CrocRun:
                 return slot
         return -1
 
-    @property
-    def open_epoch(self) -> int:
-        """The slot of the epoch whose round is under way, -1 if none is."""
-        return int(self.state.ints[ROUND_EPOCH]) - 1
+    def composition(self, number: int) -> tuple[int, list[list[int]]]:
+        """Of a round under way: the number of its epoch, and its pulls as [arm, count]."""
+        s, f = self.state, number % FLIGHT
+        part = slice(int(s.round_first[f]), int(s.round_first[f] + s.round_size[f]))
+        return int(s.round_epoch[f]), np.stack([s.entry_arm[part], s.entry_pulls[part]], axis=1).tolist()
+
+    def is_closed(self, number: int) -> bool:
+        """Whether a round is complete and has been used."""
+        s = self.state
+        return number < s.ints[OLDEST] or bool(s.round_left[number % FLIGHT] < 0)
 
     @property
     def done(self) -> bool:
@@ -172,10 +187,9 @@ class CrocRun:
         return int(self.state.ints[ROUND])
 
     @property
-    def alarm(self) -> int | None:
-        """An arm known to differ from all representatives, if there is one: K is too small."""
-        arm = int(self.state.ints[ALARM]) - 1
-        return arm if arm >= 0 else None
+    def alarm(self) -> tuple[int, ...] | None:
+        """K + 1 arms that are known to differ pairwise, if there are such: K is too small."""
+        return tuple(self.state.alarmed.tolist()) if self.state.ints[ALARM] == 1 else None
 
     @property
     def pair_level(self) -> float:

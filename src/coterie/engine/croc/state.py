@@ -1,7 +1,12 @@
 """The state of one CROC run. M arms, K groups, d dimensions, E remembered epochs, P prefixes of each arm.
 
 Names and docs/CROC.md's symbols: `pulls` is N_m, `sums` is the sum of an arm's results, `prefixes` the sums of its
-first 1, 2, …, P results in the order in which they were asked for; `labels`, `totals`, `centers` are ĉ, W, Û.
+first 1, 2, …, P results in the order in which they were asked for, and on a grid of larger counts; `labels`,
+`totals`, `centers` are ĉ, W, Û. An *entry* is an arm of a round under way.
+
+Positions are relative to `origin`, the first result. An arm whose first result is far from it counts from an origin of
+its own, `offset` away: sums of its results then lose no digits, and contrasts of near arms are differences of near
+numbers (docs/CROC.md, section 13).
 """
 
 from __future__ import annotations
@@ -21,9 +26,9 @@ Bits = NDArray[np.uint8]
 T = 0  # results so far
 DONE = 1  # 0, BY_PAIRS or BY_EPOCH
 QUEUE_HEAD, QUEUE_TAIL = 2, 3
-ROUND_EPOCH = 4  # 1 + slot of the epoch whose round is under way, 0 outside rounds
+OPEN_ROUNDS = 4  # rounds composed and not closed
 ROUND = 5  # number of the last round composed, from 1
-ROUND_LEFT = 6  # results of the round that are still to come
+TO_ASK = 6  # pulls of rounds that are still to be asked for
 FREEZES = 7  # epochs so far
 ESTIMATED = 8  # t of the last estimate of all arms, 0 before the first
 CHANGED = 9  # t at which the partition last changed
@@ -32,13 +37,18 @@ GREEDY = 11  # greedy pulls so far
 MODE = 12  # what the queue is for
 UNSEEN = 13  # arms never measured
 CERTIFIED_EPOCH = 14  # slot of the epoch that certified
-ALARM = 15  # 1 + an arm that differs from all representatives: K is too small
+ALARM = 15  # 1 once K + 1 arms were known to differ pairwise: K is too small
 PLANNED = 16  # t of the last plan that looked at every arm; NEVER if the next one has to
 HEAPED = 17  # 1 if the heaps of least-pulled arms fit labels and committed pulls
 CANDIDATES = 18  # arms that the plans until the next full one look at
 TOUCHED = 19  # arms with results since the last plan
 STARTED = 20  # t of the last estimate that tried all starts
-N_INTS = 21
+OLDEST = 21  # number of the oldest round whose entries are kept
+ENTRY_TAIL = 22  # behind the last entry of the last round
+ASKED_IN = 23  # the round for which the last arm was handed out, 0 for none
+CLOSED = 24  # 1 if a round was closed since the last plan
+FAR = 25  # 1 if an arm counts from an origin of its own
+N_INTS = 26
 
 NEVER = -(2**60)
 
@@ -65,6 +75,11 @@ CORE = 3  # arms of a core; a group with at most CORE + 1 arms is its own core
 CORE_ROOM = CORE + 1
 FREEZE_DOUBT = 0.15  # freeze when P_w is below
 STEADY = 0.02  # … and the partition has stood for this share of t
+FLIGHT = 64  # rounds that may be under way at once
+SCALE_UP = 8  # after so many of them, a round has twice as many pulls of each arm
+NEAR = 1024.0  # standard deviations from the first result within which an arm counts from it
+GRID_STEP = 8  # counts beyond P are P·2^j + i·GRID_STEP·2^j: all ratios of blocks divide them
+OCTAVES = 24  # doublings of P that the grid covers
 BLOCK_RATIOS = np.array([1, 2, 4, 8])
 LOG_RATIO_WEIGHTS = np.log(np.array([0.4, 0.1, 0.1, 0.1]))  # the last three for each of two sides: 0.4 + 6·0.1 = 1
 SCALES = 4.0 ** np.arange(3, -8, -1)  # ρ
@@ -84,25 +99,30 @@ class Croc(NamedTuple):
     places: Ints
     pulls: Ints  # (M)
     committed: Ints  # (M) pulls, and those asked for
-    origin: Floats  # (d) the first result: all positions are relative to it, so that data far from zero lose no digits
-    sums: Floats  # (M, d)
-    prefixes: Floats  # (M, P+1, d)
+    origin: Floats  # (d) the first result
+    origin_rest: Floats  # (d) what a float does not hold of it
+    offset: Floats  # (M, d) of the arm's own origin; 0 for most
+    offset_rest: Floats  # (M, d)
+    sums: Floats  # (M, d) from the arm's origin
+    prefixes: Floats  # (M, P+1, d) the same of the first n results
+    grid: Floats  # (M, GRID, d) … at counts from P on, see `coterie.engine.croc.evidence.grid_place`
     labels: Ints  # (M)
     totals: Floats  # (K)
     centers: Floats  # (K, d)
     representative: Ints  # (K)
+    alarmed: Ints  # (K+1) the arms of the alarm
     settled: Bits  # (M, K) 1: arm and representative of k are known to differ
     settled_pulls: Ints  # (M, K, 2) counts of arm and representative when that was found
     evidence: Floats  # (M, K) log-evidence from the start of arm against the representative of k, latched
-    queue: Ints  # (M + K·⌈½·√M⌉, the largest round) arms to pull next
+    queue: Ints  # (M) arms to pull next, outside rounds
     near: Floats  # (M) smallest D_mk of the arm
     rival: Ints  # (M) the group k of it
     unsure: Floats  # (M) Σ_k e^−D_mk
     sizes: Ints  # (K) arms of the groups
-    means: Floats  # (M, d) of each arm's results
-    base: Floats  # (P+1, scales) log p(ρ) − (d/2)·log(1+ρn) of the pairs' mixture
-    slope: Floats  # (P+1, scales) ½·ρn/(1+ρn)
-    crest: Floats  # (P+1, CREST+1) that mixture at energies 0, CREST_STEP, 2·CREST_STEP, …
+    means: Floats  # (M, d) of each arm's results, from the common origin
+    base: Floats  # (P+1+GRID, scales) log p(ρ) − (d/2)·log(1+ρn) of the pairs' mixture; n = 0, 1, …, P, then the grid
+    slope: Floats  # (P+1+GRID, scales) ½·ρn/(1+ρn)
+    crest: Floats  # (P+1+GRID, CREST+1) that mixture at energies 0, CREST_STEP, 2·CREST_STEP, …
     # between two plans
     heap: Ints  # (M) arms by committed pulls, one heap a group, see `coterie.engine.croc.least`
     slot: Ints  # (M) where the arm is in `heap`
@@ -117,7 +137,7 @@ class Croc(NamedTuple):
     level: Floats  # (E) b_j
     frozen: Ints  # (E, M) candidate
     frozen_totals: Floats  # (E, K) W
-    frozen_centers: Floats  # (E, K, d) Û
+    frozen_centers: Floats  # (E, K, d) Û, from the origin of the group's first core arm
     core: Ints  # (E, K·CORE_ROOM) arms, -1 where there is none
     in_core: Bits  # (E, M)
     met_group: Bits  # (E, M, K) test of m against all of group k
@@ -134,9 +154,17 @@ class Croc(NamedTuple):
     last_group: Ints  # (E, M, K)
     last_core: Ints
     last_pair: Ints
-    # the round under way
-    round_pulls: Ints  # (M) its composition
-    round_sums: Floats  # (M, d)
+    # the rounds under way, round r in place r mod FLIGHT (`coterie.engine.croc.flight`)
+    round_epoch: Ints  # (FLIGHT) number of the epoch
+    round_first: Ints  # (FLIGHT) its first entry
+    round_size: Ints  # (FLIGHT) its entries
+    round_left: Ints  # (FLIGHT) results that are still to come; -1: closed
+    round_unasked: Ints  # (FLIGHT) pulls that are still to be asked for
+    round_cursor: Ints  # (FLIGHT) entries before this one are asked for
+    entry_arm: Ints  # (entries) ascending within a round
+    entry_pulls: Ints  # (entries) the round's pulls of the arm
+    entry_asked: Ints  # (entries) of these, asked for
+    entry_sums: Floats  # (entries, d) of the results so far, from the arm's origin
 
 
 class Work(NamedTuple):
@@ -149,6 +177,8 @@ class Work(NamedTuple):
     winner: Ints  # (M)
     members: Ints  # (M)
     chosen: Ints  # (M)
+    composition: Ints  # (M)
+    core_entry: Ints  # (K·CORE_ROOM)
     mark: Bits  # (M)
     inside: Bits  # (M)
     reduced: Floats  # (M, min(K−1, d))
@@ -196,7 +226,7 @@ def new_work(n_arms: int, n_clusters: int, dim: int) -> Work:
         return np.zeros(n, dtype=np.int64)
 
     return Work(
-        floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m),
+        floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m), ints(m), ints(k * CORE_ROOM),
         np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
         ints(k), ints(k), ints(k), ints(k), ints(k),
         floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
@@ -206,8 +236,17 @@ def new_work(n_arms: int, n_clusters: int, dim: int) -> Work:
 
 
 def prefix_room(n_arms: int, dim: int) -> int:
-    """How many prefixes of each arm are kept: 64, fewer where that would take more than ¼ GiB, at least 8."""
-    return int(min(64, max(8, 2**25 // (n_arms * dim))))
+    """P, up to which all prefixes of an arm are kept: 64, 32, 16 or 8, the largest that takes at most ¼ GiB."""
+    room = 64
+    while room > GRID_STEP and room * n_arms * dim > 2**25:
+        room //= 2
+    return room
+
+
+def grid_counts(room: int) -> Ints:
+    """The counts from P on at which prefixes are kept: P·2^j + i·8·2^j, P/8 of them in each octave."""
+    steps = np.arange(room // GRID_STEP)
+    return np.concatenate([(room + GRID_STEP * steps) * 2**j for j in range(OCTAVES)])
 
 
 CREST, CREST_STEP = 128, 2.0
@@ -216,7 +255,7 @@ CREST, CREST_STEP = 128, 2.0
 @lru_cache(maxsize=8)
 def mixture_tables(room: int, dim: int) -> tuple[Floats, Floats, Floats]:
     """`base`, `slope` and `crest` of the state; the same for all runs, and never written to."""
-    scaled = np.arange(room + 1)[:, None] * SCALES
+    scaled = np.concatenate([np.arange(room + 1), grid_counts(room)])[:, None] * SCALES
     base, slope = LOG_SCALE_WEIGHTS - 0.5 * dim * np.log1p(scaled), 0.5 * scaled / (1.0 + scaled)
     values = base[:, None] + slope[:, None] * (CREST_STEP * np.arange(CREST + 1))[None, :, None]
     largest = values.max(axis=2)
@@ -226,11 +265,13 @@ def mixture_tables(room: int, dim: int) -> tuple[Floats, Floats, Floats]:
 def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -> Croc:
     """A run that has measured nothing yet.
 
-    Memory: 8·M·d·(P + 2) for the prefixes, and up to 16·E·M·K·d for the tests of the remembered epochs, which is only
-    touched where a frozen test is under way.
+    Memory: 8·M·d·(P + 4) for the prefixes, and up to 16·E·M·K·d for the tests of the remembered epochs, which is only
+    touched where a frozen test is under way. The grid is only touched by arms with more than P results, `offset` only
+    by far ones.
     """
     m, k, d, e, p = n_arms, n_clusters, dim, EPOCHS, prefix_room(n_arms, dim)
     c = k * CORE_ROOM
+    entries = max(2 * m, min(FLIGHT * m, 4096))
 
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
@@ -241,9 +282,10 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
     equal_pairs = (m - k + 1) * (m - k) / 2  # H, the largest possible number of truly equal pairs
     state = Croc(
         ints(N_INTS), np.zeros(N_NUMBERS), ints(5),
-        ints(m), ints(m), np.zeros(d), np.zeros((m, d)), np.zeros((m, p + 1, d)),
-        ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), bits(m, k), ints(m, k, 2), np.full((m, k), -np.inf),
-        ints(m + k * (math.isqrt(m) // 2 + 1)), np.zeros(m), ints(m), np.zeros(m), ints(k), np.zeros((m, d)),
+        ints(m), ints(m), np.zeros(d), np.zeros(d), np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d)),
+        np.zeros((m, p + 1, d)), np.zeros((m, OCTAVES * p // GRID_STEP, d)),
+        ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), ints(k + 1), bits(m, k), ints(m, k, 2),
+        np.full((m, k), -np.inf), ints(m), np.zeros(m), ints(m), np.zeros(m), ints(k), np.zeros((m, d)),
         *mixture_tables(p, d),
         ints(m), ints(m), ints(k + 1), ints(m), ints(m), bits(m), bits(m),
         ints(e), ints(e), np.zeros(e), ints(e, m), np.zeros((e, k)), np.zeros((e, k, d)), np.full((e, c), -1),
@@ -251,9 +293,11 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
         np.zeros((e, m, k)), np.zeros((e, m, k)), np.zeros((e, c, c)),
         np.zeros((e, m, k, d)), np.zeros((e, m, k, d)), np.zeros((e, c, c, d)),
         ints(e, m, k), ints(e, m, k), ints(e, c, c),
-        ints(m), np.zeros((m, d)),
+        ints(FLIGHT), ints(FLIGHT), ints(FLIGHT), ints(FLIGHT), ints(FLIGHT), ints(FLIGHT),
+        ints(entries), ints(entries), ints(entries), np.zeros((entries, d)),
     )  # fmt: skip
     state.ints[UNSEEN] = m
+    state.ints[OLDEST] = 1
     state.ints[PLANNED] = NEVER
     state.numbers[LOG_INVERSE_DELTA] = log_inverse_delta
     state.numbers[PAIR_LEVEL] = math.log(max(equal_pairs, 1.0)) - math.log(ALPHA) + log_inverse_delta

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import spliced
-from coterie.engine.croc.evidence import test_pair
-from coterie.engine.croc.planning import certify, plan
-from coterie.engine.croc.renewal import forget_touched, pairs_done, raise_alarm, renew
-from coterie.engine.croc.rounds import close_round
+from coterie.engine.compiled import compiled, spliced
+from coterie.engine.croc.closing import close_ready
+from coterie.engine.croc.evidence import grid_count, grid_place, test_pair
+from coterie.engine.croc.flight import entry_of
+from coterie.engine.croc.planning import plan, see_proven
 from coterie.engine.croc.state import (
-    BY_PAIRS,
+    CLOSED,
     DONE,
     ESTIMATED,
+    FAR,
     FIRST_PASS,
+    FLIGHT,
     LEFT_GROUP,
     MODE,
+    NEAR,
+    OPEN_ROUNDS,
     QUEUE_HEAD,
     QUEUE_TAIL,
-    ROUND,
-    ROUND_EPOCH,
-    ROUND_LEFT,
     TOUCHED,
     UNSEEN,
     Croc,
@@ -30,13 +31,41 @@ from coterie.engine.croc.state import (
 from coterie.engine.state import Floats
 
 
+@compiled
+def _place(s: Croc, arm: int, x: Floats) -> None:
+    """Turn a result, and behind it what floats do not hold of it, into its distance from the arm's origin. INOUT: s, x.
+
+    Differences of near numbers are exact, and so is what rounding leaves of the others: nothing is lost but what one
+    float does not hold of the distance itself.
+    """
+    dim = s.sums.shape[1]
+    if s.ints[T] == 0:
+        for q in range(dim):
+            s.origin[q], s.origin_rest[q] = x[q], x[dim + q]
+    most = 0.0
+    for q in range(dim):
+        away = x[q] - s.origin[q]
+        back = x[q] - away
+        rest = (x[q] - (away + back)) + (back - s.origin[q])
+        rest += x[dim + q] - s.origin_rest[q]
+        x[q], x[dim + q] = away, rest
+        most = max(most, abs(away))
+    if s.pulls[arm] == 0 and most > NEAR:
+        s.ints[FAR] = 1
+        for q in range(dim):
+            s.offset[arm, q], s.offset_rest[arm, q] = x[q], x[dim + q]
+    for q in range(dim):
+        x[q] = (x[q] - s.offset[arm, q]) + (x[dim + q] - s.offset_rest[arm, q])
+
+
 @spliced
 def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
-    """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s, x."""
-    for q in range(x.size):
-        if s.ints[T] == 0:
-            s.origin[q] = x[q]
-        x[q] -= s.origin[q]
+    """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s, x.
+
+    x has 2·d numbers: the result, and what floats do not hold of it.
+    """
+    dim = s.sums.shape[1]
+    _place(s, arm, x)
     if s.pulls[arm] == 0:
         s.ints[UNSEEN] -= 1
     s.pulls[arm] += 1
@@ -45,33 +74,41 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         s.touched[s.ints[TOUCHED]] = arm
         s.ints[TOUCHED] += 1
     s.ints[T] += 1
-    n = s.pulls[arm]
+    n, room = s.pulls[arm], s.prefixes.shape[1] - 1
     inverse = 1.0 / n
-    for q in range(x.size):
+    for q in range(dim):
         s.sums[arm, q] += x[q]
-        s.means[arm, q] = s.sums[arm, q] * inverse
-    if n < s.prefixes.shape[1]:
-        for q in range(x.size):
+        s.means[arm, q] = s.offset[arm, q] + s.sums[arm, q] * inverse
+    read = n <= room  # whether the pairs from the start read this count
+    if n <= room:
+        for q in range(dim):
             s.prefixes[arm, n, q] = s.sums[arm, q]
-    if of_round > 0 and of_round == s.ints[ROUND] and s.ints[ROUND_EPOCH] > 0:
-        for q in range(x.size):
-            s.round_sums[arm, q] += x[q]
-        s.ints[ROUND_LEFT] -= 1
+    if n >= room:
+        place = grid_place(n, room)
+        if grid_count(place, room) == n and place < s.grid.shape[1]:
+            read = True
+            for q in range(dim):
+                s.grid[arm, place, q] = s.sums[arm, q]
+    entry = entry_of(s, of_round, arm) if of_round > 0 else -1
+    if entry >= 0:
+        for q in range(dim):
+            s.entry_sums[entry, q] += x[q]
+        s.round_left[of_round % FLIGHT] -= 1
     if s.ints[ESTIMATED] > 0:
         home = s.labels[arm]
         s.totals[home] += 1.0
         nearest, best = home, math.inf
-        for q in range(x.size):
-            s.centers[home, q] += (x[q] - s.centers[home, q]) / s.totals[home]
+        for q in range(dim):
+            s.centers[home, q] += (s.offset[arm, q] + x[q] - s.centers[home, q]) / s.totals[home]
         for k in range(s.totals.size):
             gap = 0.0
-            for q in range(x.size):
+            for q in range(dim):
                 gap += (s.means[arm, q] - s.centers[k, q]) ** 2
             if gap < best:
                 nearest, best = k, gap
         if nearest != home:
             s.ints[LEFT_GROUP] = 1
-        if n < s.prefixes.shape[1]:
+        if read:
             for k in range(s.totals.size):
                 if k != home:
                     test_pair(s, arm, k)
@@ -79,24 +116,21 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
                 for m in range(s.labels.size):
                     if s.labels[m] != home:
                         test_pair(s, m, home)
-    if s.ints[ROUND_EPOCH] > 0 and s.ints[ROUND_LEFT] == 0:
-        close_round(s, w)
+    if entry >= 0 and s.round_left[of_round % FLIGHT] == 0:
+        close_ready(s, w)
 
 
 @spliced
 def plan_if_due(s: Croc, w: Work, outside: bool) -> None:
     """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s.
 
-    After a result from outside an open round, renew the estimate and see whether the pairs from the start are all
-    settled: the results of the round may never come. The round itself goes by its frozen candidate.
+    While rounds are open the next is planned when an arm is asked for. But after one has closed, or a result from
+    outside has come, see whether the groups are proven: the results of the others may never come.
     """
     if s.ints[DONE] > 0 or s.ints[UNSEEN] > 0:
         return
-    if s.ints[ROUND_EPOCH] == 0:
+    if s.ints[OPEN_ROUNDS] == 0:
         if s.ints[MODE] == FIRST_PASS or s.ints[QUEUE_HEAD] >= s.ints[QUEUE_TAIL]:
             plan(s, w)
-    elif outside:
-        renew(s, w)
-        forget_touched(s)
-        if pairs_done(s) and not raise_alarm(s):
-            certify(s, BY_PAIRS, -1)
+    elif outside or s.ints[CLOSED] == 1:
+        see_proven(s, w)

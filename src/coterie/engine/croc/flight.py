@@ -1,0 +1,106 @@
+"""The rounds under way: their entries, what is still to be asked for, and which of them may be closed.
+
+A round is composed once all asks of the one before are out, whether its results are in or not. Rounds of one epoch are
+used in their order (docs/CROC.md, section 4). Entries of all rounds lie in one ring.
+"""
+
+from __future__ import annotations
+
+from coterie.engine.compiled import compiled
+from coterie.engine.croc.state import ENTRY_TAIL, FLIGHT, OLDEST, OPEN_ROUNDS, ROUND, TO_ASK, Croc
+from coterie.engine.state import Ints
+
+
+@compiled
+def _room_for(s: Croc, size: int) -> int:
+    """Where `size` entries in a row are free, -1 if nowhere."""
+    if s.ints[OLDEST] > s.ints[ROUND]:  # none are kept
+        return 0 if size <= s.entry_arm.size else -1
+    head, tail = s.round_first[s.ints[OLDEST] % FLIGHT], s.ints[ENTRY_TAIL]
+    if tail > head:
+        if tail + size <= s.entry_arm.size:
+            return int(tail)
+        return 0 if size < head else -1
+    return int(tail) if tail + size < head else -1
+
+
+@compiled
+def start_round(s: Croc, composition: Ints, epoch: int) -> bool:
+    """Write down a round; it is then fixed. False, and nothing done, if there is no room for it. INOUT: s."""
+    size, pulls = 0, 0
+    for m in range(composition.size):
+        if composition[m] > 0:
+            size += 1
+            pulls += composition[m]
+    first = _room_for(s, size)
+    if first < 0 or s.ints[ROUND] - s.ints[OLDEST] + 1 >= FLIGHT:
+        return False
+    s.ints[ROUND] += 1
+    f = s.ints[ROUND] % FLIGHT
+    place = first
+    for m in range(composition.size):
+        if composition[m] > 0:
+            s.entry_arm[place], s.entry_pulls[place], s.entry_asked[place] = m, composition[m], 0
+            for q in range(s.entry_sums.shape[1]):
+                s.entry_sums[place, q] = 0.0
+            place += 1
+    s.round_epoch[f], s.round_first[f], s.round_size[f] = epoch, first, size
+    s.round_left[f], s.round_unasked[f], s.round_cursor[f] = pulls, pulls, first
+    s.ints[ENTRY_TAIL] = place
+    s.ints[OPEN_ROUNDS] += 1
+    s.ints[TO_ASK] += pulls
+    return True
+
+
+@compiled
+def entry_of(s: Croc, number: int, arm: int) -> int:
+    """The arm's entry in a round that is under way, -1 if there is none."""
+    if number < s.ints[OLDEST] or number > s.ints[ROUND] or s.round_left[number % FLIGHT] < 0:
+        return -1
+    low = s.round_first[number % FLIGHT]
+    high = low + s.round_size[number % FLIGHT]
+    while low < high:
+        middle = (low + high) // 2
+        if s.entry_arm[middle] < arm:
+            low = middle + 1
+        else:
+            high = middle
+    end = s.round_first[number % FLIGHT] + s.round_size[number % FLIGHT]
+    return int(low) if low < end and s.entry_arm[low] == arm else -1
+
+
+@compiled
+def ask_in_round(
+    ints: Ints, unasked: Ints, cursor: Ints, entry_arm: Ints, entry_pulls: Ints, entry_asked: Ints
+) -> tuple[int, int]:
+    """The next arm of the oldest round with pulls to ask for, and its number. INOUT: all but entry_arm, entry_pulls."""
+    number = ints[OLDEST]
+    while unasked[number % FLIGHT] == 0:
+        number += 1
+    f = number % FLIGHT
+    while entry_asked[cursor[f]] == entry_pulls[cursor[f]]:
+        cursor[f] += 1
+    place = cursor[f]
+    entry_asked[place] += 1
+    unasked[f] -= 1
+    ints[TO_ASK] -= 1
+    return int(entry_arm[place]), int(number)
+
+
+@compiled
+def ask_again(s: Croc, number: int, arm: int) -> None:
+    """An ask of a round was given up: the round asks for the arm again. INOUT: s."""
+    place = entry_of(s, number, arm)
+    if place >= 0:
+        f = number % FLIGHT
+        s.entry_asked[place] -= 1
+        s.round_unasked[f] += 1
+        s.round_cursor[f] = min(s.round_cursor[f], place)
+        s.ints[TO_ASK] += 1
+
+
+@compiled
+def forget_closed(s: Croc) -> None:
+    """Free the entries of the oldest rounds that are closed. INOUT: s."""
+    while s.ints[OLDEST] <= s.ints[ROUND] and s.round_left[s.ints[OLDEST] % FLIGHT] < 0:
+        s.ints[OLDEST] += 1
