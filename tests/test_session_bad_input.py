@@ -108,7 +108,7 @@ BAD_TELLS: list[tuple[Any, Any, type[Exception], str]] = [
     (0, ["a", "b"], TypeError, "must hold real numbers"),
     (0, [True, 1.0], TypeError, r"must hold real numbers, got \[True, 1\.0\]"),
     (0, [1j, 1.0], TypeError, "must hold real numbers"),
-    (0, [1e51, 0.0], ValueError, r"within 1e\+50 standard deviations of 0, got array\(\[1\.e\+51"),
+    (0, [1e51, 0.0], ValueError, r"within 1e\+12 standard deviations of 0, got array\(\[1\.e\+51"),
     (0, [1e300, -1e300], ValueError, "standard deviations of 0"),
     (5, [1.0, 2.0], ValueError, r"unknown arm 5: arms are 0\.\.4"),
     (-1, [1.0, 2.0], ValueError, "unknown arm -1"),
@@ -165,7 +165,7 @@ def test_a_name_without_names_is_refused() -> None:
 @pytest.mark.parametrize("noise", [1e-12, [1.0, 1e-12], [[1e-24, 0.0], [0.0, 1.0]]])
 def test_results_that_overflow_in_units_of_the_noise_are_refused(noise: Any) -> None:
     session = coterie.Session(**GOOD, noise=noise)
-    with pytest.raises(ValueError, match=r"within 1e\+50 standard deviations"):
+    with pytest.raises(ValueError, match=r"within 1e\+12 standard deviations"):
         session.tell(0, [1e45, 1e45])
     assert session.log == []
 
@@ -178,7 +178,7 @@ def test_the_largest_results_that_are_taken_do_no_harm() -> None:
             break
         arm = session.ask()
         assert 0 <= arm < 6
-        session.tell(arm, [(-1e50, 0.0, 1e50)[arm % 3]])
+        session.tell(arm, [(-1e12, 0.0, 1e12)[arm % 3]])
     assert session.done
     assert session.labels is not None
     assert session.labels.tolist() == [0, 1, 2, 0, 1, 2]

@@ -87,7 +87,7 @@ def pair_crosses(seed: int, dim: int, by_arrival: bool) -> bool:
             heights.append(under_way[0])
         counted.append([values[order[:n]] if by_arrival else values[: heights[n]] for n in range(len(heights))])
     level = math.log(1 / A)
-    return any(coterie.pair_evidence(x, y, prefix_room=64) >= level for x, y in zip(*counted, strict=True))
+    return any(coterie.pair_evidence(x, y, grid_from=64) >= level for x, y in zip(*counted, strict=True))
 
 
 @pytest.mark.parametrize("dim", [1, 3])

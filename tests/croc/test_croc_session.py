@@ -194,7 +194,7 @@ def test_order_of_delivery_keeps_the_tests_of_a_round(order: str) -> None:
     for how in ("as asked", order):
         one = coterie.Session.from_dict(saved)
         run = one._driver._run
-        one.ask(int(run.state.round_pulls.sum()))
+        one.ask(sum(count for _, count in run.composition(5)[1]))
         values = np.random.default_rng(5)
         asks = [(ticket, arm, draw(arm, values)) for ticket, arm in one.pending]
         for ticket, arm, x in ORDERS[how](asks, np.random.default_rng(6)):
@@ -273,7 +273,7 @@ def test_unasked_results_alone_prove_groups_that_take_longer() -> None:
     rng = np.random.default_rng(7)
     session = coterie.Session(6, 2, 2, 0.05)
     while not session.done:
-        assert session.t < 384  # 64 results of each: the pairs from the start do not read more
+        assert session.t < 384
         arm = session.t % 6
         session.tell(arm, 0.9 * (arm % 2) + rng.standard_normal(2))
     assert coterie.verify(session.certificate, session.events).valid
@@ -285,13 +285,13 @@ def test_unasked_results_do_not_enter_rounds() -> None:
     while session._driver._run.round < 3:
         arm = session.ask()
         session.tell(arm, draw(arm, rng))
-    left = session._driver._run.state.round_sums.copy()
+    left = session._driver._run.state.entry_sums.copy()
     t = session.t
     for arm in range(N):
         session.tell(arm, draw(arm, rng))
     assert session.t == t + N
     assert all(event["round"] == 0 for event in session.events[-N:])
-    np.testing.assert_array_equal(session._driver._run.state.round_sums, left)
+    np.testing.assert_array_equal(session._driver._run.state.entry_sums, left)
     finish(session, rng)
     assert coterie.verify(session.certificate, session.events).valid
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import EXPLORE, HEAPED, MODE, PLANNED, ROUND_EPOCH, TOUCHED
+from coterie.engine.croc.state import EXPLORE, HEAPED, MODE, OPEN_ROUNDS, PLANNED, TOUCHED
 
 CENTERS = np.random.default_rng(5).normal(size=(4, 5))
 TRUTH = np.arange(300) % 4
@@ -25,7 +25,7 @@ def looks(request: pytest.FixtureRequest) -> list[CrocRun]:
 
 def test_plans_between_full_ones_happen(looks: list[CrocRun]) -> None:
     """Or the tests below say nothing: some runs are past their last full plan."""
-    open_runs = [run for run in looks if not run.done and run.state.ints[ROUND_EPOCH] == 0]
+    open_runs = [run for run in looks if not run.done and run.state.ints[OPEN_ROUNDS] == 0]
     assert open_runs, "all of these runs are in rounds or at their end"
     assert any(run.t > run.state.ints[PLANNED] for run in open_runs)
 

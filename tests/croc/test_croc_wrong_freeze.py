@@ -30,8 +30,8 @@ RUNS = 1500
 
 @numba.njit
 def measure(state, work, means, arm, of_round, x, rng):  # type: ignore[no-untyped-def]
-    for q in range(x.size):
-        x[q] = means[arm, q] + rng.standard_normal()
+    for q in range(means.shape[1]):
+        x[q], x[means.shape[1] + q] = means[arm, q] + rng.standard_normal(), 0.0
     state.committed[arm] += 1
     steps.observe(state, work, arm, x, of_round)
 
@@ -77,9 +77,9 @@ def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ig
                 if size > best:
                     extreme, best = m, size
             measure(state, work, means, extreme, 0, x, rng)
-        rounds.compose_round(state, epoch, work)
+        rounds.compose_round(state, epoch, work, 0.0)
         for m in range(n_arms):
-            for _ in range(state.round_pulls[m]):
+            for _ in range(work.composition[m]):
                 measure(state, work, means, m, state.ints[ROUND], x, rng)
     return False
 
@@ -115,7 +115,7 @@ def certified_wrong(seed: int, delta: float, candidates: int, disturbed: bool) -
     apart = min(np.linalg.norm(centers[k] - centers[j]) for k in range(n_groups) for j in range(k))
     centers *= rng.uniform(0.4, 1.5) / apart
     truth = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n_arms - n_groups)])
-    run, x = CrocRun(n_arms, n_groups, dim, -math.log(delta)), np.zeros(dim)
+    run, x = CrocRun(n_arms, n_groups, dim, -math.log(delta)), np.zeros(2 * dim)
     measure_all(run.state, run._work, centers[truth], int(rng.integers(2, 30)), x, rng)
     labels = min((wrong_labels(truth, rng) for _ in range(candidates)), key=lambda some: cost(run, some))
     return certifies(run.state, run._work, centers[truth], labels, 1200, disturbed, x, rng)

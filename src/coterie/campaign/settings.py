@@ -12,10 +12,11 @@ from coterie.campaign.errors import BadValue
 from coterie.problem.checks import check_count, check_positive, check_real, short
 from coterie.session import Session
 
-ENGINE = 2
+ENGINE = 3
 """The number of the decision rules. A release whose methods ask for other arms on the same results raises it.
 
-1: the first. 2: CROC counts from the first result, and its representatives tie by index.
+1: the first. 2: CROC counts from the first result, and its representatives tie by index. 3: CROC's estimate has the
+largest posterior, and rounds follow one another before their results are in.
 """
 
 ON_EXPIRY = ("skip", "wait")

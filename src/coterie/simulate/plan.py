@@ -25,6 +25,7 @@ from coterie.problem.checks import (
     check_count,
     check_delta,
     check_distance_ratio,
+    check_far,
     check_threshold_kind,
     short,
 )
@@ -96,6 +97,7 @@ def plan_for(
     given = check_deltas(deltas)
     if not given or not wanted:
         raise ValueError("simulate needs at least one delta and one threshold")
+    check_far(instance.centers, instance.centers)
     logs = tuple(sorted({-math.log(delta) for delta in given}))
     levels = levels_for(wanted, logs, instance.n_arms, instance.dim)
     levels.setflags(write=False)

@@ -34,6 +34,9 @@ for _constant in (SCALES, SCALE_WEIGHTS):
 
 KINDS = ("paired", "product", "directed")
 
+#: Up to how many results CROC may read every prefix; beyond that only those on a grid (`grid_floor`).
+GRID_ROOMS = (8, 16, 32, 64)
+
 
 def mixture_log(n: Any, energy: Any, dim: int) -> FloatArray:
     """log Σ_ρ p(ρ)·(1+ρn)^(−d/2)·exp(½·ρn/(1+ρn)·energy) with energy = n‖Ȳ_n‖²/v; n and energy may be arrays.
@@ -65,8 +68,10 @@ def paired_evidence(x: Any, y: Any, ratio: int) -> float:
     return _paired(first, second, check_count(ratio, "ratio", 1))
 
 
-def _paired(first: FloatArray, second: FloatArray, ratio: int) -> float:
+def _paired(first: FloatArray, second: FloatArray, ratio: int, grid_from: int | None = None) -> float:
     n = min(len(first), len(second) // ratio)
+    if grid_from is not None:
+        n = grid_floor(n * ratio, grid_from) // ratio
     if n == 0:
         return -math.inf
     # The mean of the blocks' means is the mean of all of them: only two prefixes of the stacks are read.
@@ -102,6 +107,7 @@ def pair_evidence(
     kind: str = "paired",
     *,
     prefix_room: int | None = None,
+    grid_from: int | None = None,
     center_gap: Any = None,
     spread: float | None = None,
 ) -> float:
@@ -113,6 +119,7 @@ def pair_evidence(
     - "paired": the weighted maximum of `paired_evidence` over R and over which of the arms is averaged. The event
       belongs to the two stacks alone, so no sampling rule, not even a clairvoyant one, can break it. It is not an
       e-process in real time: never average or multiply paired evidence. `prefix_room`: read only so many of each arm.
+      `grid_from`: read all counts up to so many and then those of `grid_floor`, as CROC does.
     - "product": both arms' mixtures multiplied and minimised over the unknown common mean, averaged over ρ. Any counts,
       twice the degrees of freedom; an e-process for every sampling rule that does not anticipate results.
     - "directed": results paired by position, against a guess θ0 = `center_gap` of the difference of the means of x and
@@ -125,8 +132,11 @@ def pair_evidence(
         raise TypeError(f"kind must be one of {', '.join(KINDS)}, got {short(kind)}")
     if kind not in KINDS:
         raise ValueError(f"unknown kind of evidence {kind!r}: choose one of {', '.join(KINDS)}")
-    if kind != "paired" and prefix_room is not None:
-        raise ValueError(f"prefix_room is for paired evidence: leave it out for {kind!r}, got {short(prefix_room)}")
+    for name, given in (("prefix_room", prefix_room), ("grid_from", grid_from)):
+        if kind != "paired" and given is not None:
+            raise ValueError(f"{name} is for paired evidence: leave it out for {kind!r}, got {short(given)}")
+    if grid_from is not None and check_count(grid_from, "grid_from", 1) not in GRID_ROOMS:
+        raise ValueError(f"grid_from must be one of {', '.join(map(str, GRID_ROOMS))}, got {grid_from}")
     if kind != "directed" and (center_gap is not None or spread is not None):
         raise ValueError(f"center_gap and spread are for directed evidence: leave them out for {kind!r}")
     if kind == "directed" and (center_gap is None or spread is None):
@@ -143,10 +153,18 @@ def pair_evidence(
     first, second = first[:room], second[:room]
     best = -math.inf
     for ratio, weight in zip(BLOCK_RATIOS, RATIO_WEIGHTS, strict=True):
-        best = max(best, math.log(weight) + _paired(first, second, ratio))
+        best = max(best, math.log(weight) + _paired(first, second, ratio, grid_from))
         if ratio > 1:  # with one result against one there is only one side
-            best = max(best, math.log(weight) + _paired(second, first, ratio))
+            best = max(best, math.log(weight) + _paired(second, first, ratio, grid_from))
     return best
+
+
+def grid_floor(n: int, room: int) -> int:
+    """The largest count up to n that CROC reads: all up to P = `room`, then P·2^j + i·8·2^j; 8 divides all of these."""
+    if n <= room:
+        return n
+    octave = int(n).bit_length() - int(room).bit_length()
+    return n - n % (8 << octave)
 
 
 def _product(first: FloatArray, second: FloatArray) -> float:

@@ -75,7 +75,7 @@ def _push_once(s: Croc, arm: int) -> None:
 def _floor(s: Croc) -> float:
     """Forced exploration: no arm should have fewer pulls than this."""
     each = s.ints[T] / s.labels.size
-    return max(0.5 * math.sqrt(each), LEAST_SHARE * each)
+    return float(max(0.5 * math.sqrt(each), LEAST_SHARE * each))
 
 
 @compiled

@@ -41,10 +41,10 @@ def load() -> Any:
     if _loaded is None:
         from coterie.engine.croc import drive
 
-        here = Path(__file__).parent
-        announce_compilation(
-            drive.drive, "CROC", [*here.glob("*.py"), here.parent / "compiled.py", here.parent / "heaps.py"]
-        )
+        here = Path(__file__)
+        compiled = [path for path in here.parent.glob("*.py") if path != here]
+        shared = [here.parent.parent / name for name in ("compiled.py", "heaps.py")]
+        announce_compilation(drive.drive, "CROC", compiled + shared)
         _loaded = drive
     return _loaded
 
@@ -101,7 +101,8 @@ class CrocRun:
         live.at[:] = 1, arm, 0  # no entry left: only the line of the arm is to be counted
         live.head[arm], live.following[0], live.status[0] = 0, -1, TOLD
         live.its_arm[0], live.its_round[0] = arm, of_round if asked else -1
-        live.values[0] = value
+        live.values[0] = 0.0  # of whoever brings d numbers, floats hold all
+        live.values[0, : value.size] = value
         self.follow(live)
 
     def give_up(self, arm: int, of_round: int) -> None:
