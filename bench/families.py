@@ -204,13 +204,16 @@ def random_instance(
     arms: tuple[int, int] = (3, 60),
     dims: tuple[int, int] = (1, 20),
     gaps: tuple[float, float] = (0.5, 10.0),
+    most_clusters: int | None = None,
 ) -> Drawn:
     """M, K in 2 … M−1 (every other time at most 6), d, smallest gap (log-uniform), sizes, and the order of the arms.
 
-    Both ends of the ranges are included.
+    Both ends of the ranges are included. `most_clusters`: the largest K, if that is less than M−1.
     """
     n_arms = int(rng.integers(arms[0], arms[1], endpoint=True))
-    most = n_arms - 1 if rng.random() < 0.5 else min(6, n_arms - 1)  # or there were hardly any with few groups
+    most = n_arms - 1 if most_clusters is None else min(most_clusters, n_arms - 1)
+    if rng.random() < 0.5:  # or there were hardly any with few groups
+        most = min(6, most)
     n_clusters = int(rng.integers(2, most, endpoint=True))
     dim = int(rng.integers(dims[0], dims[1], endpoint=True))
     gap = float(np.exp(rng.uniform(math.log(gaps[0]), math.log(gaps[1]))))
