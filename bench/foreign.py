@@ -26,7 +26,7 @@ METHODS = ("croc", "uniform")
 
 
 def small_instance(place: int) -> Drawn:
-    """M 4 … 12, K 2 … 3, d 1 … 3, smallest gap 0.5 … 3: below about 1, 64 results of an arm are not enough for a pair."""
+    """M 4 … 12, K 2 … 3, d 1 … 3, smallest gap 0.5 … 3: below 1, a pair needs more than 64 results of an arm."""
     rng = np.random.default_rng([SEED, place])
     return random_instance(rng, arms=(4, 12), dims=(1, 3), gaps=(0.5, 3.0), most_clusters=3)
 
@@ -82,7 +82,12 @@ def headlines(found: list[Row]) -> list[Headline]:
     ratios = [row["ratio"] if row["ratio"] is not None else np.inf for row in found]
     figures = summed_up(ratios)
     lines = [
-        Headline(f"{told}: CROC over Uniform with β, {name}", "unfinished" if figures[name] is None else times(figures[name]), asked, met)
+        Headline(
+            f"{told}: CROC over Uniform with β, {name}",
+            "unfinished" if figures[name] is None else times(figures[name]),
+            asked,
+            met,
+        )
         for name, asked, met in (
             ("median", "", None),
             ("largest", f"≤ {AT_MOST:g}×", all(row["met"] for row in found)),

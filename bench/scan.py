@@ -61,7 +61,9 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
             progress.done(f"{i + 1} instances: 99 % {_text(so_far, 'quantile99')}", (i + 1) / count)
     by_kind = [row_of(kind, [each for each in found if each.sizes == kind]) for kind in SIZES]
     found.sort(key=lambda each: max(each.ratios), reverse=True)
-    return [row for row in by_kind if row["runs"]] + [row_of("all", found)] + [_longest(each) for each in found[:LONGEST]]
+    return (
+        [row for row in by_kind if row["runs"]] + [row_of("all", found)] + [_longest(each) for each in found[:LONGEST]]
+    )
 
 
 def row_of(sizes: str, found: list[Scanned]) -> Row:
