@@ -16,7 +16,7 @@ from bench.peers import PEERS
 from coterie.simulate.plan import Running
 
 TRIALS = 128
-BOC_TRIALS = 16
+BOC_TRIALS = 32
 LIMIT = 4.0
 """Seconds for a cell; pilots may take twice as long."""
 
