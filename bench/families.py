@@ -40,7 +40,7 @@ def grouped(sizes: Sequence[int], centers: np.ndarray) -> coterie.Instance:
     return coterie.Instance(np.repeat(np.arange(len(sizes)), sizes), centers)
 
 
-def on_a_line(places: Sequence[float], dim: int) -> np.ndarray:
+def on_a_line(places: Sequence[float] | np.ndarray, dim: int) -> np.ndarray:
     """Centers at these places of the first coordinate; the other coordinates are noise alone."""
     centers = np.zeros((len(places), dim))
     centers[:, 0] = places
@@ -51,12 +51,12 @@ def spread(count: int, gap: float, dim: int, rng: np.random.Generator) -> np.nda
     """Centers from a normal distribution, scaled to the smallest gap."""
     centers = rng.normal(size=(count, dim))
     apart = np.linalg.norm(centers[:, None] - centers[None], axis=2)[np.triu_indices(count, 1)]
-    return centers * (gap / apart.min())
+    return centers * float(gap / apart.min())
 
 
 def widened(gap: float, dim: int) -> float:
     """A gap about as hard to see in `dim` coordinates as the given one is in one."""
-    return gap * ((10 + dim) / 11) ** 0.25
+    return gap * math.pow((10 + dim) / 11, 0.25)
 
 
 def beside_a_large_one(sizes: Sequence[int], gap: float, away: float, dim: int = 1) -> coterie.Instance:
