@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 
 import coterie
+from bench.families import FAMILIES, spread
 
 
 def drawn(n_arms: int, n_clusters: int, dim: int, gap: float, seed: int = 0) -> coterie.Instance:
     """Centers from a normal distribution, scaled to the smallest gap; arms dealt out evenly."""
-    centers = np.random.default_rng([99, seed]).normal(size=(n_clusters, dim))
-    distances = np.linalg.norm(centers[:, None] - centers[None], axis=2) + 1e9 * np.eye(n_clusters)
-    return coterie.Instance(np.arange(n_arms) % n_clusters, centers * (gap / distances.min()))
+    centers = spread(n_clusters, gap, dim, np.random.default_rng([99, seed]))
+    return coterie.Instance(np.arange(n_arms) % n_clusters, centers)
 
 
 def separated(n_arms: int, n_clusters: int, dim: int) -> coterie.Instance:
@@ -27,7 +27,9 @@ DRAWN = {"M=40 K=4 d=5 gap 1": (40, 4, 5, 1.0), "M=100 K=5 d=10 gap 3": (100, 5,
 
 @cache
 def named(name: str, trial: int = 0) -> coterie.Instance:
-    """Iris, Yeast and MNIST (500 images) at D* = 2, the paper's synthetic ones as they are, and the drawn ones."""
+    """Iris, Yeast and MNIST (500 images) at D* = 2, the paper's synthetic ones as they are, drawn ones, families."""
+    if name in FAMILIES:
+        return FAMILIES[name].instance
     if name in DRAWN:
         return drawn(*DRAWN[name], seed=trial)
     data = coterie.datasets

@@ -1,36 +1,31 @@
 """Measurements that every method needs, on the same instances, beside the bounds that hold for all of them.
 
-A cell is a method on an instance. One trajectory of the paper's methods serves every δ; CROC and the peers look at δ.
-A cell has so many seconds. Pilot trials, one for each core, say how many fit in; these are then run and counted, so
-that how many there are does not depend on how they end. Where hardly any fit in, the pilots themselves are counted, and
-the table says so; where they, or the trials, take too long, the cell is left out: those that ended would be the short
-ones.
+A cell is a method on an instance (`bench.cells`). One trajectory of the paper's methods serves every δ; CROC and the
+peers look at δ. The first table has the instances of the paper and two that are drawn, the others have the families of
+`bench.families`.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import coterie
+from bench import family_cells
+from bench.cells import cell, many, of_a_peer, of_the_engine
+from bench.family_cells import is_family
 from bench.instances import DRAWN, named
 from bench.part import Column, Headline, Part, Progress, Row, number, sign, times
-from coterie.paper.datasets import distance_ratio
-from coterie.simulate.plan import Running, TrialCancelledError, plan_for, run_trial
+from bench.peers import PEERS
+from coterie.simulate.plan import Running
 
 TRIALS = 128
 LIMIT = 5.0
 """Seconds for a cell, CROC has four times as many; pilots may take twice as long."""
+
+HOME = 0.35
+"""How much of the time of the part goes into the first table."""
 
 ASKED: dict[tuple[str, float], tuple[float, float]] = {
     ("easy", 0.1): (19, 18),
@@ -59,145 +54,6 @@ PAPER = (
     ("Uniform, β̃ *", "uniform", "heuristic"),
     ("Oracle, β̃ *", "oracle", "heuristic"),
 )
-MOST = 2**40
-"""Measurements that a peer may take; time ends it before."""
-
-
-@dataclass(frozen=True)
-class Ending:
-    """One trial at one δ."""
-
-    t: int
-    correct: bool
-
-
-class Endings(dict[float, list[Ending]]):
-    """For each δ. `pilots`: these are the pilot trials, because hardly any others fitted in."""
-
-    pilots = False
-
-
-One = Callable[[int], Endings]
-"""Trial i of a cell, for each δ."""
-
-
-def of_the_engine(name: str, method: str, kind: str, deltas: tuple[float, ...], running: Running) -> One:
-    """Another instance in every trial where it is drawn, else another stream of noise."""
-
-    def plan(trial: int) -> Any:
-        instance = named(name, trial)
-        ratio = distance_ratio(instance) if method == "boc-linear" else None
-        return plan_for(instance, method, deltas, kind, None, ratio)
-
-    shared = None if name in DRAWN else plan(0)
-    plan(0).load()
-
-    def one(trial: int) -> Endings:
-        own = plan(trial) if shared is None else shared
-        seed, child = (1000 + trial, 0) if shared is None else (1000, trial)
-        ended = run_trial(own, seed, child, running)
-        row = 0 if kind == "proven" else 1
-        return Endings(
-            {
-                delta: [Ending(int(ended.stops[row, column]), bool(ended.correct[row, column]))]
-                for delta, column in zip(deltas, own.columns(deltas), strict=True)
-            }
-        )
-
-    return one
-
-
-def many(one: One, trials: int, limit: float, running: Running) -> Endings | None:
-    """Trials side by side, within the time; None if the first ones take too long."""
-    workers = os.cpu_count() or 1
-
-    def batch(indices: range, seconds: float) -> Endings | None:
-        alarm = threading.Timer(seconds, running.cancel)
-        alarm.start()
-        try:
-            with ThreadPoolExecutor(workers) as pool:
-                try:
-                    found = list(pool.map(one, indices))
-                except BaseException:  # Ctrl-C, say: end the trials before the pool waits for them
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    running.cancel()
-                    raise
-        except TrialCancelledError:
-            return None
-        finally:
-            alarm.cancel()
-        return Endings(
-            {delta: [ending for each in found for ending in each[delta]] for delta in (found[0] if found else {})}
-        )
-
-    start = time.perf_counter()
-    pilots = batch(range(trials, trials + workers), 2 * limit)
-    count = fitting(trials, limit, time.perf_counter() - start, workers)
-    if pilots is None or count >= 2:
-        return None if pilots is None else batch(range(count), 4 * limit)
-    pilots.pilots = True
-    return pilots
-
-
-def fitting(trials: int, limit: float, taken: float, together: int) -> int:
-    """How many trials fit into the rest of the time, if so many together took this long."""
-    return min(trials, max(0, int((limit - taken) / taken * together)))
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the main thread; where there are no alarms, time has no limit."""
-
-    def end(*_: Any) -> None:
-        raise TimeoutError
-
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def of_a_peer(peer: Any, name: str, delta: float, trials: int, limit: float) -> Endings | None:
-    """The same, one trial after the other: peers are plain Python."""
-
-    def one(trial: int) -> Ending:
-        instance = named(name, trial)
-        ended = peer.run(instance, delta, np.random.default_rng([1000, trial]), MOST)
-        return Ending(int(ended.t), coterie.same_partition(ended.labels, instance.labels))
-
-    start = time.perf_counter()
-    try:
-        with at_most(2 * limit):
-            pilot = [one(trials)]
-        count = fitting(trials, limit, time.perf_counter() - start, 1)
-        if count < 2:
-            found = Endings({delta: pilot})
-            found.pilots = True
-            return found
-        with at_most(4 * limit):
-            return Endings({delta: [one(trial) for trial in range(count)]})
-    except TimeoutError:  # what has ended by now would be the short ones
-        return None
-
-
-def cell(label: str, ended: Endings | None, delta: float) -> Row:
-    """Mean, its standard error, trials, and wrong partitions."""
-    row: Row = {"method": label, "mean": None, "median": None, "standard_error": None, "trials": 0, "wrong": None}
-    row["pilots"] = False
-    endings = (ended or {}).get(delta)
-    if ended is not None and endings:
-        row["each"], row["pilots"] = [ending.t for ending in endings], ended.pilots
-        t = np.array([ending.t for ending in endings], dtype=float)
-        row["mean"], row["median"], row["trials"] = float(t.mean()), float(np.median(t)), len(t)
-        row["standard_error"] = float(t.std(ddof=1) / np.sqrt(len(t))) if len(t) > 1 else None
-        row["wrong"] = sum(not ending.correct for ending in endings)
-    return row
 
 
 def on(name: str, trials: int, limit: float) -> list[Row]:
@@ -213,19 +69,11 @@ def on(name: str, trials: int, limit: float) -> list[Row]:
         ended = many(of_the_engine(name, method, kind, deltas, running), trials, limit, running)
         for delta in deltas:
             found[delta].append(cell(label, ended, delta))
-    for peer in _peers():
+    for peer in PEERS.values():
         for delta in deltas:
             ended = of_a_peer(peer, name, delta, trials, limit)
             found[delta].append(cell(f"{peer.name} †", ended, delta))
     return [row for delta in deltas for row in beside(name, delta, found[delta])]
-
-
-def _peers() -> list[Any]:
-    try:
-        from bench.peers import PEERS
-    except ModuleNotFoundError:
-        return []
-    return list(PEERS.values())
 
 
 def beside(name: str, delta: float, cells: list[Row]) -> list[Row]:
@@ -238,12 +86,13 @@ def beside(name: str, delta: float, cells: list[Row]) -> list[Row]:
         row = {"case": f"{name}, δ = {delta:g}", "instance": name, "delta": delta, **each}
         bounds, over = [coterie.lower_bound(instance, delta)], None
         if name not in DRAWN:
-            over = each["mean"] / croc if own and crocs else None
+            over = each["mean"] / croc if each["mean"] and croc else None
         elif own:  # another instance in every trial: only what was run on the same ones is compared
             places = range(TRIALS, TRIALS + len(own)) if each["pilots"] else range(len(own))
             bounds = [coterie.lower_bound(named(name, place), delta) for place in places]
             both = 0 if each["pilots"] or cells[0]["pilots"] else min(len(own), len(crocs))
             over = float(np.mean(own[:both]) / np.mean(crocs[:both])) if both else None
+            over = over if over is not None and np.isfinite(over) else None  # an unfinished one has no mean
         floor = float(np.mean(bounds))
         row |= {"over_croc": over, "lower_bound": floor, "n_arms": instance.n_arms}
         row["over_bound"] = each["mean"] / max(floor, instance.n_arms) if each["mean"] else None
@@ -254,14 +103,14 @@ def beside(name: str, delta: float, cells: list[Row]) -> list[Row]:
 
 
 def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
-    """One row for each instance, δ and method."""
+    """One row for each instance, δ and method, then one for each family."""
     names = ["easy", "Iris"] if quick else list(dict.fromkeys(name for name, _ in ASKED))
     found: list[Row] = []
     for i, name in enumerate(names):
         found += on(name, 8 if quick else TRIALS, LIMIT)
         for row in (row for row in found if row["instance"] == name and row["method"] == "CROC"):
-            progress.done(f"{row['case']}: CROC {_mean(row)}, at most {row['limit']}", (i + 1) / len(names))
-    return found
+            progress.done(f"{row['case']}: CROC {_mean(row)}, at most {row['limit']}", HOME * (i + 1) / len(names))
+    return found + family_cells.rows(quick, progress, lambda share: HOME + (1 - HOME) * share)
 
 
 def _mean(row: Row) -> str | None:
@@ -272,11 +121,18 @@ def _mean(row: Row) -> str | None:
     return f"{row['mean']:,.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 
+def _counts(row: Row) -> str | None:
+    if not row["trials"]:
+        return None
+    return f"{row['trials']}{' p' if row['pilots'] else ''}; {row.get('unfinished', 0)}; {row['wrong']}"
+
+
 def headlines(found: list[Row]) -> list[Headline]:
-    """CROC against what was asked for; the proven rule of the paper, and the best peer, over CROC."""
+    """CROC against what was asked for; the proven rule of the paper, and the best peer, over CROC. Then families."""
     lines = []
-    for case in dict.fromkeys(row["case"] for row in found):
-        here = {row["method"]: row for row in found if row["case"] == case}
+    families, home = [row for row in found if is_family(row)], [row for row in found if not is_family(row)]
+    for case in dict.fromkeys(row["case"] for row in home):
+        here = {row["method"]: row for row in home if row["case"] == case}
         croc = here["CROC"]
         lines.append(
             Headline(f"{case}: CROC, measurements", _mean(croc) or "–", f"≤ {number(croc['limit'])}", croc["met"])
@@ -291,21 +147,21 @@ def headlines(found: list[Row]) -> list[Headline]:
             which = f"{best['method'][:-2]}, {best['trials']} trial{'' if best['trials'] == 1 else 's'}"
             which += "" if len(peers) == len(every) else f"; {len(every) - len(peers)} took too long"
             lines.append(Headline(f"{case}: the best peer ({which}) over CROC", times(best["over_croc"])))
-    return lines
+    return lines + family_cells.headlines(families)
 
 
 PART = Part(
     f"Measurements needed: mean ± standard error of up to {TRIALS} trials, those that fit into {LIMIT:g} s (CROC: "
-    f"{4 * LIMIT:g} s); p: pilots;\n–: too long. *: no proof; the oracle knows the truth, linear exploration the ratio "
-    "of distances. †: bench/peers; one of\nthem runs nearly for ever after a wrong representative. "
+    f"{4 * LIMIT:g} s); p: pilots;\n–: too long; open: unfinished. *: no proof; the oracle knows the truth, linear "
+    "exploration the ratio of distances.\n†: bench/peers; one does not end after a wrong representative. "
     "Bound: d_KL(δ, 1−δ)·D*; /: over the larger of it and M.",
     (
         Column("instance", "case", left=True),
         Column("method", "method", left=True),
         Column("measurements", _mean),
         Column("median", "median", number),
-        Column("trials", lambda row: f"{row['trials']}{' p' if row['pilots'] else ''}" if row["trials"] else None),
-        Column("wrong", "wrong"),
+        Column("95 %", "quantile95", number),
+        Column("trials;\nopen;\nwrong", _counts),
         Column("/ CROC", "over_croc", times),
         Column("bound; M", lambda row: f"{number(row['lower_bound'])}; {row['n_arms']}"),
         Column("/", "over_bound", times),
@@ -314,5 +170,7 @@ PART = Part(
     rows,
     headlines,
     section="case",
-    seconds=300,
+    seconds=900,
+    has=lambda row: not is_family(row),
+    more=family_cells.TABLES,
 )  # fmt: skip

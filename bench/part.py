@@ -35,6 +35,16 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A further table of a part, over those of its rows that `has` picks."""
+
+    title: str
+    columns: Sequence[Column]
+    has: Callable[[Row], bool]
+    section: str = ""  # a line in the table where the row's value under this key changes
+
+
+@dataclass(frozen=True)
 class Headline:
     """A figure of the one table. `met` is None where nothing was asked for."""
 
@@ -67,11 +77,22 @@ class Part:
     headlines: Callable[[list[Row]], list[Headline]] = lambda rows: []
     section: str = ""  # a line in the table where the row's value under this key changes
     seconds: float = 30.0  # a first guess; later the time that the kept run took
+    has: Callable[[Row], bool] = lambda row: True
+    more: Sequence[Table] = ()
+
+    def tables(self, rows: list[Row]) -> list[tuple[Table, list[Row]]]:
+        """Its tables, each with its rows; those without rows are left out."""
+        every = (Table(self.title, self.columns, self.has, self.section), *self.more)
+        found = [(table, [row for row in rows if table.has(row)]) for table in every]
+        return [(table, own) for table, own in found if own]
 
 
 PARTS = {
     "speed": "pulls a second beside the usual libraries, a version from scratch, and the random numbers alone",
-    "needed": "measurements needed by every method and peer, beside the bounds",
+    "needed": "measurements needed by every method and peer, beside the bounds; on families of hard instances too",
+    "scan": "measurements of CROC on random instances, over what may be expected",
+    "hands": "measurements of CROC with several workers always busy, over those with one",
+    "foreign": "results that CROC did not ask for: measurements until it stops, beside Uniform",
     "engine": "the engine's own bounds: d = 400, M = 100 000, memory, first use",
     "growth": "how time and measurements grow with M, K and d",
     "million": "a million arms by CROC in one process",

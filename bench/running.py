@@ -63,16 +63,17 @@ def keep(name: str, content: dict[str, Any], folder: Path) -> None:
 
 def print_rows(part: Part, rows: list[Row]) -> None:
     """The one printer of all tables."""
-    console.print(part.title, style="bold", markup=False)
-    table = Table()
-    for column in part.columns:
-        table.add_column(column.heading, justify="left" if column.left else "right")
-    for i, row in enumerate(rows):
-        again = i > 0 and bool(part.section) and row[part.section] == rows[i - 1][part.section]
-        if part.section and not again:
-            table.add_section()
-        table.add_row(*("" if again and column.of == part.section else column.cell(row) for column in part.columns))
-    console.print(table)
+    for each, own in part.tables(rows):
+        console.print(each.title, style="bold", markup=False)
+        table = Table()
+        for column in each.columns:
+            table.add_column(column.heading, justify="left" if column.left else "right")
+        for i, row in enumerate(own):
+            again = i > 0 and bool(each.section) and row[each.section] == own[i - 1][each.section]
+            if each.section and not again:
+                table.add_section()
+            table.add_row(*("" if again and column.of == each.section else column.cell(row) for column in each.columns))
+        console.print(table)
 
 
 def summary(folder: Path) -> list[Row]:

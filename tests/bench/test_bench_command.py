@@ -27,7 +27,8 @@ def bench(*words: str, cwd: Path = ROOT, path: Path | None = None) -> subprocess
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The results of a quick run, started from elsewhere, and what it printed."""
     folder = tmp_path_factory.mktemp("bench")
-    done = bench("--quick", "--out", "kept", "needed", "growth", "million", "cycles", cwd=folder)
+    parts = ("needed", "scan", "hands", "foreign", "growth", "million", "cycles")
+    done = bench("--quick", "--out", "kept", *parts, cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "kept", done
 
@@ -60,7 +61,7 @@ def test_quick_run_keeps_every_part_with_its_machine(
     quick: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     folder, done = quick
-    for name in ("needed", "growth", "million"):
+    for name in ("needed", "scan", "hands", "foreign", "growth", "million"):
         content = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         assert content["quick"] is True
         assert content["rows"]
@@ -77,14 +78,36 @@ def test_needed_has_all_methods_and_ratios_to_croc(quick: tuple[Path, subprocess
     from bench.peers import PEERS
 
     rows = json.loads((quick[0] / "needed.json").read_text(encoding="utf-8"))["rows"]
-    easy = {row["method"]: row for row in rows if row["case"] == "easy, δ = 0.1"}
+    easy = {row["method"]: row for row in rows if row.get("case") == "easy, δ = 0.1"}
     assert set(easy) == {"CROC", *(label for label, _, _ in PAPER), *(f"{name} †" for name in PEERS)}
     for row in easy.values():
         assert row["over_croc"] == pytest.approx(row["mean"] / easy["CROC"]["mean"])
         assert row["mean"] >= row["n_arms"] == 11
         assert row["trials"] >= 1
+        assert row["median"] <= row["quantile95"] <= row["largest"]
+        assert row["unfinished"] == 0
     assert easy["BOC, β"]["mean"] > easy["BOC, β̃ *"]["mean"]
     assert easy["CROC"]["lower_bound"] == pytest.approx(1.112, abs=0.001)  # d_KL(0.1, 0.9)·D*
+
+
+def test_needed_has_families_beside_boc_and_the_peers(quick: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    from bench.families import FAMILIES
+    from bench.peers import PEERS
+
+    rows = json.loads((quick[0] / "needed.json").read_text(encoding="utf-8"))["rows"]
+    families = {row["family"]: row for row in rows if "family" in row}
+    assert set(families) < set(FAMILIES)
+    for row in families.values():
+        assert set(row["methods"]) == {"CROC", "BOC, β", *PEERS}
+        croc = row["methods"]["CROC"]
+        assert croc["trials"] == 8
+        assert row["n_arms"] <= croc["median"] <= croc["quantile95"] <= croc["largest"] <= row["cap"]
+        assert row["boc_over_croc"] == pytest.approx(row["methods"]["BOC, β"]["median"] / croc["median"])
+        best = min(row["methods"][peer]["median"] for peer in PEERS)
+        assert row["peer_over_croc"] == pytest.approx(best / croc["median"])
+    shown = bench("--show", "--out", str(quick[0]), "needed").stdout
+    assert shown.index("Measurements needed") < shown.index("CROC on families") < shown.index("Beside them, medians")
+    assert "KeyError" not in shown
 
 
 def test_show_prints_the_headlines_of_what_was_kept(quick: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
@@ -94,7 +117,7 @@ def test_show_prints_the_headlines_of_what_was_kept(quick: tuple[Path, subproces
     table = shown.stdout[shown.stdout.index("All headlines") :]
     assert table.strip() in done.stdout
     kept = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["rows"]
-    assert {row["part"] for row in kept} == {"needed", "growth", "million"}
+    assert {row["part"] for row in kept} == {"needed", "scan", "hands", "foreign", "growth", "million"}
     for row in kept:
         assert row["measured"] in table
     part = bench("--show", "--out", str(folder), "million")

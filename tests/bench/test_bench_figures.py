@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.cells import Ending, Endings, cell, many, of_a_peer
 from bench.cycles import counted, described, elf_functions, plain, step_of
 from bench.growth import exponent
-from bench.needed import Ending, Endings, beside, cell, headlines, many, of_a_peer
+from bench.needed import beside, headlines
 from bench.part import PARTS, part_named
 from bench.rounds import in_turn, ratio
 from coterie.simulate.plan import Running, TrialCancelledError

@@ -1,0 +1,195 @@
+"""A cell of the tables of measurements needed: trials of one method on one instance, as many as fit into its time.
+
+Pilot trials, one for each core, say how many fit in; these are then run and counted, so that how many there are does
+not depend on how they end. Where hardly any fit in, the pilots themselves are counted, and the table says so; where
+they, or the trials, take too long, the cell is left out: those that ended would be the short ones. A trial may also
+have a limit of measurements: where it ends without a proof there, it is unfinished, and counts as infinitely long.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import coterie
+from bench.instances import DRAWN, named
+from bench.part import Row
+from coterie.paper.datasets import distance_ratio
+from coterie.simulate.plan import Running, TrialCancelledError, plan_for, run_trial
+
+MOST = 2**40
+"""Measurements that a peer may take; time ends it before."""
+
+ROOT_SEED = 1000
+
+
+@dataclass(frozen=True)
+class Ending:
+    """One trial at one δ. `done`: its groups were proven; otherwise it came to its limit, or its stacks to theirs."""
+
+    t: int
+    correct: bool
+    done: bool = True
+
+
+class Endings(dict[float, list[Ending]]):
+    """For each δ. `pilots`: these are the pilot trials, because hardly any others fitted in."""
+
+    pilots = False
+
+
+One = Callable[[int], Endings]
+"""Trial i of a cell, for each δ."""
+
+
+def of_the_engine(
+    name: str,
+    method: str,
+    kind: str,
+    deltas: tuple[float, ...],
+    running: Running,
+    most: int | None = None,
+    root: int = ROOT_SEED,
+) -> One:
+    """Another instance in every trial where it is drawn, else another stream of noise. `most`: measurements."""
+
+    def plan(trial: int) -> Any:
+        instance = named(name, trial)
+        ratio = distance_ratio(instance) if method == "boc-linear" else None
+        return plan_for(instance, method, deltas, kind, most, ratio)
+
+    shared = None if name in DRAWN else plan(0)
+    plan(0).load()
+
+    def one(trial: int) -> Endings:
+        own = plan(trial) if shared is None else shared
+        seed, child = (root + trial, 0) if shared is None else (root, trial)
+        ended = run_trial(own, seed, child, running)
+        row, found = 0 if kind == "proven" else 1, Endings()
+        for delta, column in zip(deltas, own.columns(deltas), strict=True):
+            stop = int(ended.stops[row, column])  # 0: did not stop
+            found[delta] = [Ending(stop or most or 0, bool(ended.correct[row, column]), stop > 0)]
+        return found
+
+    return one
+
+
+def many(one: One, trials: int, limit: float, running: Running) -> Endings | None:
+    """Trials side by side, within the time; None if the first ones take too long."""
+    workers = os.cpu_count() or 1
+
+    def batch(indices: range, seconds: float) -> Endings | None:
+        alarm = threading.Timer(seconds, running.cancel)
+        alarm.start()
+        try:
+            with ThreadPoolExecutor(workers) as pool:
+                try:
+                    found = list(pool.map(one, indices))
+                except BaseException:  # Ctrl-C, say: end the trials before the pool waits for them
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    running.cancel()
+                    raise
+        except TrialCancelledError:
+            return None
+        finally:
+            alarm.cancel()
+        return Endings(
+            {delta: [ending for each in found for ending in each[delta]] for delta in (found[0] if found else {})}
+        )
+
+    start = time.perf_counter()
+    pilots = batch(range(trials, trials + workers), 2 * limit)
+    count = fitting(trials, limit, time.perf_counter() - start, workers)
+    if pilots is None or count >= 2:
+        return None if pilots is None else batch(range(count), 4 * limit)
+    pilots.pilots = True
+    return pilots
+
+
+def fitting(trials: int, limit: float, taken: float, together: int) -> int:
+    """How many trials fit into the rest of the time, if so many together took this long."""
+    return min(trials, max(0, int((limit - taken) / taken * together)))
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in the main thread; where there are no alarms, time has no limit."""
+
+    def end(*_: Any) -> None:
+        raise TimeoutError
+
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def of_a_peer(
+    peer: Any, name: str, delta: float, trials: int, limit: float, most: int = MOST, root: int = ROOT_SEED
+) -> Endings | None:
+    """The same, one trial after the other: peers are plain Python."""
+
+    def one(trial: int) -> Ending:
+        instance = named(name, trial)
+        ended = peer.run(instance, delta, np.random.default_rng([root, trial]), most)
+        return Ending(int(ended.t), coterie.same_partition(ended.labels, instance.labels), bool(ended.done))
+
+    start = time.perf_counter()
+    try:
+        with at_most(2 * limit):
+            pilot = [one(trials)]
+        count = fitting(trials, limit, time.perf_counter() - start, 1)
+        if count < 2:
+            found = Endings({delta: pilot})
+            found.pilots = True
+            return found
+        with at_most(4 * limit):
+            return Endings({delta: [one(trial) for trial in range(count)]})
+    except TimeoutError:  # what has ended by now would be the short ones
+        return None
+
+
+def cell(label: str, ended: Endings | None, delta: float) -> Row:
+    """Mean, its standard error, median, 95 % quantile, largest, trials, unfinished, and wrong partitions.
+
+    A figure that an unfinished trial would decide is None. `each`: the trials themselves, for who compares them.
+    """
+    row: Row = dict.fromkeys(("mean", "median", "quantile95", "largest", "standard_error", "unfinished", "wrong"))
+    row |= {"method": label, "trials": 0, "pilots": False}
+    endings = (ended or {}).get(delta)
+    if ended is not None and endings:
+        t = np.array([ending.t if ending.done else np.inf for ending in endings])
+        row |= summed_up(t) | {"each": t.tolist(), "pilots": ended.pilots, "trials": len(t)}
+        row["mean"] = _finite(t.mean())
+        if row["mean"] is not None and len(t) > 1:
+            row["standard_error"] = float(t.std(ddof=1) / np.sqrt(len(t)))
+        row["unfinished"] = sum(not ending.done for ending in endings)
+        row["wrong"] = sum(ending.done and not ending.correct for ending in endings)
+    return row
+
+
+def summed_up(values: Sequence[float] | np.ndarray) -> Row:
+    """Median, 95 % and 99 % quantile, largest; infinite values count, and None is where one of them decides."""
+    v = np.asarray(values, dtype=float)
+    # "higher": a value that occurred. Interpolation between infinite values would be no number.
+    high = {f"quantile{share}": np.quantile(v, share / 100, method="higher") for share in (95, 99)}
+    return {name: _finite(value) for name, value in {"median": np.median(v), **high, "largest": v.max()}.items()}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

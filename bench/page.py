@@ -1,0 +1,74 @@
+"""Tables of kept results on docs/PERFORMANCE.md: `python -m bench.page` writes them between their marks.
+
+A place on the page is `<!-- bench: scan -->`, the tables, `<!-- end of bench: scan -->`; where nothing is kept, it is
+empty. A test compares the page with the kept files.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bench.part import RESULTS, ROOT, Row, Table, part_named
+from bench.running import kept
+
+PAGE = ROOT / "docs" / "PERFORMANCE.md"
+PLACES: dict[str, tuple[str, bool]] = {
+    "families": ("needed", False),
+    "scan": ("scan", True),
+    "hands": ("hands", True),
+    "foreign": ("foreign", True),
+}
+"""For each place its part, and whether that part's first table is shown too."""
+
+_PLACE = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- end of bench: \2 -->\n)", re.DOTALL)
+
+
+def markdown(table: Table, rows: list[Row]) -> str:
+    """A table as Markdown, with spaces in large numbers, as everywhere on the page."""
+    lines = [
+        [column.heading.replace("\n", " ") for column in table.columns],
+        ["---" if column.left else "---:" for column in table.columns],
+    ]
+    for row in rows:
+        cells = [column.cell(row) for column in table.columns]
+        lines.append(
+            [cell if column.left else _spaced(cell) for column, cell in zip(table.columns, cells, strict=True)]
+        )
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _spaced(text: str) -> str:
+    return re.sub(r"(?<=\d),(?=\d{3})", " ", text)
+
+
+def tables(place: str, folder: Path = RESULTS) -> str:
+    """The tables of a place, each with its title; nothing if they were not kept."""
+    name, with_first = PLACES[place]
+    content = kept(name, folder)
+    if content is None:
+        return ""
+    part = part_named(name)
+    found = part.tables(content["rows"])
+    shown = [(table, rows) for table, rows in found if with_first or table.title != part.title]
+    return "".join(f"{_escaped(table.title)}\n\n{markdown(table, rows)}\n" for table, rows in shown)
+
+
+def _escaped(title: str) -> str:
+    return title.replace("\n", " ").replace("*", "\\*")
+
+
+def filled(page: str, folder: Path = RESULTS) -> str:
+    """The page with every place filled from the kept results."""
+    return _PLACE.sub(lambda found: found[1] + tables(found[2], folder) + found[4], page)
+
+
+def places(page: str) -> list[str]:
+    """The places that a page has, in order."""
+    return [found[2] for found in _PLACE.finditer(page)]
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(filled(text), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)}: {', '.join(places(text))}")

@@ -1,0 +1,10 @@
+"""Families of instances are those of the benchmark, which is found from the repository's root."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[2])
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)
