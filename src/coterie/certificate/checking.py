@@ -25,7 +25,7 @@ from coterie.certificate.claim import (
     close,
     read_certificate,
 )
-from coterie.certificate.contradictions import Differences, misplaced_arms, pairwise_known, refuting_arms
+from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
 from coterie.certificate.homogeneity import homogeneity
 from coterie.certificate.log import Frozen, Record, Round, parse_log, read_log
 from coterie.certificate.recompute import Stacks, directed, paired
@@ -228,26 +228,25 @@ class _Checking:
 
     def contradictions(self) -> None:
         """The log must not show more than K groups, nor that two arms of a group differ (`contradictions`)."""
-        claim, differences = self.claim, Differences(self._stacks, self._stated)
-        refuting, wanted = None, claim.n_clusters + 1
+        claim, level = self.claim, self.claim.pair_level
+        differences, wanted = Differences(self._stacks, self._stated), self.claim.n_clusters + 1
+        mates = differing_mates(differences, claim.labels, claim.representatives, level)
+        refuting = None
         if claim.alarm is not None:
-            named = claim.alarm[:wanted]
-            if len(set(named)) == wanted and pairwise_known(differences, named, claim.pair_level):
-                refuting = sorted(named)
+            named = np.unique(np.array(claim.alarm[:wanted], dtype=np.int64))
+            if named.size == wanted and pairwise_known(differences, named, level):
+                refuting = named
             else:
                 self._say(f"the certificate itself says that K = {claim.n_clusters} is refuted")
-        refuting = refuting or refuting_arms(differences, claim.representatives, claim.pair_level)
+        if refuting is None:
+            refuting = refuting_arms(differences, claim.representatives, mates, level)
         if refuting is not None:
             self._say(
-                f"the log refutes K = {claim.n_clusters}: arms {_listed(refuting)} are pairwise known to differ, "
-                f"that is at least {wanted} groups"
+                f"the log refutes K = {claim.n_clusters}: arms {_listed(refuting.tolist())} are pairwise known to "
+                f"differ, that is at least {wanted} groups"
             )
-        misplaced = misplaced_arms(differences, claim.labels, claim.representatives, claim.pair_level)
-        for arm in misplaced[:MOST_PROBLEMS].tolist():
-            lead = int(claim.representatives[claim.labels[arm]])
-            self._say(
-                f"arms {min(arm, lead)} and {max(arm, lead)} are in one group, but the log shows that they differ"
-            )
+        for one, other in mates[:MOST_PROBLEMS].tolist():
+            self._say(f"arms {one} and {other} are in one group, but the log shows that they differ")
 
     def groups(self) -> None:
         """Warn of groups whose arms hardly have one mean; what the certificate says about them must be right."""
@@ -259,9 +258,9 @@ class _Checking:
         threshold = math.log(claim.n_clusters / HOMOGENEITY_LEVEL)
         for k in _first(found >= threshold):
             self.warnings.append(
-                f"the arms of group {k} hardly have one mean: evidence {found[k]:.3g}, where {threshold:.3g} is reached "
-                f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, or "
-                "the noise larger than stated"
+                f"the arms of group {k} hardly have one mean: evidence {found[k]:.3g}, and {threshold:.3g} is reached "
+                f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, "
+                "or the noise larger than stated"
             )
 
 

@@ -32,57 +32,72 @@ class Differences:
         second = np.concatenate([np.empty(0, dtype=np.int64), *(arm for a, b, _ in stated for arm in (b, a))])
         found = np.concatenate([np.empty(0), *(value for _, _, value in stated for _ in range(2))])
         order = np.argsort(first, kind="stable")
-        self._first, self._second, self._found = first[order], second[order], found[order]
+        self.stated = first[order], second[order], found[order]
 
     def between(self, first: IntArray, second: IntArray) -> FloatArray:
         """The evidence of pairs of arms at the counts of all results."""
         heights = self.stacks.heights
         return paired(self.stacks, first, second, heights[first], heights[second])
 
-    def against(self, arm: int) -> FloatArray:
-        """The evidence of every arm against this one; −inf for itself."""
-        arms = np.arange(self.stacks.heights.size)
-        found = self.between(arms, np.full(arms.size, arm))
-        low, high = np.searchsorted(self._first, [arm, arm + 1])
-        np.fmax.at(found, self._second[low:high], self._found[low:high])
-        found[arm] = -np.inf
+    def against(self, arm: int, others: IntArray) -> FloatArray:
+        """The evidence of other arms (ascending) against this one; −inf for itself."""
+        found = self.between(others, np.full(others.size, arm))
+        of_arm = slice(*np.searchsorted(self.stated[0], [arm, arm + 1]))
+        stated, its_evidence = self.stated[1][of_arm], self.stated[2][of_arm]
+        place = np.searchsorted(others, stated)
+        here = np.isin(stated, others)
+        np.fmax.at(found, place[here], its_evidence[here])
+        found[others == arm] = -np.inf
         return found
 
 
-def refuting_arms(differences: Differences, representatives: IntArray, level: float) -> list[int] | None:
-    """K + 1 arms that are pairwise known to differ, if the search above finds them."""
+def differing_mates(differences: Differences, labels: IntArray, representatives: IntArray, level: float) -> IntArray:
+    """(n, 2): arms of one group that are known to differ: with its representative, or stated in the certificate."""
+    leads = representatives[labels]
+    arms = np.flatnonzero(leads != np.arange(labels.size))
+    arms = arms[differences.between(arms, leads[arms]) >= level]
+    first, second, found = differences.stated
+    mates = (labels[first] == labels[second]) & (first != second) & (found >= level)
+    pairs = np.concatenate([np.stack([arms, leads[arms]], axis=1), np.stack([first[mates], second[mates]], axis=1)])
+    return np.unique(np.sort(pairs, axis=1), axis=0)
+
+
+def pairwise_known(differences: Differences, arms: IntArray, level: float) -> bool:
+    """Whether these arms (ascending) are pairwise known to differ."""
+    return all(bool((differences.against(arm, arms[arms < arm]) >= level).all()) for arm in arms.tolist())
+
+
+def refuting_arms(
+    differences: Differences, representatives: IntArray, mates: IntArray, level: float
+) -> IntArray | None:
+    """K + 1 arms that are pairwise known to differ, if the search above finds them.
+
+    `mates`: the pairs of `differing_mates`. An arm in none of them does not differ from all representatives.
+    """
+    misplaced = np.setdiff1d(mates, representatives)
+    if misplaced.size and pairwise_known(differences, np.sort(representatives), level):
+        for lead in representatives.tolist():
+            misplaced = misplaced[differences.against(lead, misplaced) >= level]
+        if misplaced.size:
+            return np.sort(np.append(representatives, misplaced[0]))
     arms = differences.stacks.heights.size
-    smallest, apart = np.full(arms, np.inf), True
-    for place, arm in enumerate(representatives.tolist()):
-        found = differences.against(arm)
-        apart &= bool((found[np.delete(representatives, place)] >= level).all())
-        smallest = np.fmin(smallest, found)
-    best = int(np.argmax(smallest))
-    if apart and smallest[best] >= level:
-        return sorted([*representatives.tolist(), best])
     allowed = max(1, min(_MOST_STARTS, _MOST_EVIDENCES // (arms * representatives.size)))
     order = np.argsort(-differences.stacks.heights[representatives], kind="stable")
     for start in representatives[order][:allowed].tolist():
-        chosen, smallest = [start], differences.against(start)
-        while len(chosen) <= representatives.size:
-            best = int(np.argmax(smallest))
-            if not smallest[best] >= level:
-                break
-            chosen.append(best)
-            if len(chosen) <= representatives.size:
-                smallest = np.fmin(smallest, differences.against(best))
-        else:
-            return sorted(chosen)
+        chosen = _grown(differences, start, representatives.size + 1, level)
+        if chosen.size > representatives.size:
+            return np.sort(chosen)
     return None
 
 
-def misplaced_arms(differences: Differences, labels: IntArray, representatives: IntArray, level: float) -> IntArray:
-    """Arms that are known to differ from the representative of their own group."""
-    leads = representatives[labels]
-    arms = np.flatnonzero(leads != np.arange(labels.size))
-    return arms[differences.between(arms, leads[arms]) >= level]
-
-
-def pairwise_known(differences: Differences, arms: tuple[int, ...], level: float) -> bool:
-    """Whether these arms are pairwise known to differ; none may be named twice."""
-    return all((differences.against(arm)[list(arms[:place])] >= level).all() for place, arm in enumerate(arms))
+def _grown(differences: Differences, start: int, wanted: int, level: float) -> IntArray:
+    """Arms that are pairwise known to differ, at most so many, from this one on."""
+    chosen, left = [start], np.arange(differences.stacks.heights.size)
+    smallest = np.full(left.size, np.inf)
+    while len(chosen) < wanted:
+        smallest = np.fmin(smallest, differences.against(chosen[-1], left))
+        left, smallest = left[smallest >= level], smallest[smallest >= level]
+        if not left.size:
+            break
+        chosen.append(int(left[np.argmax(smallest)]))
+    return np.array(chosen)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.noise import Noise
 
 LARGEST = 1e12
@@ -68,8 +68,8 @@ class Units:
         if far.any():
             row = int(np.argmax(far.any(axis=1)))
             raise ValueError(
-                f"result {row + 1} of the log, {values[row].tolist()}, lies more than {LARGEST:g} standard deviations "
-                "from zero: a float does not resolve the noise there; measure from an origin that is closer"
+                f"result {row + 1} of the log, {short(values[row].tolist())}, lies more than {LARGEST:g} standard "
+                "deviations from zero: a float does not resolve the noise there; measure from an origin that is closer"
             )
         scaled = np.ldexp(values, -self._power) / _STEP
         steps = np.rint(scaled)

@@ -43,6 +43,9 @@ class Stacks:
         self.dim: int = record.results.rest.shape[1]
         self.heights: IntArray = np.bincount(record.arms, minlength=n_arms).astype(np.int64)
         self._grid = grid_of(room, int(self.heights.max()), beyond)
+        growth = self._grid[:, None] * _SCALES
+        self._price: FloatArray = np.log(_WEIGHTS) - self.dim / 2.0 * np.log(1.0 + growth)
+        self._gain: FloatArray = growth / (1.0 + growth) / 2.0
         kept = np.searchsorted(self._grid, self.heights, side="right")  # how many sums of each arm
         self._start: IntArray = np.cumsum(kept) - kept
         by_arm = np.argsort(record.arms, kind="stable")  # stable: results of an arm stay in their order
@@ -62,6 +65,13 @@ class Stacks:
         most = np.minimum(n_first, n_second // ratio) * ratio
         place = np.searchsorted(self._grid, most, side="right")
         return np.where(place > 0, self._grid[place - 1] // ratio, 0)
+
+    def mixture(self, counts: IntArray, energy: FloatArray) -> FloatArray:
+        """log M_n of n = `counts`, on the grid, where the energy is n‖Ȳ_n‖²/v."""
+        place = np.searchsorted(self._grid, counts)
+        exponents = self._price[place] + self._gain[place] * energy[:, None]
+        largest = exponents.max(axis=1)
+        return np.asarray(largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1)))
 
     def first(self, arms: IntArray, counts: IntArray) -> Sums:
         """The sums of the first `counts` results of each of these arms, counts on the grid that the arms have."""
@@ -88,10 +98,7 @@ def _raise(best: FloatArray, stacks: Stacks, a: IntArray, b: IntArray, n: IntArr
     n, a, b = n[some], a[some], b[some]
     gap = stacks.units.gap(stacks.first(a, n), stacks.first(b, n * ratio))
     energy = n / (1.0 + 1.0 / ratio) * np.einsum("id,id->i", gap, gap)
-    growth = n[:, None] * _SCALES
-    exponents = np.log(_WEIGHTS) - gap.shape[1] / 2.0 * np.log(1.0 + growth)
-    exponents += growth / (1.0 + growth) * energy[:, None] / 2.0
-    best[some] = np.fmax(best[some], np.log(weight) + np.logaddexp.reduce(exponents, axis=1))
+    best[some] = np.fmax(best[some], np.log(weight) + stacks.mixture(n, energy))
 
 
 def directed(
