@@ -1,7 +1,12 @@
-"""`verify`: does the log prove what the certificate says? The argument that it checks is in docs/CROC.md."""
+"""`verify`: does the log prove what the certificate says? The argument that it checks is in docs/CROC.md.
+
+A problem is a test that fails, a number that is not the recomputed one, or something in the log that contradicts the
+claim. A warning is none of these: the proof stands, and the log still looks as if K were too small.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,8 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.certificate.claim import Claim, EpochClaim, PairsClaim, Tests, claim_of, close, read_certificate
-from coterie.certificate.log import Frozen, Record, parse_log, read_log
+from coterie.certificate.claim import (
+    HOMOGENEITY_LEVEL,
+    Claim,
+    EpochClaim,
+    PairsClaim,
+    Tests,
+    claim_of,
+    close,
+    read_certificate,
+)
+from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
+from coterie.certificate.homogeneity import homogeneity
+from coterie.certificate.log import Frozen, Record, Round, parse_log, read_log
 from coterie.certificate.recompute import Stacks, directed, paired
 from coterie.problem.checks import FloatArray, IntArray, short
 
@@ -26,11 +42,15 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a certificate holds, what is wrong with it, and how many tests were recomputed. True if it holds."""
+    """Whether a certificate holds, what is wrong with it, and how many tests were recomputed. True if it holds.
+
+    `warnings` say what else the log shows, and do not change whether it holds.
+    """
 
     valid: bool
     problems: list[str] = field(default_factory=list)
     tests: int = 0
+    warnings: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return self.valid
@@ -51,7 +71,7 @@ def verify(certificate: Any, log: Any) -> Verdict:
         try:
             claim = claim_of(certificate if isinstance(certificate, dict) else read_certificate(certificate))
             events = log if isinstance(log, list | tuple) else read_log(log)
-            record = parse_log(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t)
+            record = parse_log(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t, claim.format > 1)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             return Verdict(False, [" ".join(str(error).split()) or type(error).__name__])
         checking = _Checking(claim, record)
@@ -60,7 +80,9 @@ def verify(certificate: Any, log: Any) -> Verdict:
             checking.by_pairs(claim.pairs)
         if claim.epoch is not None:
             checking.by_epoch(claim.epoch, claim.freezes[claim.epoch.number])
-    return Verdict(not checking.problems, checking.problems, checking.tests)
+        checking.contradictions()
+        checking.groups()
+    return Verdict(not checking.problems, checking.problems, checking.tests, checking.warnings)
 
 
 class _Checking:
@@ -69,7 +91,10 @@ class _Checking:
     def __init__(self, claim: Claim, record: Record) -> None:
         self.claim, self.record = claim, record
         self.problems: list[str] = []
+        self.warnings: list[str] = []
         self.tests = 0
+        self._stacks = Stacks(record, claim.n_arms, min(claim.prefix_room, claim.t), claim.format > 1)
+        self._stated: list[tuple[IntArray, IntArray, FloatArray]] = []  # pairs at stated counts, recomputed
 
     def _say(self, problem: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
@@ -97,7 +122,7 @@ class _Checking:
 
     def _pairs(self, a: IntArray, b: IntArray, stated: FloatArray, n_a: IntArray, n_b: IntArray) -> Bools:
         """Which of these pairs reach the level from the start at these counts."""
-        stacks = Stacks(self.record, self.claim.n_arms, min(self.claim.prefix_room, self.claim.t))
+        stacks = self._stacks
         missing = (n_a > stacks.heights[a]) | (n_b > stacks.heights[b])
         for i in _first(missing):
             self._say(
@@ -107,6 +132,7 @@ class _Checking:
         there = np.flatnonzero(~missing)
         found = np.full(a.size, np.nan)
         found[there] = paired(stacks, a[there], b[there], n_a[there], n_b[there])
+        self._stated.append((a[there], b[there], found[there]))
         self.tests += there.size
         for i in there[~close(stated[there], found[there])][:MOST_PROBLEMS]:
             self._say(f"evidence that arms {a[i]} and {b[i]} differ: {_against(stated[i], found[i])}")
@@ -116,7 +142,8 @@ class _Checking:
         """Every test of the frozen candidate is met, in the epoch's rounds or by the pairs from the start."""
         labels, n_clusters = freeze.labels, self.claim.n_clusters
         level = self.claim.levels[freeze.number]
-        if not self._rounds(tests):
+        rounds = self._rounds(tests)
+        if rounds is None:
             return
         in_core = np.zeros(self.claim.n_arms, dtype=bool)
         in_core[[arm for core in freeze.cores for arm in core]] = True
@@ -131,8 +158,8 @@ class _Checking:
         differ = set(zip(first[both].tolist(), second[both].tolist(), strict=True))
 
         core_level = np.where(in_core, level, level / 2.0)
-        core_met = self._grid(tests.core_tests, freeze, "core", core_level)
-        group_met = self._grid(tests.group_tests, freeze, "group", np.full(self.claim.n_arms, level))
+        core_met = self._grid(tests.core_tests, freeze, rounds, "core", core_level)
+        group_met = self._grid(tests.group_tests, freeze, rounds, "group", np.full(self.claim.n_arms, level))
         group_met |= in_core[:, None]  # an arm of a core is tested at the full level against cores
         for name, grid in (("core", core_met), ("group", group_met)):
             for i in _first(~(grid | settled).ravel()):
@@ -140,10 +167,13 @@ class _Checking:
                 wanted = float(core_level[m]) if name == "core" else level
                 which = f"the core of group {k}" if name == "core" else f"group {k}"
                 self._say(f"arm {m} is not shown to differ from {which}: its evidence must reach {wanted:.6g}")
-        self._core_pairs(tests.pair_tests, freeze, differ, level / 2.0)
+        self._core_pairs(tests.pair_tests, freeze, rounds, differ, level / 2.0)
 
-    def _rounds(self, tests: EpochClaim) -> bool:
-        """Whether the certificate lists the epoch's first rounds, all complete: none may be left out."""
+    def _rounds(self, tests: EpochClaim) -> list[Round] | None:
+        """The rounds that the certificate lists: the epoch's first ones, all complete. None if they are not that.
+
+        None may be left out, and none after an incomplete one may be used: its results would have been waited for.
+        """
         of_epoch = [one for one in self.record.rounds if one.epoch == tests.number]
         listed = of_epoch[: len(tests.rounds)]
         if list(tests.rounds) != [one.number for one in listed]:
@@ -151,19 +181,19 @@ class _Checking:
                 f"the certificate uses the rounds {short(list(tests.rounds))}, "
                 f"the log has {short([one.number for one in of_epoch])} for epoch {tests.number}"
             )
-            return False
-        if listed and not listed[-1].complete:
-            self._say(f"round {listed[-1].number} is used, but not all of its results are in the log")
-            return False
+            return None
+        for one in listed:
+            if not one.complete:
+                self._say(f"round {one.number} is used, but not all of its results are in the log")
+                return None
         for name in ("group_tests", "core_tests", "pair_tests"):
             some: Tests = getattr(tests, name)
             for i in _first(~np.isin(some.rounds, tests.rounds)):
                 self._say(f"{name}: a test uses round {some.rounds[i]}, which the certificate does not list")
-                return False
-        return True
+                return None
+        return listed
 
-    def _recomputed(self, tests: Tests, freeze: Frozen, pools: str) -> FloatArray:
-        rounds = [one for one in self.record.rounds if one.epoch == freeze.number and one.complete]
+    def _recomputed(self, tests: Tests, freeze: Frozen, rounds: list[Round], pools: str) -> FloatArray:
         found = directed(self.record, freeze, rounds, pools, tests.arms, tests.others, tests.rounds)
         self.tests += found.size
         kind = {"group": "group", "core": "the core of group", "arm": "arm"}[pools]
@@ -174,16 +204,18 @@ class _Checking:
             )
         return found
 
-    def _grid(self, tests: Tests, freeze: Frozen, pools: str, level: FloatArray) -> Bools:
+    def _grid(self, tests: Tests, freeze: Frozen, rounds: list[Round], pools: str, level: FloatArray) -> Bools:
         """(M, K): which arms reach their level against the groups or cores."""
-        found = self._recomputed(tests, freeze, pools)
+        found = self._recomputed(tests, freeze, rounds, pools)
         met = _reaches(found, level[tests.arms])
         grid = np.zeros((self.claim.n_arms, self.claim.n_clusters), dtype=bool)
         grid[tests.arms[met], tests.others[met]] = True
         return grid
 
-    def _core_pairs(self, tests: Tests, freeze: Frozen, differ: set[tuple[int, int]], level: float) -> None:
-        met = _reaches(self._recomputed(tests, freeze, "arm"), level)
+    def _core_pairs(
+        self, tests: Tests, freeze: Frozen, rounds: list[Round], differ: set[tuple[int, int]], level: float
+    ) -> None:
+        met = _reaches(self._recomputed(tests, freeze, rounds, "arm"), level)
         settled = differ | set(zip(tests.arms[met].tolist(), tests.others[met].tolist(), strict=True))
         for k, core in enumerate(freeze.cores):
             for other in freeze.cores[k + 1 :]:
@@ -193,6 +225,50 @@ class _Checking:
                     for q in other:
                         if (p, q) not in settled and (q, p) not in settled:
                             self._say(f"core arms {p} and {q} are not shown to differ: {level:.6g} must be reached")
+
+    def contradictions(self) -> None:
+        """The log must not show more than K groups, nor that two arms of a group differ (`contradictions`)."""
+        claim, level = self.claim, self.claim.pair_level
+        differences, wanted = Differences(self._stacks, self._stated), self.claim.n_clusters + 1
+        mates = differing_mates(differences, claim.labels, claim.representatives, level)
+        refuting = None
+        if claim.alarm is not None:
+            named = np.unique(np.array(claim.alarm[:wanted], dtype=np.int64))
+            if named.size == wanted and pairwise_known(differences, named, level):
+                refuting = named
+            else:
+                self._say(f"the certificate itself says that K = {claim.n_clusters} is refuted")
+        if refuting is None:
+            refuting = refuting_arms(differences, claim.representatives, mates, level)
+        if refuting is not None:
+            self._say(
+                f"the log refutes K = {claim.n_clusters}: arms {_listed(refuting.tolist())} are pairwise known to "
+                f"differ, that is at least {wanted} groups"
+            )
+        for one, other in mates[:MOST_PROBLEMS].tolist():
+            self._say(f"arms {one} and {other} are in one group, but the log shows that they differ")
+
+    def groups(self) -> None:
+        """Warn of groups whose arms hardly have one mean; what the certificate says about them must be right."""
+        claim = self.claim
+        found = homogeneity(self.record, claim.labels, claim.n_clusters)
+        if claim.homogeneity is not None:
+            for k in _first(~close(claim.homogeneity, found)):
+                self._say(f"homogeneity of group {k}: {_against(claim.homogeneity[k], found[k])}")
+        threshold = math.log(claim.n_clusters / HOMOGENEITY_LEVEL)
+        for k in _first(found >= threshold):
+            self.warnings.append(
+                f"the arms of group {k} hardly have one mean: evidence {found[k]:.3g}, and {threshold:.3g} is reached "
+                f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, "
+                "or the noise larger than stated"
+            )
+
+
+def _listed(arms: list[int]) -> str:
+    """Arms in words, not more than a line of them."""
+    if len(arms) > 12:
+        return f"{', '.join(map(str, arms[:10]))} and {len(arms) - 10} more"
+    return f"{', '.join(map(str, arms[:-1]))} and {arms[-1]}"
 
 
 def _reaches(found: FloatArray, level: float | FloatArray) -> Bools:

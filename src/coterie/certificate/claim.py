@@ -1,11 +1,12 @@
 """What a certificate claims, read from plain JSON values; what follows from M, K and δ alone is checked here.
 
+There are two formats. In "coterie-certificate-1" rounds come one after the other and pairs read the first P results of
+an arm; in "coterie-certificate-2" rounds may overlap and pairs read further, on a grid. Each is checked by its rules.
 Names and docs/CROC.md's symbols: `share` is π_j, `level` is b_j, `equal_pairs` is H, `prefix_room` is P.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.certificate.log import Frozen, frozen_of
+from coterie.certificate.strict import read_json
 from coterie.problem.checks import (
     FloatArray,
     IntArray,
@@ -30,14 +32,18 @@ from coterie.problem.checks import (
 )
 from coterie.problem.noise import Noise
 
-FORMAT = "coterie-certificate-1"
+FORMATS = {"coterie-certificate-1": 1, "coterie-certificate-2": 2}
+PREFIX_ROOMS = (8, 16, 32, 64)  # of format 2; format 1 takes any
 
 # The constants of the rule. They are part of the format: a share chosen after the results would prove nothing.
 ALPHA = 0.2  # the share of δ for the pairs from the start
 LOG_FIRST_SHARE, LOG_SHARE_RATIO = math.log(0.8), math.log(0.2)  # π_j = 0.8·0.2^j
+HOMOGENEITY_LEVEL = 0.01  # how often a warning is wrong at most, for all groups together
 
 TOLERANCE = 1e-6
-"""How far a stated number may be from the recomputed one, relative and absolute."""
+"""How far stated evidence may be from the recomputed one, relative and absolute."""
+EXACT, RELATIVE = 1e-9, 1e-12
+"""The same for what follows from M, K and δ by formula, absolute and relative: of δ itself 1e-9 of it."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,12 @@ class EpochClaim:
 
 @dataclass(frozen=True)
 class Claim:
-    """A certificate whose shape is right and whose levels follow from its δ."""
+    """A certificate whose shape is right and whose levels follow from its δ.
 
+    `homogeneity` and `alarm` are of format 2, and None where nothing is said; `alarm` names arms that refute K.
+    """
+
+    format: int
     n_arms: int
     n_clusters: int
     noise: Noise
@@ -89,6 +99,8 @@ class Claim:
     levels: tuple[float, ...]
     pairs: PairsClaim | None
     epoch: EpochClaim | None
+    homogeneity: FloatArray | None
+    alarm: tuple[int, ...] | None
 
 
 def close(stated: FloatArray, found: FloatArray) -> NDArray[np.bool_]:
@@ -98,11 +110,11 @@ def close(stated: FloatArray, found: FloatArray) -> NDArray[np.bool_]:
 
 
 def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The certificate in a JSON file. ValueError if it is not JSON, or not an object."""
+    """The certificate in a JSON file. ValueError if it is not strict JSON, or not an object."""
     try:
         with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            content = read_json(file.read())
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} is not a JSON file: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{os.fspath(path)} must hold a JSON object, got {short(content)}")
@@ -111,8 +123,10 @@ def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def claim_of(given: dict[str, Any]) -> Claim:
     """The claim of a certificate; ValueError or TypeError says what is wrong with it."""
-    if given.get("format") != FORMAT:
-        raise ValueError(f"not a certificate: format must be {FORMAT!r}, got {short(given.get('format'))}")
+    name = given.get("format")
+    if not isinstance(name, str) or name not in FORMATS:
+        raise ValueError(f"not a certificate: format must be one of {', '.join(FORMATS)}, got {short(name)}")
+    number = FORMATS[name]
     n_arms, n_clusters, dim = check_shape(_get(given, "n_arms"), _get(given, "n_clusters"), _get(given, "dim"))
     labels = _group_labels(_get(given, "labels"), n_arms, n_clusters)
     representatives = _list(given, "representatives", n_clusters)
@@ -120,7 +134,9 @@ def claim_of(given: dict[str, Any]) -> Claim:
         if labels[check_arm(arm, n_arms)] != group:
             raise ValueError(f"the representative of group {group} is arm {arm}, of group {int(labels[arm])}")
     log_inverse_delta = check_log_inverse_delta(_get(given, "log_inverse_delta"))
-    _agree("log_inverse_delta", log_inverse_delta, -math.log(check_delta(_get(given, "delta"))))
+    of_delta = -math.log(check_delta(_get(given, "delta")))
+    if not abs(log_inverse_delta - of_delta) <= EXACT:
+        raise ValueError(f"log_inverse_delta must be {of_delta!r}, got {log_inverse_delta!r}")
     _agree("alpha", _get(given, "alpha"), ALPHA)
     equal_pairs = (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2
     if check_count(_get(given, "equal_pairs"), "equal_pairs", 1) != equal_pairs:
@@ -137,18 +153,21 @@ def claim_of(given: dict[str, Any]) -> Claim:
     if by not in ("pairs", "epoch"):
         raise ValueError(f'by must be "pairs" or "epoch", got {short(by)}')
     claim = Claim(
+        number,
         n_arms,
         n_clusters,
         Noise.from_json(_get(given, "noise"), dim),
         t,
         labels,
         np.array(representatives, dtype=np.int64),
-        check_count(_get(given, "prefix_room"), "prefix_room", 1),
+        _prefix_room(_get(given, "prefix_room"), number),
         pair_level,
         tuple(freezes),
         tuple(levels),
         _pairs(_object(given, "pairs"), labels, n_clusters) if by == "pairs" else None,
         _epoch_tests(_object(given, "epoch"), n_arms, n_clusters) if by == "epoch" else None,
+        _homogeneity(given.get("homogeneity"), n_clusters) if number > 1 else None,
+        _alarm(given.get("alarm"), n_arms) if number > 1 else None,
     )
     if claim.epoch is not None:
         if claim.epoch.number >= len(freezes):
@@ -156,6 +175,34 @@ def claim_of(given: dict[str, Any]) -> Claim:
         if not np.array_equal(freezes[claim.epoch.number].labels, labels):
             raise ValueError(f"labels are not the candidate of epoch {claim.epoch.number}, on which it rests")
     return claim
+
+
+def _prefix_room(value: Any, number: int) -> int:
+    room = check_count(value, "prefix_room", 1)
+    if number > 1 and room not in PREFIX_ROOMS:
+        raise ValueError(f"prefix_room must be one of {', '.join(map(str, PREFIX_ROOMS))}, got {room}")
+    return room
+
+
+def _homogeneity(given: Any, n_clusters: int) -> FloatArray | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise TypeError(f"homogeneity must be an object, got {short(given)}")
+    _agree("homogeneity.level", _get(given, "level"), HOMOGENEITY_LEVEL)
+    _agree("homogeneity.threshold", _get(given, "threshold"), math.log(n_clusters / HOMOGENEITY_LEVEL))
+    stated = check_real_array(_list(given, "evidence", n_clusters), "homogeneity.evidence")
+    if stated.shape != (n_clusters,):
+        raise ValueError(f"homogeneity.evidence must be {n_clusters} numbers, got shape {stated.shape}")
+    return stated
+
+
+def _alarm(given: Any, n_arms: int) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise TypeError(f"alarm must be an object or null, got {short(given)}")
+    return tuple(check_arm(arm, n_arms) for arm in _list(given, "arms"))
 
 
 def _epoch(entry: Any, j: int, level: float, t: int, n_arms: int, n_clusters: int) -> Frozen:
@@ -166,7 +213,7 @@ def _epoch(entry: Any, j: int, level: float, t: int, n_arms: int, n_clusters: in
             raise ValueError(f"its number must be {j}, got {short(entry['number'])}")
         share = math.exp(LOG_FIRST_SHARE + j * LOG_SHARE_RATIO)
         stated = check_real(_get(entry, "share"), "share")
-        if not math.isclose(stated, share, rel_tol=TOLERANCE):
+        if not math.isclose(stated, share, rel_tol=EXACT):
             raise ValueError(f"share must be {share!r} (0.8·0.2^j), got {stated!r}")
         _agree("level", _get(entry, "level"), level)
         at, labels, cores = (_get(entry, name) for name in ("frozen_at", "labels", "cores"))
@@ -279,5 +326,5 @@ def _object(given: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _agree(name: str, stated: Any, found: float) -> None:
-    if not abs(check_real(stated, name) - found) <= TOLERANCE * max(1.0, abs(found)):
+    if not abs(check_real(stated, name) - found) <= EXACT + RELATIVE * abs(found):
         raise ValueError(f"{name} must be {found!r}, got {stated!r}")

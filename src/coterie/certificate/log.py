@@ -4,6 +4,7 @@ Events, in the order in which they count (docs/CROC.md):
     {"event": "result", "arm": m, "round": r, "values": [...]}               r = 0: outside rounds
     {"event": "freeze", "epoch": j, "labels": [...], "cores": [[...], ...]}  j = 0, 1, 2, …
     {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
+With a certificate of format 1 a round comes after all results of the one before; in format 2 rounds may overlap.
 The CSV form has the columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for freezes and rounds.
 """
 
@@ -18,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from coterie.certificate.exact import Sums, Units
+from coterie.certificate.strict import read_json
 from coterie.problem.checks import (
-    FloatArray,
     IntArray,
     check_arm,
     check_count,
@@ -49,13 +51,12 @@ class Frozen:
 
 @dataclass(frozen=True)
 class Round:
-    """A round: which arms it pulls how often (arms ascending), and the sums of their results, in units of the noise."""
+    """A round: the arms that it pulls (ascending), and the sums of their results; a row an arm if it is complete."""
 
     number: int
     epoch: int
     arms: IntArray
-    counts: IntArray
-    sums: FloatArray
+    sums: Sums
     complete: bool
 
 
@@ -63,8 +64,9 @@ class Round:
 class Record:
     """The first t results of a log and what was frozen and composed on the way."""
 
+    units: Units
     arms: IntArray  # (t)
-    values: FloatArray  # (t, d) in units of the noise
+    results: Sums  # t rows, each of one result
     freezes: tuple[Frozen, ...]
     rounds: tuple[Round, ...]
 
@@ -90,17 +92,25 @@ def frozen_of(number: Any, at: Any, labels: Any, cores: Any, n_arms: int, n_clus
     return Frozen(check_count(number, "epoch", 0), check_count(at, "frozen_at", 0), cleaned, tuple(sets))
 
 
+@dataclass
+class _Composed:
+    """A round as far as it has been read."""
+
+    epoch: int
+    pulls: dict[int, int]  # results to come, of each arm
+    missing: int
+    rows: list[int]  # those that came
+
+
 class _Reading:
     """What has been read so far, and the rules that the next event must keep."""
 
-    def __init__(self, n_arms: int, n_clusters: int, dim: int) -> None:
-        self.n_arms, self.n_clusters, self.dim = n_arms, n_clusters, dim
+    def __init__(self, n_arms: int, n_clusters: int, dim: int, overlap: bool) -> None:
+        self.n_arms, self.n_clusters, self.dim, self.overlap = n_arms, n_clusters, dim, overlap
         self.arms: list[int] = []
         self.values: list[Any] = []
         self.freezes: list[Frozen] = []
-        self.rounds: list[tuple[int, int, dict[int, int], list[int]]] = []  # number, epoch, composition, its results
-        self.left: dict[int, int] = {}  # of the round under way
-        self.open = 0  # results of the round under way that are still to come
+        self.rounds: list[_Composed] = []
 
     def result(self, event: dict[str, Any]) -> None:
         arm, number = check_arm(event.get("arm"), self.n_arms), check_count(event.get("round"), "round", 0)
@@ -108,13 +118,14 @@ class _Reading:
         if not isinstance(values, list | tuple | np.ndarray) or len(values) != self.dim:
             raise ValueError(f"a result must have {self.dim} values, got {short(values)}")
         if number > 0:
-            if number != len(self.rounds):
+            if number > len(self.rounds) or (number < len(self.rounds) and not self.overlap):
                 raise ValueError(f"a result of round {number} while the last round is {len(self.rounds)}")
-            if self.left.get(arm, 0) == 0:
+            its = self.rounds[number - 1]
+            if its.pulls.get(arm, 0) == 0:
                 raise ValueError(f"round {number} has no pull (left) of arm {arm}")
-            self.left[arm] -= 1
-            self.open -= 1
-            self.rounds[-1][3].append(len(self.arms))
+            its.pulls[arm] -= 1
+            its.missing -= 1
+            its.rows.append(len(self.arms))
         self.arms.append(arm)
         self.values.append(values)
 
@@ -135,29 +146,32 @@ class _Reading:
         number = check_count(event.get("round"), "round", 1)
         if number != len(self.rounds) + 1:
             raise ValueError(f"round {number} is out of order: {len(self.rounds) + 1} comes next")
-        if self.open:
-            raise ValueError(f"round {number} begins while {self.open} results of round {number - 1} are missing")
+        if not self.overlap and self.rounds and self.rounds[-1].missing:
+            missing = self.rounds[-1].missing
+            raise ValueError(f"round {number} begins while {missing} results of round {number - 1} are missing")
         epoch = check_count(event.get("epoch"), "epoch", 0)
         if epoch >= len(self.freezes):
             raise ValueError(f"round {number} is for epoch {epoch}, which is not frozen yet")
         pulls = event.get("pulls")
         if not isinstance(pulls, list | tuple) or not pulls:
             raise ValueError(f"round {number} must say how often it pulls which arm, got {short(pulls)}")
-        self.left = {}
+        composition: dict[int, int] = {}
         for pair in pulls:
             if not isinstance(pair, list | tuple) or len(pair) != 2:
                 raise ValueError(f"round {number} must list [arm, count] pairs, got {short(pair)}")
             arm = check_arm(pair[0], self.n_arms)
-            if arm in self.left:
+            if arm in composition:
                 raise ValueError(f"round {number} lists arm {arm} twice")
-            self.left[arm] = check_count(pair[1], "count", 1)
-        self.open = sum(self.left.values())
-        self.rounds.append((number, epoch, dict(self.left), []))
+            composition[arm] = check_count(pair[1], "count", 1)
+        self.rounds.append(_Composed(epoch, composition, sum(composition.values()), []))
 
 
-def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise, t: int) -> Record:
-    """The record of the first t results; what comes after the t-th is left aside. ValueError says what is wrong."""
-    reading = _Reading(n_arms, n_clusters, noise.dim)
+def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise, t: int, overlap: bool) -> Record:
+    """The record of the first t results; what comes after the t-th is left aside. ValueError says what is wrong.
+
+    `overlap`: whether a round may be composed while results of earlier ones are missing.
+    """
+    reading = _Reading(n_arms, n_clusters, noise.dim, overlap)
     readers = {"result": reading.result, "freeze": reading.freeze, "round": reading.round}
     for place, event in enumerate(events):
         kind = event.get("event") if isinstance(event, dict) else None
@@ -172,32 +186,18 @@ def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise,
     if len(reading.arms) < t:
         raise ValueError(f"the log holds {len(reading.arms)} results, the certificate counts {t}: it is not complete")
     values = check_real_array(reading.values, "the values of the results")
-    white = noise.whiten(values.reshape(t, noise.dim))
-    white = white - white[:1]  # tests look at differences only: so data far from zero lose no digits
+    units = Units(noise)
+    results = units.results(values.reshape(t, noise.dim))
     arms = np.array(reading.arms, dtype=np.int64)
-    last = len(reading.rounds) - 1
-    rounds = tuple(
-        _finished(number, epoch, composition, np.array(rows, dtype=np.int64), arms, white, i < last or not reading.open)
-        for i, (number, epoch, composition, rows) in enumerate(reading.rounds)
-    )
-    return Record(arms, white, tuple(reading.freezes), rounds)
+    rounds = tuple(_finished(number, its, arms, results) for number, its in enumerate(reading.rounds, 1))
+    return Record(units, arms, results, tuple(reading.freezes), rounds)
 
 
-def _finished(
-    number: int,
-    epoch: int,
-    composition: dict[int, int],
-    rows: IntArray,
-    arms: IntArray,
-    values: FloatArray,
-    complete: bool,
-) -> Round:
-    pulled = np.array(sorted(composition), dtype=np.int64)
-    sums = np.zeros((pulled.size, values.shape[1]))
-    np.add.at(sums, np.searchsorted(pulled, arms[rows]), values[rows])
-    # An incomplete round may be composed of anything; the counts of a complete one are bounded by its results.
-    counts = [composition[int(arm)] for arm in pulled] if complete else [0] * pulled.size
-    return Round(number, epoch, pulled, np.array(counts, dtype=np.int64), sums, complete)
+def _finished(number: int, read: _Composed, arms: IntArray, results: Sums) -> Round:
+    # A complete round has a result of each of its arms; an incomplete one may be composed of anything, and is not used.
+    rows = np.array([] if read.missing else read.rows, dtype=np.int64)
+    pulled, place = np.unique(arms[rows], return_inverse=True)
+    return Round(number, read.epoch, pulled, results.rows(rows).pooled(place, pulled.size), not read.missing)
 
 
 def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], dim: int) -> None:
@@ -257,8 +257,10 @@ def _event(row: list[str], dim: int) -> dict[str, Any]:
         return {"event": kind, "arm": int(arm), "round": int(number), "values": [float(value) for value in values]}
     if kind not in ("freeze", "round"):
         raise ValueError(f"an event must be a result, a freeze or a round, got {short(kind)}")
-    content = json.loads(detail)
+    content = read_json(detail)
     if not isinstance(content, dict):
         raise ValueError(f"the detail of a {kind} must be a JSON object, got {short(detail)}")
-    rest = {key: value for key, value in content.items() if key not in ("event", "round")}
-    return {"event": kind, **rest} if kind == "freeze" else {"event": kind, "round": int(number), **rest}
+    for key in ("event", "round"):
+        if key in content:
+            raise ValueError(f"the detail of a {kind} must not name its {key}, which has a column of its own")
+    return {"event": kind, **content} if kind == "freeze" else {"event": kind, "round": int(number), **content}

@@ -9,64 +9,96 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coterie.certificate.exact import Sums, Units
 from coterie.certificate.log import Frozen, Record, Round
 from coterie.problem.checks import FloatArray, IntArray
 
 _RATIOS = ((1, 0.4), (2, 0.1), (4, 0.1), (8, 0.1))  # R and its weight, for each side if R > 1
 _SCALES = 64.0 / 4.0 ** np.arange(11)  # ρ
 _WEIGHTS = np.concatenate([[0.08, 0.19, 0.25, 0.25, 0.12], 0.055 / 2.0 ** np.arange(6)])
-_CHUNK = 2**16
+_CHUNK = 2**22
+"""Numbers that are worked on at once."""
+
+
+def grid_of(room: int, height: int, beyond: bool) -> IntArray:
+    """The counts n, up to `height`, at which pairs read the sum of an arm's first n results: 1, …, P.
+
+    With `beyond` (format 2) also P·2^j·(1 + i/S) for j = 0, 1, … and i = 0, …, S−1, where S = P/8.
+    """
+    near = np.arange(1, min(room, height) + 1, dtype=np.int64)
+    if not beyond:
+        return near
+    parts, base = [near], np.arange(room, 2 * room, 8, dtype=np.int64)
+    while base[0] <= height:
+        parts.append(base[(base <= height) & (base > room)])
+        base = 2 * base
+    return np.concatenate(parts)
 
 
 class Stacks:
-    """The sums of the first 1, 2, …, P results of every arm."""
+    """The sums of the first n results of every arm, for n on the grid."""
 
-    def __init__(self, record: Record, n_arms: int, room: int) -> None:
+    def __init__(self, record: Record, n_arms: int, room: int, beyond: bool) -> None:
+        self.units: Units = record.units
+        self.dim: int = record.results.rest.shape[1]
         self.heights: IntArray = np.bincount(record.arms, minlength=n_arms).astype(np.int64)
-        self.kept: IntArray = np.minimum(self.heights, room)
-        self._start: IntArray = np.concatenate([[0], np.cumsum(self.kept)[:-1]])
+        self._grid = grid_of(room, int(self.heights.max()), beyond)
+        growth = self._grid[:, None] * _SCALES
+        self._price: FloatArray = np.log(_WEIGHTS) - self.dim / 2.0 * np.log(1.0 + growth)
+        self._gain: FloatArray = growth / (1.0 + growth) / 2.0
+        kept = np.searchsorted(self._grid, self.heights, side="right")  # how many sums of each arm
+        self._start: IntArray = np.cumsum(kept) - kept
         by_arm = np.argsort(record.arms, kind="stable")  # stable: results of an arm stay in their order
-        position = np.arange(record.arms.size) - np.repeat(np.cumsum(self.heights) - self.heights, self.heights)
-        self._sums: FloatArray = record.values[by_arm[position < room]]
-        for step in range(1, int(self.kept.max(initial=0))):
-            here = self._start[self.kept > step] + step
-            self._sums[here] += self._sums[here - 1]
+        arms = record.arms[by_arm]
+        place = np.arange(arms.size) - (np.cumsum(self.heights) - self.heights)[arms]
+        piece = np.searchsorted(self._grid, place + 1)  # between which two counts of the grid
+        used = piece < kept[arms]
+        pieces = (self._start[arms] + piece)[used]
+        self._sums: Sums = record.results.rows(by_arm[used]).pooled(pieces, int(kept.sum()))
+        for step in range(1, int(kept.max())):
+            here = self._start[kept > step] + step
+            for sums in self._sums:
+                sums[here] += sums[here - 1]
 
-    def mean(self, arms: IntArray, counts: IntArray) -> FloatArray:
-        """The mean of the first `counts` results of each of these arms, at least one of each."""
-        first: FloatArray = self._sums[self._start[arms] + counts - 1] / counts[:, None]
-        return first
+    def reach(self, n_first: IntArray, n_second: IntArray, ratio: int) -> IntArray:
+        """How many results of the first arm can be read against `ratio` times as many of the second, on the grid."""
+        most = np.minimum(n_first, n_second // ratio) * ratio
+        place = np.searchsorted(self._grid, most, side="right")
+        return np.where(place > 0, self._grid[place - 1] // ratio, 0)
+
+    def mixture(self, counts: IntArray, energy: FloatArray) -> FloatArray:
+        """log M_n of n = `counts`, on the grid, where the energy is n‖Ȳ_n‖²/v."""
+        place = np.searchsorted(self._grid, counts)
+        exponents = self._price[place] + self._gain[place] * energy[:, None]
+        largest = exponents.max(axis=1)
+        return np.asarray(largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1)))
+
+    def first(self, arms: IntArray, counts: IntArray) -> Sums:
+        """The sums of the first `counts` results of each of these arms, counts on the grid that the arms have."""
+        return self._sums.rows(self._start[arms] + np.searchsorted(self._grid, counts))
 
 
 def paired(stacks: Stacks, first: IntArray, second: IntArray, n_first: IntArray, n_second: IntArray) -> FloatArray:
-    """The evidence from the start of pairs of arms at these counts, which the log must hold."""
-    parts = []
-    for low in range(0, first.size, _CHUNK):
-        part = slice(low, low + _CHUNK)
-        a, b = first[part], second[part]
-        n_a, n_b = np.minimum(n_first[part], stacks.kept[a]), np.minimum(n_second[part], stacks.kept[b])
-        best = np.full(a.size, -np.inf)
+    """The evidence from the start of pairs of arms at these counts, which the log must hold; −inf for counts of 0."""
+    best = np.full(first.size, -np.inf)
+    chunk = max(1, _CHUNK // max(stacks.dim, _SCALES.size))
+    for low in range(0, first.size, chunk):
+        part = slice(low, low + chunk)
+        a, b, n_a, n_b = first[part], second[part], n_first[part], n_second[part]
         for ratio, weight in _RATIOS:
-            _raise(best, stacks, a, b, n_a, n_b, ratio, weight)
+            _raise(best[part], stacks, a, b, stacks.reach(n_a, n_b, ratio), ratio, weight)
             if ratio > 1:
-                _raise(best, stacks, b, a, n_b, n_a, ratio, weight)
-        parts.append(best)
-    return np.concatenate(parts) if parts else np.empty(0)
+                _raise(best[part], stacks, b, a, stacks.reach(n_b, n_a, ratio), ratio, weight)
+    return best
 
 
-def _raise(
-    best: FloatArray, stacks: Stacks, a: IntArray, b: IntArray, n_a: IntArray, n_b: IntArray, ratio: int, weight: float
-) -> None:
-    """INOUT best: the larger of it and the evidence of one result of a against the mean of `ratio` results of b."""
-    n = np.minimum(n_a, n_b // ratio)
+def _raise(best: FloatArray, stacks: Stacks, a: IntArray, b: IntArray, n: IntArray, ratio: int, weight: float) -> None:
+    """INOUT best: the larger of it and the evidence of n results of a, each against the mean of `ratio` of b."""
     some = np.flatnonzero(n > 0)
     n, a, b = n[some], a[some], b[some]
-    gap = stacks.mean(a, n) - stacks.mean(b, n * ratio)
+    gap = stacks.units.gap(stacks.first(a, n), stacks.first(b, n * ratio))
     energy = n / (1.0 + 1.0 / ratio) * np.einsum("id,id->i", gap, gap)
-    growth = n[:, None] * _SCALES
-    exponents = np.log(_WEIGHTS) - gap.shape[1] / 2.0 * np.log(1.0 + growth)
-    exponents += growth / (1.0 + growth) * energy[:, None] / 2.0
-    best[some] = np.fmax(best[some], np.log(weight) + np.logaddexp.reduce(exponents, axis=1))
+    best[some] = np.fmax(best[some], np.log(weight) + stacks.mixture(n, energy))
 
 
 def directed(
@@ -80,45 +112,35 @@ def directed(
 ) -> FloatArray:
     """The evidence of frozen tests, each after the round `last`: arms against whole groups, against cores, or arms.
 
-    `pools` is "group", "core" or "arm" and says what `others` counts. nan where a group had no result at the freeze.
+    `pools` is "group", "core" or "arm" and says what `others` counts; `rounds` are those that may be used, all of them
+    complete. nan where a group had no result at the freeze.
     """
-    labels, dim = freeze.labels, record.values.shape[1]
-    n_groups = len(freeze.cores)
-    groups = labels[record.arms[: freeze.at]]
-    size = np.bincount(groups, minlength=n_groups).astype(np.float64)  # W
-    center = _sum_by(groups, record.values[: freeze.at], n_groups) / size[:, None]  # Û
+    labels, n_groups = freeze.labels, len(freeze.cores)
+    before = slice(0, freeze.at)
+    center = record.results.rows(before).pooled(labels[record.arms[before]], n_groups)  # W and Û
     own, other = labels[arms], (labels[others] if pools == "arm" else others)
-    theta = center[own] - center[other]
-    spread = 1.0 / size[own] + 1.0 / size[other]
+    theta = record.units.gap(center.rows(own), center.rows(other))
+    spread = 1.0 / center.counts[own] + 1.0 / center.counts[other]
     in_core = np.zeros(labels.size, dtype=bool)
     in_core[[arm for core in freeze.cores for arm in core]] = True
 
-    weight, total = np.zeros(arms.size), np.zeros((arms.size, dim))
+    weight, total = np.zeros(arms.size), np.zeros(theta.shape)
     for one in rounds:
-        count, sums = np.zeros(labels.size), np.zeros((labels.size, dim))
-        count[one.arms], sums[one.arms] = one.counts, one.sums
-        pool_count, pool_sums = count, sums
+        row = np.full(labels.size, -1)  # of an arm, or of its pool, in the sums of the round
+        row[one.arms] = np.arange(one.arms.size)
+        pool, pool_row = one.sums, row
         if pools != "arm":
-            chosen = in_core[one.arms] if pools == "core" else np.ones(one.arms.size, dtype=bool)
-            group = labels[one.arms[chosen]]
-            pool_count = np.zeros(n_groups)
-            np.add.at(pool_count, group, one.counts[chosen])
-            pool_sums = _sum_by(group, one.sums[chosen], n_groups)
-        use = np.flatnonzero((last >= one.number) & (count[arms] > 0) & (pool_count[others] > 0))
-        a, b = arms[use], others[use]
-        precision = 1.0 / (1.0 / count[a] + 1.0 / pool_count[b])  # 1/v
-        contrast = sums[a] / count[a][:, None] - pool_sums[b] / pool_count[b][:, None]
+            chosen = np.flatnonzero(in_core[one.arms]) if pools == "core" else np.arange(one.arms.size)
+            pool = one.sums.rows(chosen).pooled(labels[one.arms[chosen]], n_groups)
+            pool_row = np.where(pool.counts > 0, np.arange(n_groups), -1)
+        use = np.flatnonzero((last >= one.number) & (row[arms] >= 0) & (pool_row[others] >= 0))
+        mine, its = one.sums.rows(row[arms[use]]), pool.rows(pool_row[others[use]])
+        precision = 1.0 / (1.0 / mine.counts + 1.0 / its.counts)  # 1/v
         weight[use] += precision
-        total[use] += contrast * precision[:, None]
+        total[use] += record.units.gap(mine, its) * precision[:, None]
 
     growth = 1.0 + weight * spread
     fit = 2.0 * np.einsum("id,id->i", theta, total) + spread * np.einsum("id,id->i", total, total)
     fit -= weight * np.einsum("id,id->i", theta, theta)
-    value: FloatArray = fit / (2.0 * growth) - dim / 2.0 * np.log(growth)
+    value: FloatArray = fit / (2.0 * growth) - theta.shape[1] / 2.0 * np.log(growth)
     return value
-
-
-def _sum_by(groups: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
-    sums = np.zeros((n_groups, values.shape[1]))
-    np.add.at(sums, groups, values)
-    return sums

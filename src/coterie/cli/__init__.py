@@ -315,12 +315,19 @@ def verify(
         typer.echo(f"not valid: {certificate} does not follow from {log}")
         for problem in verdict.problems:
             typer.echo(f"- {problem}")
+        _warn(verdict.warnings)
         raise typer.Exit(1)
     claim = read_certificate(certificate)
     typer.echo(
         f"valid: {claim['n_arms']} arms in {claim['n_clusters']} groups after {claim['t']} measurements, wrong with "
         f"probability at most {claim['delta']:g} ({verdict.tests} tests recomputed)"
     )
+    _warn(verdict.warnings)
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"warning: {warning}")
 
 
 def _is_json(path: Path) -> bool:
