@@ -82,10 +82,11 @@ def brute_pair_evidence(x: np.ndarray, y: np.ndarray) -> float:
             mean = sum(gaps) / n
             energy = n * float(mean @ mean) / (1 + 1 / ratio)
             terms = [
-                p * (1 + rho * n) ** (-x.shape[1] / 2) * math.exp(0.5 * rho * n / (1 + rho * n) * energy)
+                math.log(p) - x.shape[1] / 2 * math.log(1 + rho * n) + 0.5 * rho * n / (1 + rho * n) * energy
                 for rho, p in zip(SCALES, SCALE_WEIGHTS, strict=True)
             ]
-            best = max(best, math.log(weight) + math.log(math.fsum(terms)))
+            total = math.log(math.fsum(math.exp(term - max(terms)) for term in terms))
+            best = max(best, math.log(weight) + max(terms) + total)
     return best
 
 
@@ -124,7 +125,7 @@ def test_grid_of_counts_matches_oracle(room: int) -> None:
         assert plain(grid_count)(place, room) == count
         assert plain(grid_place)(int(count), room) == place
         assert all(grid_floor(int(count) // ratio, room) == count // ratio for ratio in BLOCK_RATIOS)
-    for n in range(room, int(counts[40])):
+    for n in range(room, 20 * room):
         assert counts[plain(grid_place)(n, room)] == grid_floor(n, room) <= n
 
 
@@ -177,9 +178,8 @@ def recomputed(events: list[dict[str, Any]], epoch: int, arm: int, pool: list[in
         of_round = [e for e in events[start:] if e["event"] == "result" and e["round"] == event["round"]]
         composition = dict(event["pulls"])
         counts = {m: sum(e["arm"] == m for e in of_round) for m in composition}
-        if counts != composition:  # still under way
-            assert event["round"] == max(e["round"] for e in events if e["event"] == "round")
-            continue
+        if counts != composition:  # still under way: the epoch's rounds behind it are not used yet
+            break
         mine = [e["values"] for e in of_round if e["arm"] == arm]
         theirs = [e["values"] for e in of_round if e["arm"] in pool]
         if mine and theirs:
@@ -275,8 +275,9 @@ def test_frozen_tests_are_met_only_at_their_level(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_log_keeps_its_rules(seed: int) -> None:
-    """Freezes are numbered, rounds too and never overlap, and a round gets the results that it was composed of."""
-    events = conversation(seed, 20_000).events
+    """Freezes are numbered, rounds too, and a round gets the results that it was composed of, after it was composed."""
+    session = conversation(seed, 20_000)
+    events = session.events
     of_round: dict[int, dict[int, int]] = {}
     current = 0
     for event in events:
@@ -286,11 +287,10 @@ def test_log_keeps_its_rules(seed: int) -> None:
             of_round[current] = dict(event["pulls"])
             assert all(count > 0 for count in of_round[current].values())
         elif event["event"] == "result" and event["round"] > 0:
-            assert event["round"] == current
-            of_round[current][event["arm"]] -= 1
-        elif event["event"] == "freeze":
-            assert not any(of_round.get(current, {}).values())  # no round is open
-    assert all(not any(left.values()) for number, left in of_round.items() if number < current)
+            of_round[event["round"]][event["arm"]] -= 1
+            assert of_round[event["round"]][event["arm"]] >= 0
+    missing = sum(sum(left.values()) for left in of_round.values())
+    assert missing <= len(session.pending) + session.waiting + sum(of_round[current].values())
     freezes = [event["epoch"] for event in events if event["event"] == "freeze"]
     assert freezes == list(range(len(freezes)))
     for a, b in pairwise([event for event in events if event["event"] != "result"]):

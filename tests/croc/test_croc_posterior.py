@@ -43,8 +43,18 @@ def log_posterior(means: np.ndarray, pulls: np.ndarray, labels: np.ndarray) -> f
         mine = labels == k
         weight = pulls[mine].sum()
         center = (pulls[mine, None] * means[mine]).sum(axis=0) / weight
-        total -= 0.5 * float((pulls[mine, None] * (means[mine] - center) ** 2).sum())
+        total -= 0.5 * float((pulls[mine, None] * (means[mine] - center) ** 2).sum())  # the best center's likelihood
         total += math.lgamma(mine.sum() + 1) - 0.5 * means.shape[1] * math.log(weight)
+    return total
+
+
+def cost_of(means: np.ndarray, pulls: np.ndarray, labels: np.ndarray) -> float:
+    """The weighted k-means cost."""
+    total = 0.0
+    for k in range(labels.max() + 1):
+        mine = labels == k
+        center = np.average(means[mine], axis=0, weights=pulls[mine])
+        total += float((pulls[mine, None] * (means[mine] - center) ** 2).sum())
     return total
 
 
@@ -98,9 +108,12 @@ def test_posterior_is_that_of_a_uniform_size() -> None:
 
 
 @pytest.mark.parametrize(("n_arms", "n_groups", "dim"), [(7, 2, 1), (8, 3, 1), (8, 3, 2), (7, 4, 3)])
-def test_estimate_is_nearly_always_the_largest_posterior(n_arms: int, n_groups: int, dim: int) -> None:
-    """Against brute force over all partitions: the same in 9 of 10 noisy data sets, else less by a few nats."""
-    best, short = 0, []
+def test_estimate_is_near_the_largest_posterior(n_arms: int, n_groups: int, dim: int) -> None:
+    """Against brute force over all partitions: less by a few nats at most, and hardly ever less than the cheapest has.
+
+    It need not be the largest: the moves of single arms go by the cost.
+    """
+    as_good, short = 0, []
     for seed in range(60):
         rng = np.random.default_rng(1000 + seed)
         centers = 2.0 * rng.normal(size=(n_groups, dim))
@@ -108,13 +121,15 @@ def test_estimate_is_nearly_always_the_largest_posterior(n_arms: int, n_groups: 
         run = measured(seed, n_arms, centers, truth, 4)
         estimate_anew(run.state, run._work)
         means, pulls = run.state.means.copy(), run.state.pulls.copy()
-        largest = max(log_posterior(means, pulls, labels) for labels in partitions(n_arms, n_groups))
+        values = [log_posterior(means, pulls, labels) for labels in partitions(n_arms, n_groups)]
+        cheapest = min(partitions(n_arms, n_groups), key=lambda labels: cost_of(means, pulls, labels))
         found = log_posterior(means, pulls, run.state.labels)
-        assert found <= largest + 1e-9
-        best += found >= largest - 1e-6
-        short.append(largest - found)
-    assert best >= 54, f"{best} of 60, short by {sorted(short)[-6:]}"
-    assert max(short) < 6.0
+        assert found <= max(values) + 1e-9
+        short.append(max(values) - found)
+        as_good += found >= log_posterior(means, pulls, cheapest) - 1e-9
+    assert as_good >= 57, f"{as_good} of 60"
+    assert max(short) < 4.0
+    assert np.mean(short) < 0.8
 
 
 def test_a_large_group_is_not_cut_by_chance() -> None:

@@ -17,6 +17,7 @@ from coterie.engine.croc.least import least_committed, least_pulled
 from coterie.engine.croc.renewal import forget_touched, pairs_done, patience, raise_alarm, renew
 from coterie.engine.croc.rounds import compose_round, find_epoch, freeze, unmet
 from coterie.engine.croc.state import (
+    ALARM,
     BY_EPOCH,
     BY_PAIRS,
     CANDIDATES,
@@ -192,7 +193,7 @@ def _decide(s: Croc, w: Work) -> int:
         return CERTIFIED
     e = find_epoch(s, w.names)
     doubt = doubts(s, w)
-    may_be_greedy = s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
+    may_be_greedy = s.ints[ALARM] == 0 and s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
     rival = math.inf  # pulls that the pairs from the start have to beat
     if e >= 0:
         if unmet(s, e, w) == 0:
@@ -252,9 +253,7 @@ def plan(s: Croc, w: Work) -> None:
         s.ints[MODE] = mode
         if mode == PAIRS or mode == EXPLORE:
             _choose_candidates(s, mode)
-        if mode == PAIRS:
-            _greedy(s, w)
-        elif mode == EXPLORE:
+        if mode == EXPLORE or (mode == PAIRS and not _greedy(s, w)):
             _explore(s)
     forget_touched(s)
 

@@ -53,6 +53,12 @@ def choose_representatives(s: Croc) -> bool:
 
 @compiled
 def pairs_done(s: Croc) -> bool:
+    """Whether every arm is settled against the representatives of all other groups.
+
+    After an alarm pairs prove nothing: K is wrong, or a pair of equal arms was settled.
+    """
+    if s.ints[ALARM] == 1:
+        return False
     for m in range(s.labels.size):
         for k in range(s.totals.size):
             if k != s.labels[m] and s.settled[m, k] == 0:

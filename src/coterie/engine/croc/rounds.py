@@ -13,6 +13,7 @@ from coterie.engine.croc.evidence import pair_evidence_at
 from coterie.engine.croc.flight import start_round
 from coterie.engine.croc.forecast import next_level
 from coterie.engine.croc.state import (
+    ALARM,
     CORE,
     CORE_ROOM,
     EPOCHS,
@@ -111,7 +112,7 @@ def _settled_from_start(s: Croc, e: int, m: int, k: int) -> bool:
     """Whether arm m is known, by a pair from the start, to differ from the first core arm of the epoch's group k."""
     lead = s.core[e, k * CORE_ROOM]
     home = s.labels[lead]
-    return bool(s.representative[home] == lead and s.settled[m, home] == 1)
+    return bool(s.ints[ALARM] == 0 and s.representative[home] == lead and s.settled[m, home] == 1)
 
 
 @compiled
@@ -149,7 +150,7 @@ def unmet(s: Croc, e: int, w: Work) -> int:
             q = s.core[e, j]
             if q < 0 or s.core[e, (j // CORE_ROOM) * CORE_ROOM + 1] < 0 or s.met_pair[e, i, j] == 1:
                 continue
-            if pair_evidence_at(s, p, q, s.pulls[p], s.pulls[q]) >= s.numbers[PAIR_LEVEL]:
+            if s.ints[ALARM] == 0 and pair_evidence_at(s, p, q, s.pulls[p], s.pulls[q]) >= s.numbers[PAIR_LEVEL]:
                 s.met_pair[e, i, j] = 1
                 s.last_pair[e, i, j], s.last_pair[e, j, i] = -s.pulls[p], -s.pulls[q]
                 continue
