@@ -1,4 +1,8 @@
-"""Certificates with their logs: made by hand from plain formulas, and of real runs. Shared by the tests of `verify`."""
+"""Certificates with their logs: made by hand from plain formulas, of real runs, and kept ones. Shared by the tests.
+
+Those made here are of format 1, those of `plain_certificates` of format 2; runs are of the format of the day, and
+`assets` holds runs of format 1 that every later release must verify.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,15 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plain_certificates
 import pytest
 
 import coterie
+from coterie.certificate import read_certificate, read_log
 from coterie.theory.evidence import directed_log, pair_evidence
 
 Certificate = dict[str, Any]
@@ -231,6 +238,20 @@ MAKERS: dict[str, Callable[[], tuple[Certificate, Events]]] = {
     "far away": lambda: run_of([0, 1, 2, 0, 1, 2], [[-1e11], [0.0], [9e11]], 0.05, 8),
     "iris": lambda: instance(coterie.datasets.iris().with_hardness(2.0), 0.1, 1),
     "many dimensions": lambda: run_of([0, 1] * 10, np.eye(2, 40) * 9, 1e-4, 9),
+    "overlapping": lambda: plain_certificates.overlapping_rounds(
+        LABELS, CENTERS.tolist(), CORES, rounds=16
+    ),  # with gaps: rounds before others that are complete are not
+    "overlapping, noise": lambda: plain_certificates.overlapping_rounds(
+        LABELS, [[0.0, 0.0], [3.0, 0.0], [0.0, 9.0]], CORES, noise=[[2.0, 0.5], [0.5, 1.0]], seed=3, rounds=24
+    ),
+    "beyond the room": lambda: plain_certificates.by_pairs(
+        [0, 1, 0, 1, 0], [[0.0], [1.2]], [300, 260, 45, 37, 50], room=8
+    ),
+}
+ASSETS = sorted(Path(__file__).parent.joinpath("assets").glob("*.json"))
+MAKERS |= {
+    f"kept {path.stem}": lambda path=path: (read_certificate(path), read_log(path.with_suffix(".csv")))  # type: ignore[misc]
+    for path in ASSETS
 }
 
 

@@ -36,6 +36,18 @@ NAMES = [
     "far away",
     "iris",
     "many dimensions",
+    "overlapping",
+    "overlapping, noise",
+    "beyond the room",
+    "kept 1-epoch-d1-covariance",
+    "kept 1-epoch-d1-plain",
+    "kept 1-epoch-d3-covariance",
+    "kept 1-epoch-d3-plain",
+    "kept 1-pairs-beyond-room",
+    "kept 1-pairs-d1-covariance",
+    "kept 1-pairs-d1-plain",
+    "kept 1-pairs-d3-covariance",
+    "kept 1-pairs-d3-plain",
 ]
 
 
