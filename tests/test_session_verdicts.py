@@ -55,8 +55,8 @@ def test_an_alarm_says_what_it_saw_and_what_to_do(names: list[str] | None) -> No
     assert alarm.probability == pytest.approx(0.2 * 0.05)
     called = [names[arm] if names else str(arm) for arm in alarm.arms]
     assert str(alarm) == (
-        f"K = 2 is refuted: items {called[0]}, {called[1]} and {called[2]} are pairwise known to differ, so there are at "
-        "least 3 groups (wrong with probability at most 0.01). Start again with n_clusters of at least 3, or state "
+        f"K = 2 is refuted: items {called[0]}, {called[1]} and {called[2]} are pairwise known to differ, so there are "
+        "at least 3 groups (wrong with probability at most 0.01). Start again with n_clusters of at least 3, or state "
         "larger noise if single measurements vary more than stated."
     )
     assert coterie.Session.from_dict(session.to_dict()).alarm == alarm
@@ -199,9 +199,7 @@ def test_groups_that_look_like_one_are_said_to() -> None:
     found = session.homogeneity
     assert found
     assert found.mixed == ()
-    assert str(found) == (
-        "each group looks like one: its measurements differ by no more than chance (tested at 1 %)."
-    )
+    assert str(found) == ("each group looks like one: its measurements differ by no more than chance (tested at 1 %).")
     assert repr(session).splitlines()[0].endswith("measurements, the groups are proven")
 
 
