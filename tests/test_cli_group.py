@@ -276,7 +276,7 @@ def test_too_few_groups_are_seen(here: Path) -> None:
     assert "if there were exactly 2 groups and the noise were as stated, but:" in shown
     assert re.search(r"warning: S\d+, S\d+, .* do not fit group 1 \(\d+ of its 14 items\)", shown)
     assert "There may be more groups than 2 (try --clusters 3), or the noise is larger than stated." in shown
-    assert re.search(r"warning: Group 1 \(items S\d+, .* and 2 more\) looks mixed: its measurements differ by", shown)
+    assert re.search(r"warning: group 1 \(items S\d+, .* and 2 more\) looks mixed: its measurements differ by", shown)
     assert "not exactly alike. Try --clusters 3." in shown
     assert "wrong with probability" not in shown
     found = json.loads(ok("plain.csv", "-k", 2, "--noise", NOISE, "--json"))

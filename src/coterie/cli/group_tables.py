@@ -187,7 +187,8 @@ def _doubts(found: dict[str, Any]) -> list[str]:
             f"the noise is as stated, an alarm has probability at most {alarm['probability']:g}.)"
         )
     if looks is not None and _mixed(found):
-        lines.append(f"warning: {looks['text']}" + (f" Try --clusters {k + 1}." if k + 1 < found["n_arms"] else ""))
+        more = f" Try --clusters {k + 1}." if k + 1 < found["n_arms"] else ""
+        lines.append(f"warning: {looks['text'][0].lower()}{looks['text'][1:]}{more}")
     elif looks is not None and not _too_small(found):
         lines.append(looks["text"])
     return lines
