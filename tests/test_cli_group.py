@@ -318,7 +318,8 @@ def test_an_alarm_says_what_to_do(here: Path) -> None:
     assert "Undecided" not in shown
     ok("three.csv", "-k", 2, "--noise", 1, "--out", "out")
     with (here / "out" / "groups.csv").open(newline="") as file:
-        assert {row["state"] for row in csv.DictReader(file)} == {"a guess"}
+        states = {row["state"] for row in csv.DictReader(file)}
+    assert states <= ({"no proof", "does not fit"} if found["done"] else {"a guess"})
 
 
 def test_too_many_groups_are_seen(here: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import coterie
+from coterie.session.croc import CrocDriver
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2, 2], [[0.0, 0.0, 1.0], [8.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
 
@@ -349,17 +350,40 @@ THREE = coterie.Instance([0, 1, 0, 2, 1, 2], [[0.0], [20.0], [50.0]])
 CLOSE = coterie.Instance(np.repeat([0, 1, 2], 4), [[0.0], [30.0], [36.0]])
 
 
-def test_an_alarm_ends_the_run() -> None:
+HARD = coterie.Instance(THREE.labels, 0.001 * THREE.centers)
+
+
+@pytest.fixture
+def alarmed_at_nine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CROC raises an alarm with the ninth result; on `HARD` there is no proof by then."""
+    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (3, 0, 1) if driver.t >= 9 else None))
+
+
+def test_items_that_differ_end_the_run() -> None:
+    """Groups so far apart may show the proof for K, and that K is refuted, at once."""
     world = World(THREE)
+    with pytest.warns(UserWarning, match="K = 2 is refuted") as said:
+        result = coterie.cluster(world, 6, 2, progress=False)
+    assert result.alarm is not None
+    assert {int(THREE.labels[arm]) for arm in result.alarm.arms} == {0, 1, 2}
+    assert result.t == len(world.calls) < 30
+    assert "go on" not in str(said[0].message)
+    assert result.done == result.session.done
+    assert ("the data refute K = 2" if result.done else "K is refuted") in repr(result).splitlines()[0]
+
+
+@pytest.mark.usefixtures("alarmed_at_nine")
+def test_an_alarm_ends_the_run() -> None:
+    world = World(HARD)
     with pytest.warns(UserWarning, match="an alarm ended the run") as said:
         result = coterie.cluster(world, 6, 2, names=list("uvwxyz"), progress=False)
     assert len(said) == 1
     assert not result.done
     assert result.alarm == result.session.alarm
     assert result.alarm is not None
-    assert {int(THREE.labels[arm]) for arm in result.alarm.arms} == {0, 1, 2}
+    assert result.alarm.names == ("u", "v", "x")
     assert result.homogeneity is None
-    assert result.t == len(world.calls) < 30
+    assert result.t == len(world.calls) == 9
     text = str(said[0].message)
     assert text.startswith(f"an alarm ended the run after {result.t} measurements, without a proof: the groups are a ")
     assert str(result.alarm) in text
@@ -369,10 +393,11 @@ def test_an_alarm_ends_the_run() -> None:
     assert second == f"  alarm: {result.alarm.seen}>"
 
 
+@pytest.mark.usefixtures("alarmed_at_nine")
 def test_after_an_alarm_it_goes_on_only_if_told_to() -> None:
     with pytest.warns(UserWarning, match="an alarm ended the run"):
-        result = coterie.cluster(World(THREE), 6, 2, progress=False)
-    world, session = World(THREE, seed=1), result.session
+        result = coterie.cluster(World(HARD), 6, 2, progress=False)
+    world, session = World(HARD, seed=1), result.session
     before = session.to_dict()
     with pytest.warns(UserWarning, match="an alarm ended the run"):
         again = coterie.cluster(world, 6, 2, session=session, progress=False)
@@ -382,25 +407,23 @@ def test_after_an_alarm_it_goes_on_only_if_told_to() -> None:
     budget = result.t + 15
     with pytest.warns(UserWarning, match="K = 2 is refuted") as said:
         more = coterie.cluster(world, 6, 2, session=session, budget=budget, on_alarm="continue", progress=False)
-    assert 0 < len(world.calls) <= 15
-    assert more.alarm is not None
+    assert len(world.calls) == 15
+    assert more.alarm == result.alarm
+    assert not more.done
     text = str(said[0].message)
     assert str(more.alarm) in text
     assert "go on" not in text
-    if not more.done:
-        assert len(world.calls) == 15
-        assert text.startswith(
-            f"the budget of {budget} measurements ended before the proof, after an alarm: the groups"
-        )
+    assert text.startswith(f"the budget of {budget} measurements ended before the proof, after an alarm: the groups")
 
 
+@pytest.mark.usefixtures("alarmed_at_nine")
 def test_where_warnings_are_errors_an_alarm_keeps_what_was_measured() -> None:
-    world = World(THREE)
+    world = World(HARD)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="an alarm ended the run") as found:
             coterie.cluster(world, 6, 2, progress=False)
-    assert len(found.value.session.log) == len(world.calls)  # type: ignore[attr-defined]
+    assert len(found.value.session.log) == len(world.calls) == 9  # type: ignore[attr-defined]
 
 
 def test_a_proof_of_groups_that_look_mixed_warns() -> None:
@@ -419,8 +442,6 @@ def test_a_proof_of_groups_that_look_mixed_warns() -> None:
 
 def test_a_proof_of_what_is_refuted_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """An alarm was raised, and the run, told to go on, came to a proof for the K given."""
-    from coterie.session.croc import CrocDriver
-
     monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (0, 4, 8) if driver.t > 5 else None))
     with pytest.warns(UserWarning, match="the data refute K = 2") as said:
         result = coterie.cluster(World(CLOSE, seed=1), 12, 2, on_alarm="continue", progress=False)

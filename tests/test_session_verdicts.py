@@ -60,8 +60,25 @@ def test_an_alarm_says_what_it_saw_and_what_to_do(names: list[str] | None) -> No
         "larger noise if single measurements vary more than stated."
     )
     assert coterie.Session.from_dict(session.to_dict()).alarm == alarm
-    assert repr(session).splitlines()[0].endswith("measurements, not proven, and K = 2 is refuted")
-    assert repr(session).splitlines()[1] == f"  alarm: {alarm.seen}>"
+    lines = repr(session).splitlines()
+    proven = "the groups are proven for K = 2 only, and the data refute K = 2"  # both may show at once
+    assert (proven if session.done else "not proven, and K = 2 is refuted") in lines[0]
+    assert lines[1].rstrip(">") == f"  alarm: {alarm.seen}"
+
+
+def test_an_alarm_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It blocks nothing: asking goes on."""
+    session = coterie.Session(6, 2, 1)
+    for _ in range(9):
+        session.tell(session.ask(), 0.0)
+    monkeypatch.setattr(CrocDriver, "alarm", property(lambda _: (5, 0, 3)))
+    assert session.alarm is not None
+    assert session.alarm.arms == (0, 3, 5)
+    first, second = repr(session).splitlines()
+    assert first.endswith("9 measurements, not proven, and K = 2 is refuted")
+    assert second == f"  alarm: {session.alarm.seen}>"
+    session.tell(session.ask(), 0.0)
+    assert session.certificate is None
 
 
 def test_an_alarm_of_all_items_says_that_nothing_is_alike() -> None:

@@ -188,7 +188,7 @@ def told(store: Campaigns, id: str, means: Any, most: int, seed: int = 0) -> dic
     return store.status(id)
 
 
-def test_an_alarm_is_said_and_asking_goes_on(tmp_path: Path) -> None:
+def test_items_that_differ_are_said_to(tmp_path: Path) -> None:
     with Campaigns(tmp_path / "store.db") as store:
         id = store.create("few", 6, 2, 1, names=list("uvwxyz"))["id"]
         assert store.status(id)["alarm"] is None
@@ -200,6 +200,17 @@ def test_an_alarm_is_said_and_asking_goes_on(tmp_path: Path) -> None:
         assert alarm["probability"] == pytest.approx(0.01)
         first, second, third = alarm["names"]
         assert alarm["text"].startswith(f"K = 2 is refuted: items {first}, {second} and {third} are pairwise known to ")
+        assert proven(store, id) == ["no"] * 6
+        assert "but the measurements refute 2 groups: there are at least 3" in status["verdict"]
+
+
+def test_after_an_alarm_asking_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (0, 2, 5) if driver.t >= 9 else None))
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("few", 6, 2, 1)["id"]
+        status = told(store, id, 0.01 * FAR, 60)
+        alarm = status["alarm"]
+        assert (status["t"], alarm["arms"], status["done"]) == (9, [0, 2, 5], False)
         assert status["homogeneity"] is None
         assert status["verdict"].startswith(
             f"Not proven, after {status['t']} measurements; but the measurements refute 2 "

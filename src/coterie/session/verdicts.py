@@ -27,7 +27,7 @@ def alarm_of(session: Session) -> Alarm | None:
         return None
     if isinstance(found, int):  # an engine that names only the arm that differs from all representatives
         found = (*session._driver.partial(None).representatives, found)
-    arms = tuple(int(arm) for arm in found)
+    arms = tuple(sorted(int(arm) for arm in found))
     names = None if session.names is None else tuple(session.names[arm] for arm in arms)
     return Alarm(arms, session.n_clusters, ALPHA * session.delta, session.n_arms, names)
 
