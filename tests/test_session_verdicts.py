@@ -110,7 +110,7 @@ def test_only_croc_raises_alarms() -> None:
 
 def test_a_proof_of_what_is_refuted_does_not_look_like_one(refuted_and_done: coterie.Session) -> None:
     first, *rest = repr(refuted_and_done).splitlines()
-    assert "the groups are proven for K = 2 only, and the data refute K = 2" in first
+    assert first.endswith("the groups are proven for K = 2 only, and the data refute K = 2")
     assert rest[0].startswith("  alarm: K = 2 is refuted: items a, e and i are pairwise known to differ")
     assert rest[1].startswith("  homogeneity: ")
     with pytest.raises(coterie.SessionDone, match="for K = 2 only, and the data refute K = 2 after"):
@@ -220,9 +220,9 @@ def test_groups_that_look_like_one_are_said_to() -> None:
     assert repr(session).splitlines()[0].endswith("measurements, the groups are proven")
 
 
-@pytest.mark.parametrize("offset", [1e9, -(2.0**45)])
+@pytest.mark.parametrize("offset", [1e9, -(2.0**39)])
 def test_far_data_keep_their_verdict(offset: float) -> None:
-    """An offset of 2^45 standard deviations leaves 2^-7 of them: a test that rounded more would see mixtures."""
+    """An offset of 2^39 standard deviations leaves 2^-13 of them to each value, and sums of them would lose more."""
     near, far = coterie.Session(4, 2, 1, method="uniform"), coterie.Session(4, 2, 1, method="uniform")
     rng = np.random.default_rng(3)
     while not near.done:

@@ -91,7 +91,9 @@ def _counted_rows(session: Session) -> IntArray:
 
 def proof_of(session: Session) -> str:
     """What a session that is done has found; a proof of what the data contradict does not look like one."""
-    return session._verdict if session.homogeneity else f"{session._verdict}, but a group looks mixed"
+    if session.homogeneity or session.alarm is not None:
+        return session._verdict
+    return f"{session._verdict}, but a group looks mixed"
 
 
 def progress_of(session: Session) -> str:
