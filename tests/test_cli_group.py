@@ -228,7 +228,7 @@ def test_a_noise_too_small_proves_nothing(here: Path) -> None:
     for noise in ("1", "0.02,2.5"):
         shown = ok("plain.csv", "-k", 3, "--noise", noise)
         assert "turbidity vary more than the noise stated, so nothing is proven. Use --noise " in shown
-        assert "Alarm: S01 differs from every group found: the noise is larger than stated (see above)." in shown
+        assert re.search(r"Alarm: S\d+, S\d+, S\d+, S\d+ are pairwise known to differ, so the noise is larger", shown)
         assert "Certain" not in shown
         assert "Undecided" not in shown
         assert "groups, a guess" in shown
@@ -276,8 +276,12 @@ def test_too_few_groups_are_seen(here: Path) -> None:
     assert "if there were exactly 2 groups and the noise were as stated, but:" in shown
     assert re.search(r"warning: S\d+, S\d+, .* do not fit group 1 \(\d+ of its 14 items\)", shown)
     assert "There may be more groups than 2 (try --clusters 3), or the noise is larger than stated." in shown
+    assert re.search(r"warning: group 1 \(items S\d+, .* and 2 more\) looks mixed: its measurements differ by", shown)
+    assert "not exactly alike. Try --clusters 3." in shown
     assert "wrong with probability" not in shown
     found = json.loads(ok("plain.csv", "-k", 2, "--noise", NOISE, "--json"))
+    assert found["homogeneity"]["mixed"] == [0]
+    assert found["homogeneity"]["evidence"][0] > found["homogeneity"]["threshold"]
     assert {one["group"] for one in found["misfits"]} == {1}
     assert {one["name"] for one in found["misfits"]} <= set(found["groups"][0]["names"])
     assert len(found["misfits"]) > 7  # the mixture's mean is between the two, so items of both stand out
@@ -303,13 +307,19 @@ def test_an_alarm_says_what_to_do(here: Path) -> None:
     (here / "three.csv").write_text(text("item,x", content))
     shown = ok("three.csv", "-k", 2, "--noise", 1)
     assert re.search(
-        r"Alarm: \w differs from every group found: there are more than 2 groups \(try --clusters 3\)", shown
+        r"Alarm: \w, \w, \w are pairwise known to differ, so there are at least 3 groups \(try --clusters 3\)", shown
     )
+    assert "(If there are 2 groups and the noise is as stated, an alarm has probability at most 0.01.)" in shown
+    found = json.loads(ok("three.csv", "-k", 2, "--noise", 1, "--json"))
+    assert sorted(found["names"][arm] for arm in found["alarm"]["arms"]) == sorted(found["alarm"]["names"])
+    assert {"c", "d"} < set(found["alarm"]["names"])
+    assert found["alarm"]["text"].startswith("K = 2 is refuted: items ")
     assert "Certain" not in shown
     assert "Undecided" not in shown
     ok("three.csv", "-k", 2, "--noise", 1, "--out", "out")
     with (here / "out" / "groups.csv").open(newline="") as file:
-        assert {row["state"] for row in csv.DictReader(file)} == {"a guess"}
+        states = {row["state"] for row in csv.DictReader(file)}
+    assert states <= ({"no proof", "does not fit"} if found["done"] else {"a guess"})
 
 
 def test_too_many_groups_are_seen(here: Path) -> None:

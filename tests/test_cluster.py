@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import coterie
+from coterie.session.croc import CrocDriver
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2, 2], [[0.0, 0.0, 1.0], [8.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
 
@@ -167,6 +168,8 @@ def test_what_measure_raises_comes_through(fails_after: int) -> None:
         ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, ValueError, "must be positive definite"),
         ({"noise": [[1.0], [2.0]]}, ValueError, r"got shape \(2, 1\)"),
         ({"noise": []}, ValueError, r"got shape \(0,\)"),
+        ({"on_alarm": "ignore"}, ValueError, "on_alarm must be one of 'stop', 'continue', got 'ignore'"),
+        ({"on_alarm": None}, ValueError, "on_alarm must be one of 'stop', 'continue', got None"),
         ({"session": 5}, TypeError, "session must be a coterie.Session, got 5"),
         ({"session": coterie.Session(8, 3, 3)}, ValueError, "session was started with n_arms=8, this call says 7"),
         ({"session": coterie.Session(7, 3, 3, 0.1)}, ValueError, r"started with delta=0.1, this call says 0.05"),
@@ -328,12 +331,131 @@ def test_a_session_of_ones_own_is_gone_on_with() -> None:
 
 def test_what_it_looks_like() -> None:
     result = coterie.cluster(World(), 7, 3, progress=False)
-    assert (
-        repr(result) == f"<Result after {result.t} measurements: the groups are proven, labels [0, 1, 1, 2, 0, 2, 2]>"
-    )
-    assert repr(result.session).endswith(f"croc: {result.t} measurements, the groups are proven>")
+    looks = "  homogeneity: each group looks like one: its measurements differ by no more than chance (tested at 1 %).>"
+    assert repr(result).splitlines() == [
+        f"<Result after {result.t} measurements: the groups are proven, labels [0, 1, 1, 2, 0, 2, 2]",
+        looks,
+    ]
+    assert repr(result.session).endswith(f"croc: {result.t} measurements, the groups are proven\n{looks}")
     assert repr(coterie.Session(7, 3, 3)) == (
         "<Session 7 arms in 3 groups, dim=3, delta=0.05, croc: 0 measurements, 7 arms not measured yet>"
     )
     with pytest.warns(UserWarning, match="there are no groups yet"):
         assert repr(coterie.cluster(World(), 7, 3, budget=2, progress=False)).endswith("no groups yet>")
+
+
+# More groups than were said.
+
+THREE = coterie.Instance([0, 1, 0, 2, 1, 2], [[0.0], [20.0], [50.0]])
+CLOSE = coterie.Instance(np.repeat([0, 1, 2], 4), [[0.0], [30.0], [36.0]])
+
+
+HARD = coterie.Instance(THREE.labels, 0.001 * THREE.centers)
+
+
+@pytest.fixture
+def alarmed_at_nine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CROC raises an alarm with the ninth result; on `HARD` there is no proof by then."""
+    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (3, 0, 1) if driver.t >= 9 else None))
+
+
+def test_items_that_differ_end_the_run() -> None:
+    """Groups so far apart may show the proof for K, and that K is refuted, at once."""
+    world = World(THREE)
+    with pytest.warns(UserWarning, match="K = 2 is refuted") as said:
+        result = coterie.cluster(world, 6, 2, progress=False)
+    assert result.alarm is not None
+    assert {int(THREE.labels[arm]) for arm in result.alarm.arms} == {0, 1, 2}
+    assert result.t == len(world.calls) < 30
+    assert "go on" not in str(said[0].message)
+    assert result.done == result.session.done
+    assert ("the data refute K = 2" if result.done else "K is refuted") in repr(result).splitlines()[0]
+
+
+@pytest.mark.usefixtures("alarmed_at_nine")
+def test_an_alarm_ends_the_run() -> None:
+    world = World(HARD)
+    with pytest.warns(UserWarning, match="an alarm ended the run") as said:
+        result = coterie.cluster(world, 6, 2, names=list("uvwxyz"), progress=False)
+    assert len(said) == 1
+    assert not result.done
+    assert result.alarm == result.session.alarm
+    assert result.alarm is not None
+    assert result.alarm.names == ("u", "v", "x")
+    assert result.homogeneity is None
+    assert result.t == len(world.calls) == 9
+    text = str(said[0].message)
+    assert text.startswith(f"an alarm ended the run after {result.t} measurements, without a proof: the groups are a ")
+    assert str(result.alarm) in text
+    assert "go on" not in text
+    first, second = repr(result).splitlines()
+    assert first.startswith(f"<Result after {result.t} measurements: not proven, and K is refuted, labels [")
+    assert second == f"  alarm: {result.alarm.seen}>"
+
+
+@pytest.mark.usefixtures("alarmed_at_nine")
+def test_after_an_alarm_it_goes_on_only_if_told_to() -> None:
+    with pytest.warns(UserWarning, match="an alarm ended the run"):
+        result = coterie.cluster(World(HARD), 6, 2, progress=False)
+    world, session = World(HARD, seed=1), result.session
+    before = session.to_dict()
+    with pytest.warns(UserWarning, match="an alarm ended the run"):
+        again = coterie.cluster(world, 6, 2, session=session, progress=False)
+    assert world.calls == []
+    assert session.to_dict() == before
+    assert (again.t, again.alarm, again.done) == (result.t, result.alarm, False)
+    budget = result.t + 15
+    with pytest.warns(UserWarning, match="K = 2 is refuted") as said:
+        more = coterie.cluster(world, 6, 2, session=session, budget=budget, on_alarm="continue", progress=False)
+    assert len(world.calls) == 15
+    assert more.alarm == result.alarm
+    assert not more.done
+    text = str(said[0].message)
+    assert str(more.alarm) in text
+    assert "go on" not in text
+    assert text.startswith(f"the budget of {budget} measurements ended before the proof, after an alarm: the groups")
+
+
+@pytest.mark.usefixtures("alarmed_at_nine")
+def test_where_warnings_are_errors_an_alarm_keeps_what_was_measured() -> None:
+    world = World(HARD)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="an alarm ended the run") as found:
+            coterie.cluster(world, 6, 2, progress=False)
+    assert len(found.value.session.log) == len(world.calls) == 9  # type: ignore[attr-defined]
+
+
+def test_a_proof_of_groups_that_look_mixed_warns() -> None:
+    with pytest.warns(UserWarning, match="looks mixed") as said:
+        result = coterie.cluster(World(CLOSE, seed=1), 12, 2, progress=False)
+    assert result.done
+    assert result.alarm is None
+    assert result.homogeneity is not None
+    assert result.homogeneity == result.session.homogeneity
+    assert not result.homogeneity
+    assert str(said[0].message) == f"the groups are proven if there are exactly 2 groups, but {result.homogeneity}"
+    first, second = repr(result).splitlines()
+    assert ": the groups are proven, but a group looks mixed, labels [" in first
+    assert second == f"  homogeneity: {result.homogeneity.seen()}>"
+
+
+def test_a_proof_of_what_is_refuted_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alarm was raised, and the run, told to go on, came to a proof for the K given."""
+    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (0, 4, 8) if driver.t > 5 else None))
+    with pytest.warns(UserWarning, match="the data refute K = 2") as said:
+        result = coterie.cluster(World(CLOSE, seed=1), 12, 2, on_alarm="continue", progress=False)
+    assert result.done
+    assert str(said[0].message) == f"the groups are proven for K = 2 only, and the data refute K = 2: {result.alarm}"
+    lines = repr(result).splitlines()
+    assert "the groups are proven for K = 2 only, and the data refute K = 2" in lines[0]
+    assert lines[1].startswith("  alarm: K = 2 is refuted: items 0, 4 and 8 are pairwise known to differ")
+    assert len(lines) == 3
+
+
+def test_groups_that_look_like_one_are_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = coterie.cluster(World(THREE), 6, 3, progress=False)
+    assert result.done
+    assert result.homogeneity

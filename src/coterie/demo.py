@@ -87,6 +87,10 @@ def run_demo(
         _finish(run, np.random.default_rng(seed), show)
         live.update(_view(run), refresh=True)
     console.print(_groups_table(run))
+    for remark in (run.session.alarm, run.session.homogeneity):
+        if remark is not None:
+            text = str(remark)
+            console.print(text[0].upper() + text[1:], highlight=False, markup=False)
 
     runs = [run]
     for rival in RIVALS:

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer.main
 from typer.testing import CliRunner, Result
@@ -291,6 +292,28 @@ def test_the_steps_after_the_proof_can_be_copied(here: Path) -> None:
     swapped = CliRunner().invoke(app, ["verify", "log.csv", "certificate.json"])
     assert swapped.exit_code == 2
     assert "the certificate comes first, then the log: coterie verify certificate.json log.csv" in swapped.stderr
+
+
+def test_status_shows_the_alarm_and_whether_groups_look_like_one(here: Path) -> None:
+    """An alarm is followed by the command that exports the measurements, and by nothing else."""
+    draws = np.random.default_rng(0).normal(size=24)
+    means = dict(zip("abcd", (0, 0, 20, 50), strict=True))
+    rows = [f"{name},{means[name] + draws[k]}" for k, name in enumerate("abcd" * 6)]
+    (here / "old.csv").write_text("\n".join(["arm,v0", *rows]))
+    for name, count in (("few", 2), ("right", 3)):
+        ok("new", name, "--names", "a,b,c,d", "-k", count)
+        ok("import", name, "old.csv")
+    shown = " ".join(ok("status", "few").split())
+    assert "but the measurements refute 2 groups: there are at least 3" in shown
+    assert re.search(r"Alarm: K = 2 is refuted: items \w, \w and \w are pairwise known to differ", shown)
+    found = json.loads(ok("status", "few", "--json"))["alarm"]
+    assert {"c", "d"} < set(found["names"])
+    assert "next: the measurements, for a campaign with more groups or a larger noise:" in shown
+    assert "coterie campaign export few --kind csv --out measurements.csv" in shown
+    right = " ".join(ok("status", "right").split())
+    assert "Each group looks like one: its measurements differ by no more than chance (tested at 1 %)." in right
+    assert "Alarm" not in right
+    assert json.loads(ok("status", "right", "--json"))["homogeneity"]["mixed"] == []
 
 
 def test_the_list_is_readable_on_a_small_screen(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

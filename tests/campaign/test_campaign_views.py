@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from scipy.stats import binom
 
 from coterie.campaign import Campaigns, fit
 from coterie.campaign.late import late_misfits
+from coterie.session.croc import CrocDriver
 
 MEANS = np.array([0.0, 0.0, 8.0, 8.0, 9.5, 9.5])  # three groups, two of them not far apart
 
@@ -48,6 +50,11 @@ def test_results_after_the_stop_show_that_there_are_more_groups(tmp_path: Path) 
         status = store.status(right)
         assert (status["done"], status["misfits"], status["doubt"]) == (True, [], None)
         assert proven(store, right) == ["yes"] * 6
+        assert (
+            status["verdict"]
+            == f"Proven after {status['t']} measurements: 2 groups, wrong with probability at most 0.05."
+        )
+        assert status["homogeneity"]["text"].startswith("Each group looks like one: its measurements differ by no more")
         guess = store.create("guess", 6, 2, 1, method="uniform", threshold="heuristic")["id"]
         store.import_table(guess, rows(MEANS, 60))
         assert store.status(guess)["doubt"].endswith("at most 0.001, if the groups are right.")
@@ -159,3 +166,92 @@ def test_the_assumptions_are_said(tmp_path: Path, settings: dict[str, Any], said
         assumed = store.status(id)["assumed"]
     assert assumed.startswith("Assumed: exactly 3 groups; ")
     assert said in assumed
+
+
+# Beside the proof.
+
+FAR = np.array([0.0, 20.0, 0.0, 50.0, 20.0, 50.0])  # three groups
+
+
+def told(store: Campaigns, id: str, means: Any, most: int, seed: int = 0) -> dict[str, Any]:
+    """The status after results as they are asked for: until it is done, or an alarm, or there are so many."""
+    rng = np.random.default_rng(seed)
+    for k in range(most):
+        asks = store.ask(id, "ann")["asks"]
+        if not asks:
+            break
+        arm = asks[0]["arm"]
+        one = {"id": f"m{k}", "arm": arm, "values": [means[arm] + rng.normal()], "lease": asks[0]["lease"]}
+        store.tell(id, [one])
+        if store.status(id)["alarm"] is not None:
+            break
+    return store.status(id)
+
+
+def test_items_that_differ_are_said_to(tmp_path: Path) -> None:
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("few", 6, 2, 1, names=list("uvwxyz"))["id"]
+        assert store.status(id)["alarm"] is None
+        status = told(store, id, FAR, 60)
+        alarm = status["alarm"]
+        assert len({FAR[arm] for arm in alarm["arms"]}) == len(alarm["arms"]) == 3
+        assert alarm["names"] == ["uvwxyz"[arm] for arm in alarm["arms"]]
+        assert (alarm["arm"], alarm["name"]) == (alarm["arms"][-1], alarm["names"][-1])
+        assert alarm["probability"] == pytest.approx(0.01)
+        first, second, third = alarm["names"]
+        assert alarm["text"].startswith(f"K = 2 is refuted: items {first}, {second} and {third} are pairwise known to ")
+        assert proven(store, id) == ["no"] * 6
+        assert "but the measurements refute 2 groups: there are at least 3" in status["verdict"]
+
+
+def test_after_an_alarm_asking_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (0, 2, 5) if driver.t >= 9 else None))
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("few", 6, 2, 1)["id"]
+        status = told(store, id, 0.01 * FAR, 60)
+        alarm = status["alarm"]
+        assert (status["t"], alarm["arms"], status["done"]) == (9, [0, 2, 5], False)
+        assert status["homogeneity"] is None
+        assert status["verdict"].startswith(
+            f"Not proven, after {status['t']} measurements; but the measurements refute 2 "
+        )
+        assert "there are at least 3, or the noise is larger than was said" in status["verdict"]
+        assert proven(store, id) == ["no"] * 6
+        assert store.ask(id, "ben")["asks"]
+        assert store.status(id)["alarm"] == alarm
+
+
+def test_groups_that_look_mixed_are_said_and_not_called_proven(tmp_path: Path) -> None:
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("few", 12, 2, 1)["id"]
+        status = told(store, id, np.repeat([0.0, 30.0, 36.0], 4), 200, seed=1)
+        assert status["done"]
+        assert status["misfits"] == []
+        looks = status["homogeneity"]
+        assert looks["mixed"] == [1]
+        assert looks["evidence"][0] < looks["threshold"] < looks["evidence"][1]
+        (group,) = (one for one in status["groups"] if one["label"] == 1)
+        assert looks["text"].startswith(f"Group {group['id']} (items 4, 5, 6, 7, 8, 9, 10 and 11) looks mixed: its ")
+        assert looks["text"].endswith("or items of a group not exactly alike.")
+        assert "but the measurements speak against that: a group looks mixed." in status["verdict"]
+        assert proven(store, id) == ["no"] * 12
+        assert json.loads(store.export(id, "certificate"))["homogeneity"]["threshold"] == looks["threshold"]
+        guess = store.create("guess", 12, 2, 1, method="uniform", threshold="heuristic")["id"]
+        status = told(store, guess, np.repeat([0.0, 30.0, 36.0], 4), 200, seed=1)
+        assert status["verdict"].endswith("has reached the heuristic threshold (no proof), and a group looks mixed.")
+
+
+def test_a_proof_of_what_is_refuted_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alarm was raised, and the campaign went on to a proof for its number of groups."""
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("few", 6, 2, 1)["id"]
+        status = told(store, id, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0], 60)
+        assert status["done"]
+        assert proven(store, id) == ["yes"] * 6
+        monkeypatch.setattr(CrocDriver, "alarm", property(lambda _: (0, 1, 3)))
+        status = store.status(id)
+        assert status["verdict"].startswith(
+            f"Proven after {status['t']} measurements for exactly 2 groups only; but the measurements refute 2 groups: "
+        )
+        assert status["alarm"]["names"] == ["0", "1", "3"]
+        assert proven(store, id) == ["no"] * 6

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 import coterie
@@ -274,6 +275,35 @@ def test_openapi_has_examples_that_work(api: Any) -> None:
     examples = document["paths"][C]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():
         assert api.post(C, example["value"]).status == 201
+
+
+@pytest.mark.parametrize(
+    ("means", "shown", "green"),
+    [
+        ([0, 0, 0, 20, 20, 20], 'class="hint" id="homogeneity">Each group looks like one', True),
+        ([0, 0, 20, 20, 50, 50], 'id="alarm"><b>Alarm.</b> K = 2 is refuted: items ', False),
+        ([0, 0, 30, 30, 36, 36], 'class="notice" id="homogeneity">Group 2 (items 2, 3, 4 and 5) looks mixed', False),
+    ],
+)
+def test_the_page_shows_what_speaks_against_the_number_of_groups(
+    api: Any, means: list[int], shown: str, green: bool
+) -> None:
+    """Beside the verdict; only a proof that nothing speaks against is green."""
+    id = api.create(n_arms=6, n_clusters=2, dim=1, names=None)
+    draws = np.random.default_rng(1).normal(size=60)
+    for k in range(60):
+        asks = api.ask(id)
+        if not asks or api.get(f"{C}/{id}").json["alarm"] is not None:
+            break
+        arm = asks[0]["arm"]
+        api.tell(id, {"id": str(k), "arm": arm, "values": [means[arm] + draws[k]], "lease": asks[0]["lease"]})
+    page = api.get(f"/campaigns/{id}", headers={"Accept": "text/html"}).content.decode()
+    assert shown in page
+    assert ('class="card summary proven"' in page) == green
+    status = api.get(f"{C}/{id}").json
+    beside = status["homogeneity"] if status["alarm"] is None else status["alarm"]
+    assert beside["text"] in page
+    assert (status["alarm"] is None) == ('id="alarm"' not in page)
 
 
 def test_pages_of_the_log_and_of_errors(api: Any) -> None:

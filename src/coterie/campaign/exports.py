@@ -45,12 +45,14 @@ def _groups(seen: Seen) -> str:
     """item, its group (as status numbers them), whether that is proven, its measurements and their mean.
 
     If results told after the stop do not fit the groups, what the proof assumes is in doubt, and with it all groups:
-    proven is then "does not fit" for the items that do not, and "no" for all others. A name that a spreadsheet would
+    proven is then "does not fit" for the items that do not, and "no" for all others. It is "no" for all if there is an
+    alarm or a group looks mixed. A name that a spreadsheet would
     take for a formula gets an apostrophe in front.
     """
     state, settings = seen.state, seen.state.settings
     apart = {one["arm"] for one in views.misfits(state)}
-    proven = "yes" if state.done and views.certain(settings) and not apart else "no"
+    clean = state.session.alarm is None and bool(state.session.homogeneity)
+    proven = "yes" if state.done and views.certain(settings) and clean and not apart else "no"
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["item", "group", "proven", "measurements", *(f"mean {name}" for name in settings.columns)])

@@ -20,6 +20,7 @@ import numpy as np
 from coterie.campaign import recorded, tables
 from coterie.campaign.errors import BadValue
 from coterie.campaign.fit import MISFIT_PROBABILITY, Spread, means_of, misfits, spread_of
+from coterie.campaign.remarks import alarm_of, homogeneity_of
 from coterie.campaign.settings import Settings, check_settings
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.noise import Noise
@@ -106,6 +107,7 @@ def replay_pool(
     `verdicts` are on the columns and `direction` on all weighted sums of them ("too small" voids the proof); `upper`
     (standard deviations) and `upper_covariance` are large enough in every direction with probability 0.99,
     `upper_independent` if the columns are known to vary independently. None of these: there are too few repeats.
+    `alarm` and `homogeneity`, as in `Session`, say what speaks against K: items that differ, groups that look mixed.
     """
     return group_pool(read_pool(pool, values, items), n_clusters, delta, method, threshold, noise, distance_ratio)[0]
 
@@ -198,7 +200,8 @@ def _answer(pool: Pool, settings: Settings, run: Replayed) -> dict[str, Any]:
         "counts": counts.tolist(),
         "means": means_of(pool.arms, pool.rows, settings.n_arms)[0].tolist(),
         "partial": None,
-        "alarm": None if session.alarm is None else {"arm": session.alarm, "name": names[session.alarm]},
+        "alarm": alarm_of(session, names.__getitem__),
+        "homogeneity": homogeneity_of(session, range(1, settings.n_clusters + 1)),
         "noise": _noise_beside_spread(noise, pool.spread()),
         "misfits": _misfits(pool, noise, session) if session.done else [],
         "fewer": None if session.done or session.alarm is not None else _fewer(pool, settings, noise),

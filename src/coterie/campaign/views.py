@@ -13,6 +13,7 @@ from coterie.campaign.decisions import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.late import late_misfits
 from coterie.campaign.moments import when
+from coterie.campaign.remarks import alarm_of, homogeneity_of
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
 from coterie.campaign.settings import Settings, at
 from coterie.campaign.state import Lease, State
@@ -77,6 +78,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
         "open_leases": [_lease(state, lease, now) for lease in state.open.values()],
         "workers": workers(state),
         "alarm": alarm(state),
+        "homogeneity": homogeneity(state),
         "verdict": verdict(state),
         "assumed": assumed(settings),
         "misfits": misfits(state),
@@ -176,9 +178,15 @@ def workers(state: State) -> list[dict[str, Any]]:
 
 
 def alarm(state: State) -> dict[str, Any] | None:
-    """An arm that differs from every group found: there are more groups than the campaign was told."""
-    arm = state.session.alarm
-    return None if arm is None else {"arm": arm, "name": state.settings.name_of(arm)}
+    """More items than groups, pairwise known to differ: there are more groups than the campaign was told."""
+    return alarm_of(state.session, state.settings.name_of)
+
+
+def homogeneity(state: State) -> dict[str, Any] | None:
+    """Whether each group looks like one, by the results that counted; its text calls groups by their ids."""
+    if not state.done:
+        return None
+    return homogeneity_of(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters)])
 
 
 def misfits(state: State) -> list[dict[str, Any]]:
@@ -243,22 +251,35 @@ def assumed(settings: Settings) -> str:
     )
 
 
+def _refuted(state: State) -> str:
+    k = state.settings.n_clusters
+    return (
+        f"but the measurements refute {k} groups: there are at least {k + 1}, or the noise is larger than was said. "
+        "Export the measurements, and import them into a campaign that says it right."
+    )
+
+
 def verdict(state: State) -> str:
     """The state of things in a sentence."""
     session, settings = state.session, state.settings
+    refuted = session.alarm is not None
     if session.done:
-        if certain(settings):
+        wrong = f"wrong with probability at most {settings.delta:g}"
+        if not certain(settings):
+            mixed = "" if session.homogeneity else ", and a group looks mixed"
+            reached = f"the evidence has reached the heuristic threshold (no proof){mixed}"
+            return f"Stopped after {session.t} measurements: {reached}."
+        if refuted:
+            only = f"for exactly {settings.n_clusters} groups only"
+            return f"Proven after {session.t} measurements {only}; {_refuted(state)}"
+        if not session.homogeneity:
             return (
-                f"Proven after {session.t} measurements: {settings.n_clusters} groups, wrong with probability at most "
-                f"{settings.delta:g}."
+                f"Proven after {session.t} measurements if there are exactly {settings.n_clusters} groups and the "
+                f"noise is as stated ({wrong}), but the measurements speak against that: a group looks mixed."
             )
-        return f"Stopped after {session.t} measurements: the evidence has reached the heuristic threshold (no proof)."
-    if session.alarm is not None:
-        name = settings.name_of(session.alarm)
-        return (
-            f"There are more than {settings.n_clusters} groups: {name} differs from every group found. Or the noise is "
-            "larger than was said. Export the measurements, and import them into a campaign that says it right."
-        )
+        return f"Proven after {session.t} measurements: {settings.n_clusters} groups, {wrong}."
+    if refuted:
+        return f"Not proven, after {session.t} measurements; {_refuted(state)}"
     if session.labels is None:
         left = int((session.pulls == 0).sum())
         return f"{left} of {settings.n_arms} items have not been measured yet."

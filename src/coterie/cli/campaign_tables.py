@@ -28,7 +28,12 @@ def print_status(found: dict[str, Any]) -> None:
     """How far a campaign is."""
     console = Console()
     console.print(escape(f"{found['name']} ({found['id']})"), style="bold", highlight=False)
+    alarm, looks = found["alarm"], found["homogeneity"]
     console.print(escape(found["verdict"]), highlight=False)
+    if alarm is not None:
+        console.print(f"Alarm: {alarm['text']}", highlight=False, markup=False, style="yellow")
+    if looks is not None:
+        console.print(looks["text"], highlight=False, markup=False, style="yellow" if looks["mixed"] else None)
     if found["doubt"] is not None:
         console.print(found["doubt"], highlight=False, markup=False, style="yellow")
     evidence = found["evidence"]

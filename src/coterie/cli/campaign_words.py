@@ -84,8 +84,11 @@ def new_id() -> str:
 
 def next_steps(found: dict[str, Any], campaign: str, store: str) -> list[str]:
     """What to do when the status is this."""
+    if found["alarm"] is not None:
+        out = command("export", campaign, store, "--kind", "csv", "--out", "measurements.csv")
+        return ["next: the measurements, for a campaign with more groups or a larger noise:", f"  {out}"]
     if not found["done"]:
-        return [] if found["alarm"] else [f"next: {command('ask', campaign, store)}"]
+        return [f"next: {command('ask', campaign, store)}"]
     commands = [command("export", campaign, store, "--kind", "groups", "--out", "groups.csv")]
     if found["method"] == "croc":
         for kind, out in (("certificate", "certificate.json"), ("log", "log.csv")):

@@ -18,7 +18,8 @@ _WIDE = 5  # so many columns of values have a column each in the table of groups
 def print_groups(found: dict[str, Any]) -> None:
     """The answer of `coterie.campaign.replay_pool`."""
     console = Console()
-    for line in [*_read(found["read"]), *_noise(found), *_verdict(found), *_misfits(found), *_partial(found)]:
+    parts = (_read(found["read"]), _noise(found), _verdict(found), _doubts(found), _misfits(found), _partial(found))
+    for line in (line for part in parts for line in part):
         console.print(line, highlight=False, markup=False)
     _print_table(found)
 
@@ -43,8 +44,17 @@ def _too_small(found: dict[str, Any]) -> bool:
     return "too small" in (*found["noise"]["verdicts"], found["noise"]["direction"])
 
 
+def _mixed(found: dict[str, Any]) -> bool:
+    return bool(found["homogeneity"] and found["homogeneity"]["mixed"])
+
+
+def _contradicted(found: dict[str, Any]) -> bool:
+    """Whether the measurements speak against the number of groups, or against the noise."""
+    return bool(found["misfits"]) or _mixed(found) or found["alarm"] is not None
+
+
 def _trusted(found: dict[str, Any]) -> bool:
-    return _proves(found) and not _too_small(found) and not found["misfits"]
+    return _proves(found) and not _too_small(found) and not _contradicted(found)
 
 
 # What was read.
@@ -150,7 +160,7 @@ def _verdict(found: dict[str, Any]) -> list[str]:
             lines.append(f"{enough} (heuristic threshold, no proof).")
         elif _too_small(found):
             lines.append(f"{enough} for the noise stated, which is too small: no proof.")
-        elif found["misfits"]:
+        elif _contradicted(found):
             lines.append(f"{enough} if there were exactly {k} groups and the noise were as stated, but:")
         else:
             lines.append(
@@ -162,6 +172,25 @@ def _verdict(found: dict[str, Any]) -> list[str]:
         f"All {found['recorded']} measurements are not enough to prove {k} groups with error probability "
         f"{found['delta']:g}."
     )
+    return lines
+
+
+def _doubts(found: dict[str, Any]) -> list[str]:
+    """The alarm, and whether each group looks like one."""
+    k, alarm, looks, lines = found["n_clusters"], found["alarm"], found["homogeneity"], []
+    if alarm is not None:
+        cause = f"there are at least {k + 1} groups{_try(found, k + 1)}, or the noise is larger than stated"
+        if _too_small(found):
+            cause = "the noise is larger than stated (see above)"
+        lines.append(
+            f"Alarm: {_some(alarm['names'])} are pairwise known to differ, so {cause}. (If there are {k} groups and "
+            f"the noise is as stated, an alarm has probability at most {alarm['probability']:g}.)"
+        )
+    if looks is not None and _mixed(found):
+        more = f" Try --clusters {k + 1}." if k + 1 < found["n_arms"] else ""
+        lines.append(f"warning: {looks['text'][0].lower()}{looks['text'][1:]}{more}")
+    elif looks is not None and not _too_small(found):
+        lines.append(looks["text"])
     return lines
 
 
@@ -187,14 +216,9 @@ def _misfits(found: dict[str, Any]) -> list[str]:
 
 
 def _partial(found: dict[str, Any]) -> list[str]:
-    k, partial, alarm, fewer = found["n_clusters"], found["partial"], found["alarm"], found["fewer"]
+    k, partial, fewer = found["n_clusters"], found["partial"], found["fewer"]
     lines = []
-    if alarm is not None:
-        cause = f"there are more than {k} groups{_try(found, k + 1)}, or the noise is larger than stated"
-        if _too_small(found):
-            cause = "the noise is larger than stated (see above)"
-        lines.append(f"Alarm: {alarm['name']} differs from every group found: {cause}.")
-    elif partial is not None and not _too_small(found):
+    if partial is not None and found["alarm"] is None and not _too_small(found):
         sure_of, open_ones = partial["settled"], partial["undecided"]
         lines.append(f"Certain so far, if there are exactly {k} groups: {_some(sure_of) if sure_of else 'no item'}.")
         lines.append(f"Undecided: {_some(open_ones) if open_ones else 'none'}.")

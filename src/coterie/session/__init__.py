@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from coterie.session.cluster import Result, cluster
 from coterie.session.conversation import Session, SessionDone
-from coterie.session.evidence import Evidence, Partial, Weakest
+from coterie.session.evidence import Alarm, Evidence, Homogeneity, Partial, Weakest
 
-__all__ = ["Evidence", "Partial", "Result", "Session", "SessionDone", "Weakest", "cluster"]
+__all__ = ["Alarm", "Evidence", "Homogeneity", "Partial", "Result", "Session", "SessionDone", "Weakest", "cluster"]

@@ -12,12 +12,20 @@ import numpy as np
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_real_array, short
 from coterie.problem.instance import Instance
 from coterie.problem.noise import Noise
+from coterie.session import verdicts
 from coterie.session.conversation import Session
+from coterie.session.evidence import Alarm, Homogeneity
+
+ON_ALARM = ("stop", "continue")
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What `cluster` found. If the budget ended first, `done` is False and labels and centers are a guess, if any."""
+    """What `cluster` found. If the budget or an alarm came first, `done` is False and labels and centers are a guess.
+
+    `alarm` says that there are more groups than n_clusters, `homogeneity` (if `done`) whether each group looks like
+    one: see `Session`. A proof is for exactly n_clusters groups, so read both before you believe it.
+    """
 
     labels: IntArray | None
     centers: FloatArray | None
@@ -25,12 +33,17 @@ class Result:
     t: int
     done: bool
     session: Session
+    alarm: Alarm | None = None
+    homogeneity: Homogeneity | None = None
 
     def __repr__(self) -> str:
         if self.labels is None:
             return f"<Result after {self.t} measurements: no groups yet>"
-        how = self.session._verdict if self.done else "not proven, the groups are a guess"
-        return f"<Result after {self.t} measurements: {how}, labels {short(self.labels.tolist())}>"
+        how = "not proven, the groups are a guess" if self.alarm is None else "not proven, and K is refuted"
+        if self.done:
+            how = verdicts.proof_of(self.session)
+        head = f"Result after {self.t} measurements: {how}, labels {short(self.labels.tolist())}"
+        return verdicts.described(head, self.alarm, self.homogeneity)
 
 
 def cluster(
@@ -47,12 +60,17 @@ def cluster(
     instance: Instance | None = None,
     names: Sequence[str] | None = None,
     session: Session | None = None,
+    on_alarm: str = "stop",
 ) -> Result:
-    """Call `measure(arm)` until the groups are proven (error probability at most delta) or the budget ends.
+    """Call `measure(arm)` until the groups are proven (error probability at most delta), an alarm, or the budget's end.
 
     `measure` gets an arm, 0 … n_arms − 1, and returns one measurement of it; the dimension is that of the first, unless
     the noise has one. `budget`: so many measurements at most, those of `session` included; a warning says when it ends
     first. `progress`: a line on the terminal says how far it is. The other settings are those of `Session`.
+
+    An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
+    what it saw is in `result.alarm`. With `on_alarm="continue"` the call goes on for the n_clusters given, and says so
+    at its end. A warning also says if the groups are proven but one looks mixed (`result.homogeneity`).
 
     Nothing measured is lost. Whatever `measure` raises, Ctrl-C too, the error about a value that is no measurement, and
     the warning where warnings are errors have an attribute `session`: the same call with `session=error.session` goes
@@ -62,6 +80,9 @@ def cluster(
     if not callable(measure):
         raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
     limit = None if budget is None else check_count(budget, "budget", 1)
+    if on_alarm not in ON_ALARM:
+        raise ValueError(f"on_alarm must be one of {', '.join(map(repr, ON_ALARM))}, got {short(on_alarm)}")
+    stops = on_alarm == "stop"
 
     def started(dim: int) -> Session:
         return Session(n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names)
@@ -77,24 +98,43 @@ def cluster(
     with _Progress(progress) as show:
         try:
             found = run.step() if session is None else session
-            while not found.done and (limit is None or run.count < limit):
+            while not found.done and not (stops and found.alarm) and (limit is None or run.count < limit):
                 found = run.step()
                 show(found)
-            result = Result(found.labels, found.centers, found.pulls, found.t, found.done, found)
+            result = Result(
+                found.labels, found.centers, found.pulls, found.t, found.done, found, found.alarm, found.homogeneity
+            )
         except BaseException as error:
             run.keep(error)
             raise
-    if not found.done:
-        what = "there are no groups yet" if result.labels is None else "the groups are a guess"
+    warning = _warning(result, limit, stops)
+    if warning is not None:
         try:
-            warnings.warn(
-                f"the budget of {limit} measurements ended before the proof: {what}; go on with session=result.session",
-                stacklevel=2,
-            )
+            warnings.warn(warning, stacklevel=2)
         except Warning as error:  # where warnings are errors there is no result
             run.keep(error)
             raise
     return result
+
+
+def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
+    """What must not be missed: that there is no proof, or that the data contradict what it is for."""
+    alarm, k = result.alarm, result.session.n_clusters
+    if result.done:
+        if alarm is not None:
+            return f"{result.session._verdict}: {alarm}"
+        if not result.homogeneity:
+            return f"{result.session._verdict} if there are exactly {k} groups, but {result.homogeneity}"
+        return None
+    guess = "there are no groups yet" if result.labels is None else "the groups are a guess"
+    if alarm is None:
+        return f"the budget of {limit} measurements ended before the proof: {guess}; go on with session=result.session"
+    if stops:
+        return (
+            f"an alarm ended the run after {result.t} measurements, without a proof: {guess}. {alarm} "
+            f"(on_alarm='continue' with session=result.session would measure on for the K = {k} that is refuted.)"
+        )
+    return f"the budget of {limit} measurements ended before the proof, after an alarm: {guess}. {alarm}"
 
 
 class _Run:

@@ -34,9 +34,10 @@ from coterie.problem.partition import canonical
 from coterie.rules.methods import Method, method_named
 from coterie.session import replayed as replaying
 from coterie.session import saved as saving
+from coterie.session import verdicts
 from coterie.session.croc import CrocDriver
 from coterie.session.drivers import Driver, PaperDriver
-from coterie.session.evidence import Evidence, Partial
+from coterie.session.evidence import Alarm, Evidence, Homogeneity, Partial
 
 
 class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
@@ -83,6 +84,7 @@ class Session:
         self._pending: dict[int, int] = {}
         self._next_ticket = 0
         self._stopped: tuple[IntArray, FloatArray] | None = None
+        self._homogeneity: Homogeneity | None = None
 
     def _check_instance(self, instance: Instance | None) -> Instance | None:
         if not self._method.needs_instance:
@@ -258,7 +260,8 @@ class Session:
     @property
     def _verdict(self) -> str:
         if self._method.certifies or self.threshold == "proven":
-            return "the groups are proven"
+            only = f" for K = {self.n_clusters} only, and the data refute K = {self.n_clusters}"
+            return f"the groups are proven{'' if self.alarm is None else only}"
         return "the evidence has reached the heuristic threshold (no proof)"
 
     @property
@@ -316,6 +319,17 @@ class Session:
         group = int(np.argmax(self._order(guess[0]) == now.weakest.group))
         return replace(now, weakest=replace(now.weakest, group=group))
 
+    @property
+    def homogeneity(self) -> Homogeneity | None:
+        """Once `done`, whether each group looks like one, by the results that counted; None before.
+
+        The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %. It assumes
+        that delays of results do not depend on their values.
+        """
+        if self._homogeneity is None and self.done:
+            self._homogeneity = verdicts.homogeneity_of(self)
+        return self._homogeneity
+
     # What CROC adds.
 
     def _croc(self, what: str) -> CrocDriver:
@@ -327,7 +341,10 @@ class Session:
     def certificate(self) -> dict[str, Any] | None:
         """The proof as plain JSON once `done`, else None; `coterie.verify(certificate, events)` re-checks it."""
         driver = self._croc("a certificate")
-        return driver.certificate() | {"noise": self.noise.to_json()} if driver.done else None
+        if not driver.done:
+            return None
+        found = driver.certificate()
+        return found | verdicts.beside_certificate(self, found["labels"])
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -347,9 +364,13 @@ class Session:
         return self._driver.waiting if isinstance(self._driver, CrocDriver) else 0
 
     @property
-    def alarm(self) -> int | None:
-        """An arm that differs from every group found: there are more groups than n_clusters (CROC only)."""
-        return self._driver.alarm if isinstance(self._driver, CrocDriver) else None
+    def alarm(self) -> Alarm | None:
+        """There are more groups than n_clusters: so many items and one are pairwise known to differ (CROC only).
+
+        It ends nothing: `ask` goes on for the K that was given. It is raised with probability at most 0.2·delta if K
+        and the noise are right, and never taken back.
+        """
+        return verdicts.alarm_of(self)
 
     def partial(self) -> Partial:
         """What is certified so far, when the budget ends before the proof (CROC only)."""
@@ -361,15 +382,9 @@ class Session:
         return [(arm, value.copy()) for arm, value in zip(self._arms, self._values, strict=True)]
 
     def __repr__(self) -> str:
-        unseen = int((self.pulls == 0).sum())
-        how = (
-            self._verdict if self.done
-            else f"{unseen} arms not measured yet" if unseen
-            else f"alarm at arm {self.alarm}" if self.alarm is not None
-            else "not proven yet"
-        )  # fmt: skip
         what = f"{self.n_arms} arms in {self.n_clusters} groups, dim={self.dim}, delta={self.delta:g}"
-        return f"<Session {what}, {self.method}: {self.t} measurements, {how}>"
+        head = f"Session {what}, {self.method}: {self.t} measurements, {verdicts.progress_of(self)}"
+        return verdicts.described(head, self.alarm, self.homogeneity)
 
     # Saving and loading.
 

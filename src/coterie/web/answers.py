@@ -97,6 +97,27 @@ class Evidence(Answer):
     weakest: Weakest | None
 
 
+class Alarm(Answer):
+    """Items that are pairwise known to differ, one more than there should be groups; `arm` is the last of them."""
+
+    arm: int
+    name: str
+    arms: list[int]
+    names: list[str]
+    probability: float
+    text: str
+
+
+class Homogeneity(Answer):
+    """Whether each group looks like one. `evidence` is in the order of `labels`; `mixed` are places in it."""
+
+    level: float
+    threshold: float
+    evidence: list[float]
+    mixed: list[int]
+    text: str
+
+
 class Status(Answer):
     """How far a campaign is."""
 
@@ -115,7 +136,8 @@ class Status(Answer):
     waiting: int
     open_leases: list[dict[str, Any]]
     workers: list[dict[str, Any]]
-    alarm: dict[str, Any] | None
+    alarm: Alarm | None
+    homogeneity: Homogeneity | None
     verdict: str
     assumed: str
     misfits: list[dict[str, Any]]
