@@ -144,7 +144,7 @@ def test_mistyped_items_are_seen(here: Path) -> None:
     shown = ok("typo.csv", "-k", 3, "--noise", NOISE)
     assert "22 items (column sample), 160 measurements, 1 to 8 each." in shown
     assert "Measured only once: S5, s06 " in shown
-    assert "warning: s06 and S06 are taken for different items" in shown
+    assert "warning: S06 and s06 are taken for different items" in shown
     (here / "once.csv").write_text(text("id,ph,turbidity", [[str(k), *row[1:]] for k, row in enumerate(rows())]))
     shown = ok("once.csv", "-k", 3, "--noise", NOISE)
     assert "every item was measured only once; does the right column name the items" in shown

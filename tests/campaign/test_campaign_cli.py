@@ -230,7 +230,7 @@ def test_what_was_recorded_is_said_and_doubtful_values_are_named(here: Path) -> 
     assert typo.stderr.startswith(far)
     assert coterie("tell", "beans", "--arm", "navy", "1e9", "81").stderr == ""  # the first: nothing to compare it with
     (here / "more.csv").write_text("arm,width,length\nfava,8,14\nfava,80,14\n")
-    answer = coterie("import", "beans", "more.csv")
+    answer = coterie("import", "beans", "more.csv", "--in-order")
     assert "2 measurements taken in" in answer.stdout
     assert "warning: fava: 80 (width) lies 240" in answer.stderr
     assert ok("export", "beans").splitlines()[0] == "id,arm,length,width"
