@@ -15,6 +15,7 @@ import coterie
 from coterie.campaign import BadValue, Campaigns, replay_pool
 from coterie.campaign.order import LARGEST_SEED, Order, check_order
 from coterie.campaign.pool import group_pool, read_pool
+from coterie.web.views import log_page
 
 SHUFFLED = {"shuffled": True, "seed": 0}
 
@@ -233,14 +234,16 @@ TABLES, DELTA = 300, 0.01
 
 @pytest.mark.guarantee
 @pytest.mark.parametrize(
-    ("n_clusters", "counts"), [(2, [200] * 6), (3, [200, 200, 200, 80, 80, 80])], ids=["even", "uneven"]
+    ("n_clusters", "counts"),
+    [(2, [200, 200, 150, 200, 200, 150]), (3, [200, 200, 200, 80, 80, 80])],
+    ids=["two groups", "three groups"],
 )
 def test_sorted_tables_error_rate_within_delta(n_clusters: int, counts: list[int]) -> None:
     """300 tables with each item's rows sorted by value: wrong groups are proven with probability at most 0.01.
 
-    More than 15 of 300 have a probability below 1e-6. Half of the tables have a seed of their own, half have items of
-    other names and the default seed. In the order of the file the same tables are wrong far more often, in at least 30:
-    if that had a probability of 0.01, 30 of 300 would have one below 1e-16. So the first bound can fail.
+    More than 14 of 300 have a probability below 1e-6. Half of the tables have a seed of their own, half have items of
+    other names and the default seed. In the order of the file the same tables are wrong far more often, in at least 30
+    (with a probability of 0.01 each, 30 or more of 300 would have one below 1e-19): so the first bound can fail.
     """
     truth = [m % n_clusters for m in range(6)]
     wrong = {False: 0, True: 0}
@@ -289,6 +292,9 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
         "measurements": 30,
         "order": {"shuffled": True, "seed": 2},
     }
+    line = log_page(store.events(id, limit=1))["rows"][0]  # of the page
+    assert (line["said"], line["text"]) == ("imported", "the table")
+    assert line["detail"] == "30 measurements, shuffled within each item, seed 2"
     seq = store.latest(id)
     again = store.import_table(id, rows, seed=3)  # the same rows in another order are the same rows
     assert (again["accepted"], again["duplicates"], store.latest(id)) == (0, 30, seq)
@@ -297,6 +303,8 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     assert answer["order"] == {"shuffled": False}
     assert [x for _, x in told(store, plain)] == [row["x"] for row in rows]
     assert notes(store, plain)[0]["order"] == {"shuffled": False}
+    line = log_page(store.events(plain, limit=1))["rows"][0]
+    assert line["detail"] == "30 measurements, in the order of the table"
     with pytest.raises(BadValue, match="seed must be at least 0, got -1"):
         store.import_table(plain, rows, seed=-1)
 
