@@ -144,7 +144,7 @@ def test_mistyped_items_are_seen(here: Path) -> None:
     shown = ok("typo.csv", "-k", 3, "--noise", NOISE)
     assert "22 items (column sample), 160 measurements, 1 to 8 each." in shown
     assert "Measured only once: S5, s06 " in shown
-    assert "warning: s06 and S06 are taken for different items" in shown
+    assert "warning: S06 and s06 are taken for different items" in shown
     (here / "once.csv").write_text(text("id,ph,turbidity", [[str(k), *row[1:]] for k, row in enumerate(rows())]))
     shown = ok("once.csv", "-k", 3, "--noise", NOISE)
     assert "every item was measured only once; does the right column name the items" in shown
@@ -198,6 +198,62 @@ def test_files_that_are_not_there(here: Path) -> None:
     answer = CliRunner().invoke(app, ["group", "plain.csv", "-k", "3", "--noise", "1", "-m", "oracle"])
     assert answer.exit_code == 2
     assert "boc-linear" in answer.stderr
+
+
+# The order of the rows.
+
+
+def test_sorted_tables_are_shuffled_and_it_is_said(here: Path) -> None:
+    """A file sorted by value within each item: what is printed, what is recorded, and that it can be repeated."""
+    content = sorted(rows(), key=lambda row: (row[0], float(row[1])))
+    (here / "sorted.csv").write_text(text("sample,ph,turbidity", content))
+    options = ("sorted.csv", "-k", 3, "--noise", NOISE)
+    shown = ok(*options, "--out", "out")
+    assert "\nEach item's measurements were shuffled (seed 0): their order plays no role." in shown
+    assert "How many there are must not depend on their values.\n" in shown
+    marker = json.loads((here / "out/coterie-group.json").read_text())
+    assert marker["settings"]["order"] == {"shuffled": True, "seed": 0}
+    answer = CliRunner().invoke(app, ["verify", "out/certificate.json", "out/log.csv"])
+    assert answer.exit_code == 0, answer.output
+    with (here / "out/log.csv").open(newline="") as file:
+        logged = {arm: [row["v0"] for row in csv.DictReader(file) if row["arm"] == arm] for arm in ["0"]}["0"]
+    whole = [f"{float(row[1])!r}" for row in content if row[0] == "S01"]
+    assert len(logged) >= 2
+    assert set(logged) <= set(whole)
+    assert logged != whole[: len(logged)]  # not in the order of the file
+    first = json.loads(ok(*options, "--json"))
+    assert first["order"] == {"shuffled": True, "seed": 0}
+    assert json.loads(ok(*options, "--json", "--seed", 0)) == first
+    other = json.loads(ok(*options, "--json", "--seed", 12))
+    assert other["order"] == {"shuffled": True, "seed": 12}
+    assert other["certificate"] != first["certificate"]
+    assert "were shuffled (seed 12)" in ok(*options, "--seed", 12)
+    replayed = CliRunner().invoke(app, ["campaign", "replay", *map(str, options), "--json", "--seed", "12"])
+    assert json.loads(replayed.stdout) == other
+
+
+def test_the_order_of_the_file_is_kept_if_asked_for(here: Path) -> None:
+    options = ("plain.csv", "-k", 3, "--noise", NOISE, "--in-order")
+    shown = ok(*options, "--out", "out")
+    assert "\nEach item's measurements were taken in the order of the file. This assumes that their order has" in shown
+    assert "as when it is the order in which they were measured.\n" in shown
+    assert "shuffled" not in shown
+    assert json.loads(ok(*options, "--json"))["order"] == {"shuffled": False}
+    assert json.loads((here / "out/coterie-group.json").read_text())["settings"]["order"] == {"shuffled": False}
+    with (here / "out/log.csv").open(newline="") as file:
+        logged = [row["v0"] for row in csv.DictReader(file) if row["arm"] == "0"]
+    assert logged == [f"{float(row[1])!r}" for row in rows() if row[0] == "S01"][: len(logged)]
+
+
+def test_bad_seeds(here: Path) -> None:
+    options = ("plain.csv", "-k", 3, "--noise", NOISE)
+    assert "seed must be at least 0, got -1" in refused(*options, "--seed", -1)
+    assert "seed must be at most 9007199254740991" in refused(*options, "--seed", 2**53)
+    assert "seed 3 shuffles the measurements, in_order keeps" in refused(*options, "--seed", 3, "--in-order")
+    for wrong in ("1.5", "x", "9" * 5000):
+        answer = CliRunner().invoke(app, ["group", *map(str, options), "--seed", wrong])
+        assert (answer.exit_code, answer.stdout) == (2, "")
+        assert "--seed" in answer.stderr
 
 
 # The noise.

@@ -139,6 +139,36 @@ def test_import_and_export(here: Path) -> None:
     assert "No such file" in refused("import", "one", "nowhere.csv")
 
 
+def test_an_import_says_in_which_order_it_took_the_rows(here: Path) -> None:
+    (here / "old.csv").write_text("\n".join(["arm,x", *(f"{'abc'[k % 3]},{k}" for k in range(30))]))
+    for name in ("shuffled", "kept"):
+        ok("new", name, "--names", "a,b,c", "-k", 2)
+    assert ok("import", "shuffled", "old.csv", "--seed", 5) == (
+        "30 measurements taken in, 0 were on record already\n"
+        "Each item's measurements were shuffled (seed 5): their order plays no role. How many there are must not "
+        "depend on their values.\n"
+        "(In a campaign's own export the number does: import that with --in-order.)\n"
+    )
+    assert ok("import", "shuffled", "old.csv") == "0 measurements taken in, 30 were on record already\n"
+    assert ok("import", "kept", "old.csv", "--in-order") == (
+        "30 measurements taken in, 0 were on record already\n"
+        "Each item's measurements were taken in the order of the file. This assumes that their order has nothing to do "
+        "with their values, as when it is the order in which they were measured.\n"
+    )
+    values = {
+        name: [line.split(",")[2] for line in ok("export", name).splitlines()[1:]] for name in ("shuffled", "kept")
+    }
+    assert values["kept"] == [f"{k}.0" for k in range(30)]
+    assert values["shuffled"] != values["kept"]
+    assert sorted(values["shuffled"]) == sorted(values["kept"])
+    events = json.loads(ok("export", "shuffled", "--kind", "json"))["events"]
+    assert [one["order"] for one in events if one["kind"] == "imported"] == [{"shuffled": True, "seed": 5}]
+    assert "seed must be at least 0, got -1" in refused("import", "kept", "old.csv", "--seed", -1)
+    assert "seed 3 shuffles the measurements, in_order keeps" in refused(
+        "import", "kept", "old.csv", "--seed", 3, "--in-order"
+    )
+
+
 def test_replay_of_a_pool(here: Path) -> None:
     rows = ["arm,v", *(f"{name},{value + k / 50}" for k in range(30) for name, value in [("a", 0), ("b", 5), ("c", 5)])]
     (here / "pool.csv").write_text("\n".join(rows))
@@ -231,14 +261,14 @@ def test_what_was_recorded_is_said_and_doubtful_values_are_named(here: Path) -> 
     assert typo.stderr.startswith(far)
     assert coterie("tell", "beans", "--arm", "navy", "1e9", "81").stderr == ""  # the first: nothing to compare it with
     (here / "more.csv").write_text("arm,width,length\nfava,8,14\nfava,80,14\n")
-    answer = coterie("import", "beans", "more.csv")
+    answer = coterie("import", "beans", "more.csv", "--in-order")
     assert "2 measurements taken in" in answer.stdout
     assert "warning: fava: 80 (width) lies 240" in answer.stderr
     assert ok("export", "beans").splitlines()[0] == "id,arm,length,width"
     assert "fava,14.0,8.0" in ok("export", "beans")
     ok("new", "again", "--names", "navy,pinto,fava", "-k", 2, "--values", "length,width", "--noise", "0.5,0.3")
     ok("export", "beans", "-o", "all.csv")
-    ok("import", "again", "all.csv")
+    ok("import", "again", "all.csv", "--in-order")
     assert ok("export", "again") == ok("export", "beans")
 
 

@@ -39,7 +39,7 @@ def test_enough_is_what_a_session_takes(method: str) -> None:
         return blocks[arm][used[arm] - 1]
 
     result = coterie.cluster(measure, 6, 3, method=method, threshold="heuristic", progress=False)
-    found = replay_pool(content, 3, method=method, threshold="heuristic")
+    found = replay_pool(content, 3, method=method, threshold="heuristic", in_order=True)
     assert found["done"]
     assert found["dry"] is None
     assert found["partial"] is None

@@ -38,12 +38,13 @@ def test_export_and_import_are_each_others_inverse(store: Campaigns, world: Any,
     path = tmp_path / "first.csv"
     path.write_text(text, encoding="utf-8", newline="")
     count = store.status(first)["measurements"]
-    assert store.import_table(second, path)["accepted"] == count
+    assert store.import_table(second, path, in_order=True)["accepted"] == count
     assert store.export(second, "csv") == text
     assert store.import_table(second, path) == {
         "accepted": 0,
         "duplicates": count,
         "done": store.status(second)["done"],
+        "order": {"shuffled": True, "seed": 0},
     }
 
 
@@ -256,11 +257,11 @@ def test_without_pyarrow_the_message_says_what_to_do(lite: Campaigns, tmp_path: 
 
 
 def test_import_takes_a_batch_as_a_session_would(opened: Callable[[], Campaigns], world: Any) -> None:
-    """A large import equals telling the rows one at a time, and a replay agrees."""
+    """A large import, in order, equals telling the rows one at a time, and a replay agrees."""
     store = opened()
     rows = [{"id": str(k), "arm": k % 6, "v0": v[0], "v1": v[1]} for k in range(60) for v in [world.values(k % 6, k)]]
     whole, singly = world.create(store), world.create(store)
-    store.import_table(whole, rows)
+    store.import_table(whole, rows, in_order=True)
     for row in rows:
         store.import_table(singly, [row])
     keys = ("labels", "centers", "t", "pulls", "done", "evidence")
@@ -305,7 +306,8 @@ def test_ids_are_ids_in_any_case(lite: Campaigns, tmp_path: Path, heading: str) 
     path.write_text(f"{heading},arm,a,b\nm1,0,1,2\n")
     assert lite.import_table(id, path)["accepted"] == 1
     path.write_text(f"{heading},arm,a,b\nm1,0,1,2\nm2,1,3,4\n")  # the file has grown
-    assert lite.import_table(id, path) == {"accepted": 1, "duplicates": 1, "done": False}
+    shuffled = {"shuffled": True, "seed": 0}
+    assert lite.import_table(id, path) == {"accepted": 1, "duplicates": 1, "done": False, "order": shuffled}
     assert [row["id"] for row in lite.measurements(id)["measurements"]] == ["m1", "m2"]
     path.write_text(f"{heading},arm,a,b\nm3,0,1,2\nm3,1,3,4\n")
     with pytest.raises(BadValue, match=f"line 3, column '{heading}': 'm3' is the id of line 2 too"):

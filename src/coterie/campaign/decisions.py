@@ -17,7 +17,7 @@ from coterie.campaign.errors import BadValue, Conflict, NotFound
 from coterie.campaign.groups import change_of, first_groups
 from coterie.campaign.moments import when
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told
-from coterie.campaign.settings import LARGEST_BATCH, at, check_text, new_key
+from coterie.campaign.settings import LARGEST_BATCH, at, check_text, new_key, printable
 from coterie.campaign.state import Lease, State
 from coterie.problem.checks import FloatArray, check_arm, check_count, check_far, check_measurement, short
 
@@ -131,12 +131,18 @@ class _Given:
     old: bool = False
 
 
-def tell(turn: Turn, measurements: Any, unasked: bool = False) -> dict[str, Any]:
-    """Take results in, all or nothing. `unasked`: results without a lease answer no ask, even where one is open."""
-    state = turn.state
+def tell(turn: Turn, measurements: Any, imported: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Take results in, all or nothing.
+
+    `imported`: they are a table's, and this is what is noted of it, if any of them is new. Results without a lease then
+    answer no ask, even where one is open.
+    """
+    state, unasked = turn.state, imported is not None
     given = check_measurements(state, measurements, None if unasked else LARGEST_TELL)
     expire(turn)
     fresh = [one for one in given if not one.old]
+    if imported is not None and fresh:
+        turn.note("imported", imported | {"measurements": len(fresh)})
     named = {one.lease.key for one in fresh if one.lease is not None}
     warnings: list[dict[str, Any]] = []
     for one in fresh:
@@ -310,7 +316,7 @@ def fail(turn: Turn, lease: Any, reason: Any) -> dict[str, Any]:
     found = find_lease(turn.state, lease, "lease")
     if not isinstance(reason, str) or len(reason) > 2000:
         raise BadValue(f"reason must be a string of at most 2000 characters, got {short(reason)}", field="reason")
-    text = "".join(character if character.isprintable() else " " for character in reason)
+    text = printable(reason)
     if found.answer is not None:
         raise Conflict(
             f"lease {found.key} was answered by measurement {found.answer!r}: it cannot fail any more",

@@ -1,8 +1,10 @@
 """A recorded pool of measurements: how many of them would have been enough, and which groups they show.
 
-The method asks for arms as it would live, and gets each arm's measurements in the order in which they were recorded.
-When an arm runs dry, the rest of the pool is told in recorded order: nothing is left out because of its value, so what
-is proven is proven. If even all of it is not enough, what is certain so far is the answer.
+The method asks for arms as it would live, and gets each arm's measurements one after the other: shuffled within the arm
+by a recorded seed, since a table may be sorted by value, or as recorded (coterie.campaign.order). Arms are numbered by
+name, not by where they appear. When an arm runs dry, the rest of the pool is told, in turn over the arms and each arm's
+in the same order as before. Nothing is left out because of its value, and nothing that is done depends on values that
+come later, so what is proven is proven. If even all of it is not enough, what is certain so far is the answer.
 
 What was not needed for the proof still says whether its assumptions look right: coterie.campaign.fit.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +22,13 @@ import numpy as np
 from coterie.campaign import recorded, tables
 from coterie.campaign.errors import BadValue
 from coterie.campaign.fit import MISFIT_PROBABILITY, Spread, means_of, misfits, spread_of
+from coterie.campaign.order import Order, check_order
 from coterie.campaign.remarks import alarm_of, homogeneity_of
 from coterie.campaign.settings import Settings, check_settings
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.noise import Noise
 from coterie.session import Session, SessionDone
+from coterie.session.replayed import TELL, UNASKED
 
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names: S05 and S5, 001 and 1
 
@@ -48,6 +52,11 @@ class Pool:
     def counts(self) -> IntArray:
         """How many measurements there are of each arm."""
         return np.bincount(self.arms, minlength=len(self.names))
+
+    def stacks(self, order: Order) -> list[IntArray]:
+        """The rows of each arm, in the order in which they are used."""
+        rows = order.rearranged(self.arms, self.names.__getitem__)
+        return np.split(rows[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
 
     def spread(self) -> Spread:
         """How repeats of an item vary."""
@@ -93,6 +102,8 @@ def replay_pool(
     distance_ratio: float | None = None,
     values: Sequence[str] | None = None,
     items: str | None = None,
+    seed: int = 0,
+    in_order: bool = False,
 ) -> dict[str, Any]:
     """Run a method on recorded measurements.
 
@@ -100,16 +111,23 @@ def replay_pool(
     `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0, v1, …, or all other
     columns of numbers. `noise` as in `Session`: None is a standard deviation of 1.
 
-    The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `dry` (the arm whose measurements ran out
-    first, if one did), `labels` (from 0), `groups` (from 1), for CROC `certificate` and `partial`; and how well all
-    that was recorded fits: `noise` (stated, and the spread of repeats), `misfits` (items that do not fit the group
-    they were put in: there may be more groups), `fewer` (if K is not proven, a smaller number that is). In `noise`,
-    `verdicts` are on the columns and `direction` on all weighted sums of them ("too small" voids the proof); `upper`
-    (standard deviations) and `upper_covariance` are large enough in every direction with probability 0.99,
-    `upper_independent` if the columns are known to vary independently. None of these: there are too few repeats.
+    Each item's measurements are shuffled first, by `seed` and the item's name, so that their order has nothing to do
+    with their values; how many there are must have nothing to do with them either. `in_order=True` keeps the order of
+    the table. That assumes that an item's measurements stand in an order that has nothing to do with their values, as
+    when it is the order in which they were measured; then their number may depend on values, as in a campaign's export.
+
+    The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `order` (how they were shuffled), `dry`
+    (the arm whose measurements ran out first, if one did), `labels` (from 0), `groups` (from 1), for CROC `certificate`
+    and `partial`; and how well all that was recorded fits: `noise` (stated, and the spread of repeats), `misfits`
+    (items that do not fit the group they were put in: there may be more groups), `fewer` (if K is not proven, a smaller
+    number that is). In `noise`, `verdicts` are on the columns and `direction` on all weighted sums of them ("too small"
+    voids the proof); `upper` (standard deviations) and `upper_covariance` are large enough in every direction with
+    probability 0.99, `upper_independent` if the columns are known to vary independently. None of these: there are too
+    few repeats.
     `alarm` and `homogeneity`, as in `Session`, say what speaks against K: items that differ, groups that look mixed.
     """
-    return group_pool(read_pool(pool, values, items), n_clusters, delta, method, threshold, noise, distance_ratio)[0]
+    content = read_pool(pool, values, items)
+    return group_pool(content, n_clusters, delta, method, threshold, noise, distance_ratio, seed, in_order)[0]
 
 
 def group_pool(
@@ -120,19 +138,22 @@ def group_pool(
     threshold: str = "proven",
     noise: Any = None,
     distance_ratio: float | None = None,
+    seed: int = 0,
+    in_order: bool = False,
 ) -> tuple[dict[str, Any], Session]:
     """The answer of `replay_pool`, and the session that it comes from."""
+    order = check_order(seed, in_order)
     settings = check_settings(
         len(pool.names), n_clusters, pool.rows.shape[1], delta, method, threshold, noise, pool.names, distance_ratio,
         1.0, "skip",
     )  # fmt: skip
-    run = _run(pool, settings)
-    return _answer(pool, settings, run), run.session
+    run = _run(pool, settings, order)
+    return _answer(pool, settings, order, run), run.session
 
 
-def _run(pool: Pool, settings: Settings) -> Replayed:
+def _run(pool: Pool, settings: Settings, order: Order) -> Replayed:
     session = settings.session()
-    stacks = np.split(np.argsort(pool.arms, kind="stable"), np.cumsum(pool.counts)[:-1])  # rows of each arm, in order
+    stacks = pool.stacks(order)
     used = [0] * settings.n_arms
     dry: int | None = None
     while not session.done:
@@ -148,18 +169,18 @@ def _run(pool: Pool, settings: Settings) -> Replayed:
         used[arm] += 1
     dry_at = None if dry is None else session.t
     if dry is not None:
-        for row in _left(stacks, used):
-            session.tell(int(pool.arms[row]), pool.rows[row])
-            if session.done:
-                break
+        rest = _rest(stacks, used)
+        tell, unasked = np.full(rest.size, TELL), np.full(rest.size, UNASKED)
+        session.replay(tell, pool.arms[rest], unasked, pool.rows[rest])  # as told one by one, only faster
         _look_again(session)
     return Replayed(session, dry, dry_at)
 
 
-def _left(stacks: list[Any], used: list[int]) -> Iterator[int]:
-    """What was not used, in the order of the pool."""
-    rest = np.sort(np.concatenate([stack[count:] for stack, count in zip(stacks, used, strict=True)]))
-    return iter(rest.tolist())
+def _rest(stacks: Sequence[IntArray], used: Sequence[int]) -> IntArray:
+    """The rows that were not used, in turn over the arms: by their place in the stack of their arm, then by arm."""
+    left = [stack[count:] for stack, count in zip(stacks, used, strict=True)]
+    places = np.concatenate([np.arange(count, len(stack)) for stack, count in zip(stacks, used, strict=True)])
+    return np.concatenate(left)[np.argsort(places, kind="stable")]
 
 
 def _look_again(session: Session) -> None:
@@ -171,7 +192,7 @@ def _look_again(session: Session) -> None:
     session.forget(session.pending[-1][0])
 
 
-def _answer(pool: Pool, settings: Settings, run: Replayed) -> dict[str, Any]:
+def _answer(pool: Pool, settings: Settings, order: Order, run: Replayed) -> dict[str, Any]:
     session, dry, names = run.session, run.dry, pool.names
     labels, centers, certifies = session.labels, session.centers, settings.method == "croc"
     noise = Noise.of(settings.noise, settings.dim)
@@ -192,6 +213,7 @@ def _answer(pool: Pool, settings: Settings, run: Replayed) -> dict[str, Any]:
         "delta": settings.delta,
         "method": settings.method,
         "threshold": settings.threshold,
+        "order": order.as_dict(),
         "dry": None if dry is None else {"arm": dry, "name": names[dry], "recorded": int(counts[dry]), "t": run.dry_at},
         "labels": None if labels is None else labels.tolist(),
         "groups": groups,
@@ -204,7 +226,7 @@ def _answer(pool: Pool, settings: Settings, run: Replayed) -> dict[str, Any]:
         "homogeneity": homogeneity_of(session, range(1, settings.n_clusters + 1)),
         "noise": _noise_beside_spread(noise, pool.spread()),
         "misfits": _misfits(pool, noise, session) if session.done else [],
-        "fewer": None if session.done or session.alarm is not None else _fewer(pool, settings, noise),
+        "fewer": None if session.done or session.alarm is not None else _fewer(pool, settings, order, noise),
         "certificate": session.certificate if certifies else None,
         "read": pool.described(),
     }
@@ -242,13 +264,13 @@ def _misfits(pool: Pool, noise: Noise, session: Session) -> list[dict[str, Any]]
     return [{"arm": arm, "name": pool.names[arm], "group": int(labels[arm]) + 1, "chi2": value} for arm, value in found]
 
 
-def _fewer(pool: Pool, settings: Settings, noise: Noise) -> dict[str, Any] | None:
+def _fewer(pool: Pool, settings: Settings, order: Order, noise: Noise) -> dict[str, Any] | None:
     """A smaller number of groups for which the same measurements are enough and every item fits, if there is one.
 
     It is tried downwards until one is proven. A single group proves nothing: there it only says that every item fits.
     """
     for n_clusters in range(settings.n_clusters - 1, max(settings.n_clusters - 1 - _FEWER, 1), -1):
-        session = _run(pool, replace(settings, n_clusters=n_clusters)).session
+        session = _run(pool, replace(settings, n_clusters=n_clusters), order).session
         if session.done:
             fits = not _misfits(pool, noise, session)
             return {"n_clusters": n_clusters, "t": session.t} if fits else None
@@ -335,15 +357,28 @@ def _why(table: recorded.Recorded, place: int, wanted: Sequence[str] | None) -> 
 
 
 def _items(table: recorded.Recorded, item: int) -> tuple[list[str], IntArray]:
-    """The names of the arms and the arm of each row: in order of appearance or, if all are numbers, of size."""
+    """The names of the arms and the arm of each row.
+
+    Arms are in the order of their names (S2 before S10, numbers by size), not of their appearance: in a table that is
+    sorted by value, that would tell which item has the smallest value before any of its values is looked at.
+    """
     cells = [row[item] for row in table.rows]
     empty = next((i for i, cell in enumerate(cells) if cell is None or not str(cell).strip()), None)
     if empty is not None:
         raise table.problem(empty, table.columns[item], "it is empty: every measurement needs its item")
     given = [tables.text_of(cell) for cell in cells]
-    order = list(dict.fromkeys(given))
+    order = sorted(set(given))
     sizes = {name: tables.whole(name) for name in order}
     if None not in sizes.values():
         order.sort(key=lambda name: sizes[name] or 0)
+    else:
+        order.sort(key=_by_name)
     index = {name: arm for arm, name in enumerate(order)}
     return order, np.array([index[name] for name in given])
+
+
+def _by_name(name: str) -> list[tuple[int, int, str]]:
+    """A key for sorting: whole numbers in a name count as numbers, and capitals as small letters."""
+    parts = re.split(r"([0-9]+)", name.casefold())
+    numbers = [part.lstrip("0") for part in parts]  # compared by length first, then digit by digit
+    return [(0, len(numbers[i]), numbers[i]) if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part]

@@ -48,7 +48,7 @@ class Ending(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something found out: groups, evidence, stopped."""
+    """Something found out, groups, evidence, stopped; or said about the rows that follow: imported."""
 
     seq: int
     kind: str

@@ -69,7 +69,7 @@ endings = _log(
 )
 notes = _log(
     "notes",
-    Column("kind", Text, nullable=False),  # groups, evidence or stopped
+    Column("kind", Text, nullable=False),  # groups, evidence, stopped or imported
     Column("content", Text, nullable=False),  # JSON
     Column("at", _DOUBLE, nullable=False),
 )

@@ -189,3 +189,8 @@ def check_text(value: Any, field: str) -> str:
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
         raise BadValue(f"{field} must not hold control characters, got {short(value)}", field=field)
     return value
+
+
+def printable(text: str) -> str:
+    """Any text as it is put on record: what cannot be printed is a blank."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 from sqlalchemy import delete, select
 
 from coterie.campaign import decisions, exports, recorded, schema, tables, views
 from coterie.campaign.database import Database
 from coterie.campaign.ledger import Ledger
 from coterie.campaign.moments import when
-from coterie.campaign.settings import check_settings, check_text, new_key
+from coterie.campaign.order import check_order
+from coterie.campaign.settings import check_settings, check_text, new_key, printable
 
 _Dicts: TypeAlias = list[dict[str, Any]]  # `list` is a method below
 
@@ -112,18 +114,28 @@ class Campaigns:
 
         return self._ledger.submit_all([(id, decision(name, arguments)) for name, id, *arguments in calls])
 
-    def import_table(self, id: str, table: Any, values: Sequence[str] | None = None) -> dict[str, Any]:
+    def import_table(
+        self, id: str, table: Any, values: Sequence[str] | None = None, seed: int = 0, in_order: bool = False
+    ) -> dict[str, Any]:
         """Earlier measurements, from a CSV or Parquet file or from rows (dictionaries), all or nothing.
 
         Columns, in any case: `arm` (number or name), the values (those that `values` names; or the campaign's
         `value_names`; or v0, v1, …; or, if the campaign has no value_names, all the others), and `id`; without ids they
         follow from the content, so that the same file twice counts once. Nobody asked for these measurements: they take
-        their place in the order of the table.
+        their place in the order of the table, where each item's are shuffled among themselves by `seed` and the item's
+        name (the log and the answer's `order` say so). How many there are of an item must not depend on their values.
+        `in_order=True` does not shuffle: for a campaign's own export, and for any table in which the order of an item's
+        measurements has nothing to do with their values.
         """
-        read = recorded.read_table(table)
+        read, order = recorded.read_table(table), check_order(seed, in_order)
+        noted = {"source": printable(read.name), "order": order.as_dict()}
 
         def decide(turn: decisions.Turn) -> dict[str, Any]:
-            return decisions.tell(turn, tables.measurements(read, turn.state.settings, values or None), unasked=True)
+            settings = turn.state.settings
+            rows = tables.measurements(read, settings, values or None)
+            places = order.rearranged(np.array([row["arm"] for row in rows], dtype=np.int64), settings.name_of)
+            answer = decisions.tell(turn, [rows[place] for place in places.tolist()], imported=noted)
+            return answer | {"order": order.as_dict()}
 
         return self._ledger.submit(id, decide)
 

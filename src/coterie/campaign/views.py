@@ -323,7 +323,7 @@ def events(connection: Connection, row: Any, after: int, limit: int) -> dict[str
 
 
 def event(row: Row, settings: Settings) -> dict[str, Any]:
-    """A row of the log; `kind` is asked, told, expired, failed, groups, evidence or stopped."""
+    """A row of the log; `kind` is asked, told, expired, failed, imported, groups, evidence or stopped."""
     if isinstance(row, Told):
         return {"kind": "told", **_told(row, settings)}
     if isinstance(row, Ask):

@@ -13,6 +13,7 @@ import typer
 
 from coterie.cli.campaign_words import (
     about,
+    about_order,
     command,
     new_id,
     next_steps,
@@ -24,7 +25,7 @@ from coterie.cli.campaign_words import (
     somebody,
     split,
 )
-from coterie.cli.group import group
+from coterie.cli.group import InOrder, Seed, group
 
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
@@ -284,19 +285,27 @@ def import_measurements(
     campaign: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or Parquet: arm, the values, and id if there is.")],
     values: Columns = None,
+    seed: Seed = 0,
+    in_order: InOrder = False,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
-    """Take in measurements that were made before, in the order of the file; all of them or, on any error, none.
+    """Take in measurements that were made before; all of them or, on any error, none.
 
-    Without a column id, ids follow from the file's content: the same file twice counts once, a changed one is new.
+    Each item's measurements are shuffled among themselves, since a file may be sorted by value. What a campaign has
+    exported is imported with --in-order. Without a column id, ids follow from the file's content: the same file twice
+    counts once, a changed one is new.
     """
     with _open(store) as campaigns:
-        answer = campaigns.import_table(_find(campaigns, campaign), file, split(values))
+        answer = campaigns.import_table(_find(campaigns, campaign), file, split(values), seed, in_order)
     if as_json:
         _print_json(answer)
         return
     typer.echo(f"{answer['accepted']} measurements taken in, {answer['duplicates']} were on record already")
+    if answer["accepted"]:
+        typer.echo(about_order(answer["order"]))
+        if answer["order"]["shuffled"]:
+            typer.echo("(In a campaign's own export the number does: import that with --in-order.)")
     for warning in answer.get("warnings", []):
         typer.echo(f"warning: {warning['message']}", err=True)
 

@@ -106,6 +106,19 @@ def about(one: dict[str, Any]) -> str:
     return f"{one['id'][:8]}, created {one['created'][:16]}Z, {count} measurement{'' if count == 1 else 's'}"
 
 
+def about_order(order: dict[str, Any]) -> str:
+    """In which order the measurements of a table were used, and what that assumes."""
+    if order["shuffled"]:
+        return (
+            f"Each item's measurements were shuffled (seed {order['seed']}): their order plays no role. How many there "
+            "are must not depend on their values."
+        )
+    return (
+        "Each item's measurements were taken in the order of the file. This assumes that their order has nothing to do "
+        "with their values, as when it is the order in which they were measured."
+    )
+
+
 def command(name: str, campaign: str, store: str, *more: str) -> str:
     """A command that works when it is copied, in the same folder with the same environment."""
     words = ["coterie", "campaign", name, campaign, *more]

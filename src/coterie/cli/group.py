@@ -35,6 +35,16 @@ class Threshold(StrEnum):
     heuristic = "heuristic"
 
 
+Seed = Annotated[int, typer.Option("--seed", help="By which each item's measurements are shuffled.")]
+InOrder = Annotated[
+    bool,
+    typer.Option(
+        "--in-order",
+        help="Do not shuffle: the order of an item's measurements in the file has nothing to do with their values.",
+    ),
+]
+
+
 def group(
     file: Annotated[
         Path,
@@ -68,6 +78,8 @@ def group(
     distance_ratio: Annotated[
         float | None, typer.Option("--distance-ratio", help="r of boc-linear, in (0, 1].")
     ] = None,
+    seed: Seed = 0,
+    in_order: InOrder = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -82,8 +94,9 @@ def group(
 ) -> None:
     """Which items of a table are alike, and how many of its measurements would have been enough to prove it.
 
-    The method asks for items as it would live, and gets each item's measurements in the order of the file.
-    Afterwards all that was recorded is compared with the noise stated and with the groups found.
+    The method asks for items as it would live, and gets each item's measurements one after the other: shuffled, since
+    a file may be sorted by value, or with --in-order as they stand in it. Afterwards all that was recorded is compared
+    with the noise stated and with the groups found.
     """
     from coterie.campaign.pool import group_pool, read_pool
 
@@ -94,7 +107,9 @@ def group(
     stated = _noise(noise, pool)
     if out is not None:
         check_folder(out, file)
-    found, session = group_pool(pool, clusters, delta, method.value, threshold.value, stated, distance_ratio)
+    found, session = group_pool(
+        pool, clusters, delta, method.value, threshold.value, stated, distance_ratio, seed, in_order
+    )
     if as_json:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:

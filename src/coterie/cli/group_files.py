@@ -58,7 +58,7 @@ def write_files(folder: Path, source: Path, found: dict[str, Any], session: Sess
     marker = {
         "format": FORMAT,
         "source": found["read"]["source"],
-        "settings": {key: found[key] for key in ("n_clusters", "delta", "method", "threshold")}
+        "settings": {key: found[key] for key in ("n_clusters", "delta", "method", "threshold", "order")}
         | {"noise": found["noise"]["stated"], "items": found["read"]["item_column"], "values": found["read"]["values"]},
         "files": {name: _digest(content) for name, content in contents.items()},
     }

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from coterie.campaign.fit import MISFIT_PROBABILITY
 from coterie.cli.campaign_tables import print_table
+from coterie.cli.campaign_words import about_order
 
 _MANY = 12
 _SHORT = 4  # a covariance of so many columns is printed
@@ -18,7 +19,15 @@ _WIDE = 5  # so many columns of values have a column each in the table of groups
 def print_groups(found: dict[str, Any]) -> None:
     """The answer of `coterie.campaign.replay_pool`."""
     console = Console()
-    parts = (_read(found["read"]), _noise(found), _verdict(found), _doubts(found), _misfits(found), _partial(found))
+    parts = (
+        _read(found["read"]),
+        [about_order(found["order"])],
+        _noise(found),
+        _verdict(found),
+        _doubts(found),
+        _misfits(found),
+        _partial(found),
+    )
     for line in (line for part in parts for line in part):
         console.print(line, highlight=False, markup=False)
     _print_table(found)
@@ -152,7 +161,7 @@ def _verdict(found: dict[str, Any]) -> list[str]:
         its = "only measurement was" if dry["recorded"] == 1 else f"{dry['recorded']} measurements were"
         lines.append(
             f"{dry['name']} ran dry: its {its} used up when {dry['t']} had been taken in all. The rest of the pool "
-            "was added as recorded."
+            "was added, in turn over the items."
         )
     if found["done"]:
         enough = f"{found['t']} of {found['recorded']} measurements would have been enough"

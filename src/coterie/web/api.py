@@ -119,7 +119,10 @@ def api_router(store: Campaigns, live: Live, writing: Writing) -> APIRouter:
         brief: Annotated[bool, Query(description="Only that something has changed.")] = False,
         last_event_id: Annotated[str | None, Header(description="Go on after this event.")] = None,
     ) -> Response:
-        """The log as it grows: asked, told, expired, failed, groups, evidence, stopped; each with its seq as id."""
+        """The log as it grows, each event with its seq as id.
+
+        Kinds: asked, told, expired, failed, imported, groups, evidence, stopped.
+        """
         start = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
         stream = live.stream(id, start, brief)
         await live.ready(id)

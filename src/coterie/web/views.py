@@ -113,6 +113,8 @@ def _row(event: dict[str, Any]) -> dict[str, Any]:
         detail = event["reason"]
     elif kind == "groups":
         text = _change(event)
+    elif kind == "imported":
+        text, detail = event["source"], _imported(event)
     elif kind == "stopped":
         text = f"after {event['t']} measurements"
     return {
@@ -124,6 +126,12 @@ def _row(event: dict[str, Any]) -> dict[str, Any]:
         "detail": detail,
         "worker": event.get("worker") or "",
     }
+
+
+def _imported(event: dict[str, Any]) -> str:
+    count, order = event["measurements"], event["order"]
+    how = f"shuffled within each item, seed {order['seed']}" if order["shuffled"] else "in the order of the table"
+    return f"{count} measurement{'' if count == 1 else 's'}, {how}"
 
 
 def _change(event: dict[str, Any]) -> str:
