@@ -50,10 +50,10 @@ def test_a_false_alarm_does_not_hold_the_run() -> None:
     alarms = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        means = np.array([0.0, 0.0, 0.0, 20.0, 20.0, 20.0])[:, None]
+        means = np.array([0.0, 0.0, 0.0, 60.0, 60.0, 60.0])[:, None]
         session = coterie.Session(6, 2, 1, 0.05)
         for arm in range(6):
-            session.tell(arm, (10.0 if arm == 2 else means[arm]) + rng.standard_normal(1))
+            session.tell(arm, (30.0 if arm == 2 else means[arm]) + rng.standard_normal(1))
         alarms += session.alarm is not None
         assert not session.done
         assert ends_from(session, means, rng, 20_000)
