@@ -12,17 +12,19 @@ import pytest
 import coterie
 from coterie.engine.croc import doubt, estimate, splitting
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import DOUBT, ESTIMATED
+from coterie.engine.croc.state import DOUBT, ESTIMATED, log_factorials
+
+TABLE = log_factorials(20)
 
 
 @numba.njit
-def worth_of(gain: float, a: float, b: float, weight: float, dim: int) -> float:
-    return splitting.cut_worth(gain, a, b, weight, dim)
+def worth_of(gain: float, a: int, b: int, weight: float, dim: int) -> float:
+    return splitting.cut_worth(TABLE, gain, a, b, weight, dim)
 
 
 @numba.njit
 def posterior_of(cost, sizes, totals, dim):  # type: ignore[no-untyped-def]
-    return splitting.log_posterior(cost, sizes, totals, dim)
+    return splitting.log_posterior(TABLE, cost, sizes, totals, dim)
 
 
 @numba.njit
@@ -88,7 +90,7 @@ def test_worth_of_a_cut_matches_oracle() -> None:
         gap = np.average(means[inside], axis=0, weights=pulls[inside])
         gap = gap - np.average(means[~inside], axis=0, weights=pulls[~inside])
         weight = a * b / (a + b)
-        found = worth_of(weight * float(gap @ gap), float(inside.sum()), float((~inside).sum()), weight, d)
+        found = worth_of(weight * float(gap @ gap), int(inside.sum()), int((~inside).sum()), weight, d)
         before, after = log_posterior(means, pulls, np.zeros(n)), log_posterior(means, pulls, inside)
         assert found == pytest.approx(after - before, rel=1e-9, abs=1e-9)
 

@@ -95,7 +95,7 @@ def doubts(s: Croc, w: Work) -> float:
         if sizes[k] < 2:
             gain[k] = -math.inf
         elif farthest[k] >= 0:
-            worth[k] = cut_worth(gain[k], 1.0, sizes[k] - 1.0, share[k], d)
+            worth[k] = cut_worth(s.log_factorial, gain[k], 1, sizes[k] - 1, share[k], d)
             if sizes[k] == 2:
                 continue
             size = 0
@@ -104,11 +104,12 @@ def doubts(s: Croc, w: Work) -> float:
                     w.members[size] = m
                     size += 1
             better, its_share, part = two_means(s.means, s.pulls, s.centers, s.totals, k, size, farthest[k], w)
-            worth[k] = max(worth[k], cut_worth(better, float(part), float(size - part), its_share, d))
+            worth[k] = max(worth[k], cut_worth(s.log_factorial, better, part, size - part, its_share, d))
             if better > gain[k]:
                 gain[k], share[k] = better, its_share
     s.numbers[MERGE_MARGIN] = math.inf
     s.numbers[CHANCE] = 0.0
+    constant = math.lgamma(0.5 * d)
     for k in range(n_groups):
         for j in range(k):
             together = s.totals[k] * s.totals[j] / (s.totals[k] + s.totals[j])
@@ -118,15 +119,15 @@ def doubts(s: Croc, w: Work) -> float:
             cost = gap * together
             # Could this split be chance? The number of splits times the tail of a chi-square with d degrees.
             n = float(sizes[k] + sizes[j])
-            ways = SIZE_PRICE * log_ways(float(sizes[k]), float(sizes[j]))
+            ways = SIZE_PRICE * log_ways(s.log_factorial, sizes[k], sizes[j])
             splits = max(min((n - 1.0) * math.log(2.0), d * math.log(n)), ways)
-            tail = max(0.0, (0.5 * d - 1.0) * math.log(max(0.5 * cost, 1e-9))) - math.lgamma(0.5 * d)
+            tail = max(0.0, (0.5 * d - 1.0) * math.log(max(0.5 * cost, 1e-9))) - constant
             chance = math.exp(min(splits - 0.5 * cost + tail, 0.0))
             total += chance
             if chance > s.numbers[CHANCE]:
                 s.numbers[CHANCE] = chance
                 s.places[CHANCE_A], s.places[CHANCE_B] = k, j
-            apart = cut_worth(cost, float(sizes[k]), float(sizes[j]), together, d)
+            apart = cut_worth(s.log_factorial, cost, sizes[k], sizes[j], together, d)
             for h in range(n_groups):
                 if h == k or h == j or gain[h] < 0.0:
                     continue

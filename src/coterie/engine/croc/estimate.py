@@ -165,7 +165,7 @@ def estimate(s: Croc, w: Work) -> int:
             reduced = start >= 2 and rank < d
             farthest_first(w.reduced if reduced else s.means, w.weights, n_groups, start == 3, w.near, w.labels)
         cost = hartigan(s.means, w.weights, w.labels, w.centers, w.totals)
-        value = posterior_of(w.labels, w.totals, cost, d, w)
+        value = posterior_of(s, w.labels, w.totals, cost, w)
         if value > best + 1e-9:
             best = value
             for m in range(n_arms):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.moves import copy_centers, hartigan
-from coterie.engine.croc.splitting import cost_alone, cut_worth, log_posterior, two_means
+from coterie.engine.croc.moves import copy_centers, gap_between, hartigan
+from coterie.engine.croc.splitting import SIZE_PRICE, cost_alone, cut_worth, log_posterior, two_means
 from coterie.engine.croc.state import Croc, Work
 from coterie.engine.state import Floats, Ints
 
@@ -15,13 +15,22 @@ REGROUPINGS = 4
 
 
 @compiled
-def posterior_of(labels: Ints, totals: Floats, cost: float, dim: int, w: Work) -> float:
+def posterior_of(s: Croc, labels: Ints, totals: Floats, cost: float, w: Work) -> float:
     """log posterior of a partition with this cost, up to a constant. OUT: w.counts, the sizes of its groups."""
     for k in range(totals.size):
         w.counts[k] = 0
     for m in range(labels.size):
         w.counts[labels[m]] += 1
-    return log_posterior(cost, w.counts, totals, dim)
+    return log_posterior(s.log_factorial, cost, w.counts, totals, s.means.shape[1])
+
+
+@compiled
+def _costs(s: Croc, w: Work) -> None:
+    """OUT: w.gain, the cost of every group of w.winner."""
+    for k in range(w.gain.size):
+        w.gain[k] = 0.0
+    for m in range(w.winner.size):
+        w.gain[w.winner[m]] += w.weights[m] * gap_between(s.means, m, w.won_centers, w.winner[m])
 
 
 @compiled
@@ -44,13 +53,13 @@ def _best_cut(s: Croc, w: Work, k: int) -> tuple[float, int]:
         if alone > most:
             farthest, most = m, alone
     n, d = w.weights[farthest], s.means.shape[1]
-    single = cut_worth(most, 1.0, size - 1.0, n * (total - n) / total, d)
+    single = cut_worth(s.log_factorial, most, 1, size - 1, n * (total - n) / total, d)
     if size == 2:
         for i in range(size):
             w.inside[i] = w.members[i] == farthest
         return single, size
     gain, weight, part = two_means(s.means, s.pulls, w.won_centers, w.won_totals, k, size, farthest, w)
-    worth = cut_worth(gain, float(part), float(size - part), weight, d)
+    worth = cut_worth(s.log_factorial, gain, part, size - part, weight, d)
     if single > worth:
         for i in range(size):
             w.inside[i] = w.members[i] == farthest
@@ -59,23 +68,21 @@ def _best_cut(s: Croc, w: Work, k: int) -> tuple[float, int]:
 
 
 @compiled
-def _merge_worth(w: Work, k: int, j: int, dim: int) -> float:
+def _merge_worth(s: Croc, w: Work, k: int, j: int) -> float:
     """By how much log posterior grows if two groups of w.winner are merged."""
     together = w.won_totals[k] * w.won_totals[j] / (w.won_totals[k] + w.won_totals[j])
-    gap = 0.0
-    for q in range(dim):
-        gap += (w.won_centers[k, q] - w.won_centers[j, q]) ** 2
-    return -cut_worth(gap * together, float(w.counts[k]), float(w.counts[j]), together, dim)
+    gap = gap_between(w.won_centers, k, w.won_centers, j)
+    return -cut_worth(s.log_factorial, gap * together, w.counts[k], w.counts[j], together, w.won_centers.shape[1])
 
 
 @compiled
-def _best_merge(w: Work, without: int, dim: int) -> tuple[float, int, int]:
+def _best_merge(s: Croc, w: Work, without: int) -> tuple[float, int, int]:
     """The best merge of two groups, neither of them `without`: its worth and the groups."""
     best, one, other = -math.inf, -1, -1
     for k in range(w.won_totals.size):
         for j in range(k):
             if k != without and j != without:
-                worth = _merge_worth(w, k, j, dim)
+                worth = _merge_worth(s, w, k, j)
                 if worth > best:
                     best, one, other = worth, k, j
     return best, one, other
@@ -88,16 +95,20 @@ def regroup(s: Croc, w: Work, best: float) -> None:
     if n_groups < 3:
         return
     for _ in range(REGROUPINGS):
-        posterior_of(w.winner, w.won_totals, 0.0, d, w)  # sizes
-        any_merge, one, other = _best_merge(w, -1, d)
+        posterior_of(s, w.winner, w.won_totals, 0.0, w)  # sizes
+        any_merge, one, other = _best_merge(s, w, -1)
+        _costs(s, w)
         most, cut, k, j = 0.0, -1, -1, -1
         for h in range(n_groups):
+            # No cut gains more than the whole cost, costs fewer ways than an arm alone, or weighs less than ½.
+            if 0.5 * w.gain[h] - SIZE_PRICE * math.log(w.counts[h]) + 0.5 * d * math.log(2.0) + any_merge <= most:
+                continue
             worth, _ = _best_cut(s, w, h)
             merge, a, b = any_merge, one, other
             if h == one or h == other:
                 if worth + any_merge <= most:
                     continue
-                merge, a, b = _best_merge(w, h, d)
+                merge, a, b = _best_merge(s, w, h)
             if worth + merge > most:
                 most, cut, k, j = worth + merge, h, a, b
         if cut < 0:
@@ -109,7 +120,7 @@ def regroup(s: Croc, w: Work, best: float) -> None:
             if w.inside[i] == 1:
                 w.labels[w.members[i]] = j
         cost = hartigan(s.means, w.weights, w.labels, w.centers, w.totals)
-        value = posterior_of(w.labels, w.totals, cost, d, w)
+        value = posterior_of(s, w.labels, w.totals, cost, w)
         if value <= best + 1e-9:
             return
         best = value

@@ -21,26 +21,26 @@ SPLIT_PASSES = 6
 
 
 @compiled
-def log_ways(a: float, b: float) -> float:
+def log_ways(log_factorial: Floats, a: int, b: int) -> float:
     """log((a+b)!/(a!·b!)): in how many ways a group of a + b arms is cut into a and b."""
-    return math.lgamma(a + b + 1.0) - math.lgamma(a + 1.0) - math.lgamma(b + 1.0)
+    return float(log_factorial[a + b] - log_factorial[a] - log_factorial[b])
 
 
 @compiled
-def cut_worth(gain: float, a: float, b: float, weight: float, dim: int) -> float:
+def cut_worth(log_factorial: Floats, gain: float, a: int, b: int, weight: float, dim: int) -> float:
     """By how much log posterior grows if a group is cut into a and b arms. `weight`: W_a·W_b/(W_a+W_b) of the parts.
 
     `gain` is by how much the cost falls. Merging the parts has the negative of it.
     """
-    return 0.5 * gain - SIZE_PRICE * log_ways(a, b) - 0.5 * dim * math.log(weight)
+    return 0.5 * gain - SIZE_PRICE * log_ways(log_factorial, a, b) - 0.5 * dim * math.log(weight)
 
 
 @compiled
-def log_posterior(cost: float, sizes: Ints, totals: Floats, dim: int) -> float:
+def log_posterior(log_factorial: Floats, cost: float, sizes: Ints, totals: Floats, dim: int) -> float:
     """Of a partition, up to a constant: −½·cost + Σ log n_k! − (d/2)·Σ log W_k."""
     value = -0.5 * cost
     for k in range(totals.size):
-        value += SIZE_PRICE * math.lgamma(sizes[k] + 1.0) - 0.5 * dim * math.log(totals[k])
+        value += SIZE_PRICE * log_factorial[sizes[k]] - 0.5 * dim * math.log(totals[k])
     return value
 
 

@@ -110,6 +110,7 @@ class Croc(NamedTuple):
     totals: Floats  # (K)
     centers: Floats  # (K, d)
     representative: Ints  # (K)
+    log_factorial: Floats  # (M+1)
     alarmed: Ints  # (K+1) the arms of the alarm
     settled: Bits  # (M, K) 1: arm and representative of k are known to differ
     settled_pulls: Ints  # (M, K, 2) counts of arm and representative when that was found
@@ -253,6 +254,12 @@ CREST, CREST_STEP = 128, 2.0
 
 
 @lru_cache(maxsize=8)
+def log_factorials(n_arms: int) -> Floats:
+    """log n! for n = 0, 1, …, M; the same for all runs, and never written to."""
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n_arms + 1.0)))])
+
+
+@lru_cache(maxsize=8)
 def mixture_tables(room: int, dim: int) -> tuple[Floats, Floats, Floats]:
     """`base`, `slope` and `crest` of the state; the same for all runs, and never written to."""
     scaled = np.concatenate([np.arange(room + 1), grid_counts(room)])[:, None] * SCALES
@@ -284,8 +291,8 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
         ints(N_INTS), np.zeros(N_NUMBERS), ints(5),
         ints(m), ints(m), np.zeros(d), np.zeros(d), np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d)),
         np.zeros((m, p + 1, d)), np.zeros((m, OCTAVES * p // GRID_STEP, d)),
-        ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), ints(k + 1), bits(m, k), ints(m, k, 2),
-        np.full((m, k), -np.inf), ints(m), np.zeros(m), ints(m), np.zeros(m), ints(k), np.zeros((m, d)),
+        ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), log_factorials(m), ints(k + 1), bits(m, k),
+        ints(m, k, 2), np.full((m, k), -np.inf), ints(m), np.zeros(m), ints(m), np.zeros(m), ints(k), np.zeros((m, d)),
         *mixture_tables(p, d),
         ints(m), ints(m), ints(k + 1), ints(m), ints(m), bits(m), bits(m),
         ints(e), ints(e), np.zeros(e), ints(e, m), np.zeros((e, k)), np.zeros((e, k, d)), np.full((e, c), -1),
