@@ -142,12 +142,15 @@ def evidence_of(run: CrocRun) -> Evidence:
             pair_tests(run) if run.by_pairs else frozen_tests(run, run.epoch)
         ).weakest()
         return Evidence(value, level, Weakest(arm, group, value, level, against, 0.0))
-    value, level, arm, group, against = _weakest_open(run)
+    weakest = _weakest_open(run)
+    if weakest is None:
+        return Evidence(0.0, run.pair_level, None)
+    value, level, arm, group, against = weakest
     value = max(value, 0.0)
     return Evidence(value, level, Weakest(arm, group, value, level, against, run.pulls_left()))
 
 
-def _weakest_open(run: CrocRun) -> tuple[float, float, int, int, int | None]:
+def _weakest_open(run: CrocRun) -> tuple[float, float, int, int, int | None] | None:
     """Of the open epoch's unmet tests or, if there are none, of the unmet pairs; groups as they are numbered now."""
     s, slot = run.state, run.matching_epoch
     if slot >= 0:
@@ -155,6 +158,8 @@ def _weakest_open(run: CrocRun) -> tuple[float, float, int, int, int | None]:
         if tests.arm.size > 0:
             value, level, arm, group, against = tests.weakest()
             return value, level, arm, int(s.labels[s.core[slot, group * CORE_ROOM]]), against
+    if run.alarm is not None:
+        return None  # pairs prove nothing any more
     tests = pair_tests(run)  # with several workers all may be met before the plan is made anew: then any of them
     return tests.weakest(None if tests.met.all() else ~tests.met)
 
