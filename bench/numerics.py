@@ -17,7 +17,7 @@ import numpy as np
 
 from bench.exact import FAR, ExactSums, Rounds, Truth, World, flat, relative, statistic
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import QUEUE_HEAD, QUEUE_TAIL, ROUND, ROUND_EPOCH
+from coterie.engine.croc.state import OPEN_ROUNDS, QUEUE_HEAD, QUEUE_TAIL
 from coterie.engine.run import Run
 from coterie.engine.state import CERTIFIED, LOG_SUM, SINCE_SUMMED
 from coterie.rules import METHODS, levels_for
@@ -149,8 +149,10 @@ def _queue_by_queue(run: CrocRun, world: World, centers: Any, rng: Any, pulls: i
     yield np.arange(world.labels.size), 0
     ints, queue = run.state.ints, run.state.queue
     while run.t < pulls:
-        arms = queue[ints[QUEUE_HEAD] : ints[QUEUE_TAIL]].copy()
-        number = int(ints[ROUND]) if ints[ROUND_EPOCH] > 0 else 0
+        arms, number = queue[ints[QUEUE_HEAD] : ints[QUEUE_TAIL]].copy(), 0
+        if ints[OPEN_ROUNDS] > 0:
+            number = run.round
+            arms = np.repeat(*np.array(run.composition(number)[1]).T)
         run.play(arms.size, centers, world.labels, rng)
         yield arms, number
 

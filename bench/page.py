@@ -18,6 +18,7 @@ PLACES: dict[str, tuple[str, bool]] = {
     "scan": ("scan", True),
     "hands": ("hands", True),
     "foreign": ("foreign", True),
+    "toofew": ("toofew", True),
 }
 """For each place its part, and whether that part's first table is shown too."""
 
