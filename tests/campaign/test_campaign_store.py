@@ -305,8 +305,11 @@ def test_names_are_taken_for_arms_and_shown(store: Campaigns) -> None:
 
 def test_values_read_back_exactly(store: Campaigns, opened: Callable[[], Campaigns], world: Any) -> None:
     id = world.create(store)
-    hard = [0.1 + 0.2, 1e-320, -0.0, 1.7976931348623157e46, 2**53 + 1, 1 / 3]
-    rows = [{"id": str(i), "arm": 0, "values": [value, float(np.nextafter(value, 1))]} for i, value in enumerate(hard)]
+    hard = [(0, 0.1 + 0.2), (0, 1e-320), (0, -0.0), (1, 1.7976931348623157e11), (2, 2**38 + 1 / 3), (0, 1 / 3)]
+    rows = [
+        {"id": str(i), "arm": arm, "values": [value, float(np.nextafter(value, 1))]}
+        for i, (arm, value) in enumerate(hard)
+    ]
     store.tell(id, rows)
     read = opened().measurements(id)["measurements"]
     for row, given in zip(read, rows, strict=True):

@@ -198,7 +198,7 @@ def _doubts(found: dict[str, Any]) -> list[str]:
     if looks is not None and _mixed(found):
         more = f" Try --clusters {k + 1}." if k + 1 < found["n_arms"] else ""
         lines.append(f"warning: {looks['text'][0].lower()}{looks['text'][1:]}{more}")
-    elif looks is not None and not _too_small(found):
+    elif looks is not None and not _too_small(found) and not found["misfits"]:  # or all that was recorded says more
         lines.append(looks["text"])
     return lines
 
