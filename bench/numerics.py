@@ -17,7 +17,6 @@ import numpy as np
 
 from bench.exact import FAR, ExactSums, Rounds, Truth, World, flat, relative, statistic
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import OPEN_ROUNDS, QUEUE_HEAD, QUEUE_TAIL
 from coterie.engine.run import Run
 from coterie.engine.state import CERTIFIED, LOG_SUM, SINCE_SUMMED
 from coterie.rules import METHODS, levels_for
@@ -147,12 +146,8 @@ def _queue_by_queue(run: CrocRun, world: World, centers: Any, rng: Any, pulls: i
     """Play a CROC run plan by plan: the arms of each, and the round that they are of, 0 for none."""
     run.play(world.labels.size, centers, world.labels, rng)
     yield np.arange(world.labels.size), 0
-    ints, queue = run.state.ints, run.state.queue
     while run.t < pulls:
-        arms, number = queue[ints[QUEUE_HEAD] : ints[QUEUE_TAIL]].copy(), 0
-        if ints[OPEN_ROUNDS] > 0:
-            number = run.round
-            arms = np.repeat(*np.array(run.composition(number)[1]).T)
+        arms, number = run.planned
         run.play(arms.size, centers, world.labels, rng)
         yield arms, number
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import QUEUE_HEAD, QUEUE_TAIL
 from coterie.engine.run import Run
 from coterie.engine.state import CERTIFIED, SINCE_SUMMED
 from coterie.rules import METHODS, levels_for
@@ -137,7 +136,8 @@ def croc_arms(far: float, pulls: int) -> tuple[CrocRun, Any]:
     run.play(labels.size, centers + far, labels, rng)
     arms = [np.arange(labels.size)]
     while run.t < pulls:
-        arms.append(run.state.queue[run.state.ints[QUEUE_HEAD] : run.state.ints[QUEUE_TAIL]].copy())
+        arms.append(run.planned[0])
+        assert arms[-1].size > 0
         run.play(arms[-1].size, centers + far, labels, rng)
     return run, np.concatenate(arms)
 

@@ -22,7 +22,10 @@ from coterie.engine.croc.state import (
     FLIGHT,
     FREEZES,
     OLDEST,
+    OPEN_ROUNDS,
     PAIR_LEVEL,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
     ROUND,
     UNSEEN,
     T,
@@ -146,6 +149,15 @@ class CrocRun:
         s, f = self.state, number % FLIGHT
         part = slice(int(s.round_first[f]), int(s.round_first[f] + s.round_size[f]))
         return int(s.round_epoch[f]), np.stack([s.entry_arm[part], s.entry_pulls[part]], axis=1).tolist()
+
+    @property
+    def planned(self) -> tuple[Ints, int]:
+        """With one worker, between two plans: the arms to be pulled next, and the round that they are of (0: none)."""
+        s = self.state
+        if s.ints[OPEN_ROUNDS] == 0:
+            return s.queue[s.ints[QUEUE_HEAD] : s.ints[QUEUE_TAIL]].copy(), 0
+        arms, counts = np.array(self.composition(self.round)[1]).T
+        return np.repeat(arms, counts), self.round
 
     def is_closed(self, number: int) -> bool:
         """Whether a round is complete and has been used."""
