@@ -1,0 +1,22 @@
+"""A table of methods: each is a sampling rule, a stopping rule and what it needs, behind one contract."""
+
+from __future__ import annotations
+
+from coterie.methods.contract import Decision, Method, MethodRun, Pull
+from coterie.methods.reports import Evidence, Partial, Weakest
+from coterie.methods.table import METHODS, method_named, prepared, register, unregister
+
+__all__ = [
+    "METHODS",
+    "Decision",
+    "Evidence",
+    "Method",
+    "MethodRun",
+    "Partial",
+    "Pull",
+    "Weakest",
+    "method_named",
+    "prepared",
+    "register",
+    "unregister",
+]

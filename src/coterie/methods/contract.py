@@ -1,0 +1,234 @@
+"""What a method is: an entry of the table, and the run that it starts. Everybody else knows methods by this alone.
+
+A `Method` is data: its name, what it needs, whether it certifies, and how to start a run. A `MethodRun` is one method
+at work. It is asked for arms and told results, one by one, and says when the groups are found. Results come in units of
+the noise: standard Gaussian noise in every direction.
+
+What a run decides beside its asks (CROC's freezes and rounds) are *decisions*: plain JSON that the conversation keeps.
+A saved run is brought back either by following its record with the same rule, or, where the rule has changed since, by
+applying the recorded asks, results and decisions: the rule is then asked for nothing before the next new ask.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from coterie.methods.reports import Evidence, Partial
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.settings import Settings
+
+Decision: TypeAlias = dict[str, Any]
+"""Something decided beside an ask, as plain JSON; `event` says what."""
+
+ASK, RESULT, GIVE_UP = 0, 1, 2
+"""The kinds of entries of a record."""
+
+NOBODY = -1
+"""The ask of a result that nobody asked for."""
+
+
+class Pull(NamedTuple):
+    """An arm to measure. `round`: the round of the method that it belongs to, 0 for none."""
+
+    arm: int
+    round: int = 0
+
+
+class Record(NamedTuple):
+    """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
+
+    An ask opens, a result counts, an ask is given up. `rounds` of an ask is the round that was recorded, -1 if none
+    was; `follow` puts in what the method says. `ask` of a result or a given-up ask is the entry of the ask that it is
+    about; NOBODY if there is none, or if the ask is older than the record: then `rounds` holds its round. `asked` tells
+    these two apart. Decisions come with the entry before which they were made.
+    """
+
+    kinds: IntArray  # (n)
+    arms: IntArray  # (n)
+    rounds: IntArray  # (n) INOUT
+    ask: IntArray  # (n)
+    asked: IntArray  # (n) 1 if a result answers an ask
+    white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
+    decisions: list[tuple[int, Decision]]
+
+
+class Departure(ValueError):  # noqa: N818 (it is found out, not done wrong)
+    """A record does not lead where the method goes: `entry` of it is the first that differs, `why` says how."""
+
+    def __init__(self, entry: int, why: str) -> None:
+        super().__init__(f"entry {entry}: {why}: the record does not lead here")
+        self.entry, self.why = entry, why
+
+
+class MethodRun(ABC):
+    """One method at work on one problem.
+
+    `ask`, `count` and `done` are what a method must have. `guess` and `evidence` say how far it is.
+    """
+
+    @property
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether the groups are found. Never taken back; nothing is asked or counted afterwards."""
+
+    @property
+    @abstractmethod
+    def t(self) -> int:
+        """Results that counted."""
+
+    @property
+    @abstractmethod
+    def pulls(self) -> IntArray:
+        """(M) results of each arm that counted."""
+
+    @property
+    @abstractmethod
+    def guess(self) -> tuple[IntArray, FloatArray] | None:
+        """Labels (M) in 0..K−1 and centers (K, d) in units of the noise: found, or guessed so far; None before."""
+
+    @abstractmethod
+    def ask(self) -> Pull | None:
+        """The next arm; it counts as under way. None if looking for it has found the groups."""
+
+    @abstractmethod
+    def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
+        """One result. `of_round` is that of its ask; `asked` is False for a result that nobody asked for.
+
+        x has d numbers, or 2·d for a method with `exact`: see `coterie.problem.noise.Noise.whiten_fully`.
+        """
+
+    @abstractmethod
+    def evidence(self) -> Evidence:
+        """What the stopping rule reads."""
+
+    def give_up(self, arm: int, of_round: int) -> None:  # noqa: B027 (a method may do without)
+        """The result of an ask will not come."""
+
+    def look(self) -> None:  # noqa: B027 (a method may do without)
+        """See whether the results so far are enough, without asking for an arm. By default they were looked at."""
+
+    # Decisions beside the asks, and how a record is brought back.
+
+    def new_decisions(self) -> list[Decision]:
+        """What was decided since this was last called, in order."""
+        return []
+
+    def open_recorded(self, arm: int, of_round: int) -> None:  # noqa: B027 (a method may do without)
+        """A recorded ask counts as under way; the rule is not consulted."""
+
+    def apply_decision(self, decision: Decision) -> None:  # noqa: B027 (a method may do without)
+        """A recorded decision."""
+
+    def follow(self, record: Record) -> tuple[int, list[tuple[int, Decision]]]:
+        """Go on as the record says, deciding anew, and compare: `Departure` names the first entry that differs.
+
+        Returns how many entries were used (all, unless the groups were found before their end) and the decisions with
+        the entry before which they were made. Methods with a compiled loop override this.
+        """
+        made: list[tuple[int, Decision]] = []
+        for i in range(record.kinds.size):
+            if self.done:
+                return i, made
+            if record.kinds[i] == ASK:
+                found = self.ask()
+                made += [(i, one) for one in self.new_decisions()]
+                if found is None:
+                    return i, made
+                if found.arm != record.arms[i] and record.arms[i] >= 0:
+                    raise Departure(i, f"the next arm is {found.arm}")
+                record.arms[i], record.rounds[i] = found
+            else:
+                self._take(record, i)
+                made += [(i + 1, one) for one in self.new_decisions()]
+        return record.kinds.size, made
+
+    def apply(self, record: Record) -> None:
+        """Bring back what was recorded without consulting the rule. Methods with a compiled loop override this."""
+        left = list(record.decisions)
+        for i in range(record.kinds.size):
+            while left and left[0][0] <= i:
+                self.apply_decision(left.pop(0)[1])
+            if record.kinds[i] == ASK:
+                self.open_recorded(int(record.arms[i]), max(int(record.rounds[i]), 0))
+            else:
+                self._take(record, i)
+        for _, decision in left:
+            self.apply_decision(decision)
+
+    def _take(self, record: Record, i: int) -> None:
+        ask = int(record.ask[i])
+        of_round = int(record.rounds[ask if ask >= 0 else i])
+        if record.kinds[i] == RESULT:
+            self.count(int(record.arms[i]), record.white[i], max(of_round, 0), bool(record.asked[i]))
+        else:
+            self.give_up(int(record.arms[i]), max(of_round, 0))
+
+    # Working memory, for snapshots: a cache that spares following the record.
+
+    def memory(self) -> dict[str, Any] | None:
+        """Everything the run knows, as arrays and plain JSON; None if it cannot be had."""
+        return None
+
+    def restore(self, memory: Mapping[str, Any]) -> None:
+        """What `memory` gave, put into a run at its beginning."""
+        raise NotImplementedError
+
+    # What a method that certifies adds.
+
+    @property
+    def alarm(self) -> tuple[int, ...] | None:
+        """K + 1 arms that are pairwise known to differ, if the method has seen such: K is too small."""
+        return None
+
+    def partial(self, labels: IntArray | None) -> Partial:
+        """What is certified so far."""
+        raise NotImplementedError
+
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any]:
+        """The proof as plain data, once `done`; `decisions` are those of the whole run."""
+        raise NotImplementedError
+
+
+Trial: TypeAlias = Callable[[Any, np.random.SeedSequence, Any], tuple[IntArray, IntArray]]
+"""(plan, seed, running) → stopping times and correctness: a compiled loop for bulk trials (`coterie.simulate.plan`)."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """An entry of the table of methods.
+
+    `start(settings)` gives a run at its beginning. `needs`: settings without a default that it cannot do without,
+    "distance_ratio" and "instance". `certifies`: it has certificates, events, alarms and partial answers.
+    `has_thresholds`: it stops at the threshold that the settings name; otherwise its stop is always a proof.
+    `in_ask_order`: its proof needs the results of an arm in the order in which they were asked for. `exact`: it takes
+    results with what floats do not hold of them. `simulates_only`: it knows the truth, so no campaign can use it.
+    `rules` is the number of its decision rules: a release whose rule asks for other arms on the same results raises it.
+    `trial` is the loop for bulk trials; without one `simulate` asks and tells the run.
+    """
+
+    name: str
+    sentence: str
+    start: Callable[[Settings], MethodRun]
+    sampling: str = ""
+    stopping: str = ""
+    needs: frozenset[str] = frozenset()
+    certifies: bool = False
+    has_thresholds: bool = True
+    in_ask_order: bool = False
+    exact: bool = False
+    simulates_only: bool = False
+    rules: int = 1
+    trial: Trial | None = None
+
+    def proves(self, threshold: str) -> bool:
+        """Whether its stop is a proof."""
+        return not self.has_thresholds or threshold == "proven"
+
+    def called(self, threshold: str) -> str:
+        """Its name, with the threshold where it has several."""
+        return f"{self.name}, {threshold} threshold" if self.has_thresholds else self.name

@@ -1,0 +1,152 @@
+"""The table of methods: those of the package, and those that somebody registers.
+
+Nobody else compares names of methods: what a method can do and needs is in its entry (`coterie.methods.contract`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from coterie.engine.state import BOC, LINEAR, ORACLE, UNIFORM
+from coterie.methods.contract import Method, MethodRun
+from coterie.problem.checks import check_distance_ratio, short
+from coterie.problem.settings import SettingError, Settings, SettingTypeError, checked
+
+NEEDS = frozenset({"distance_ratio", "instance"})
+"""What a method may need beyond the settings that all have."""
+
+
+def _start_croc(settings: Settings) -> MethodRun:
+    from coterie.methods.croc import CrocMethodRun
+
+    return CrocMethodRun(settings)
+
+
+def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
+    """How a run of one of the paper's sampling rules starts."""
+
+    def start(settings: Settings) -> MethodRun:
+        from coterie.methods.paper import PaperMethodRun
+
+        return PaperMethodRun(settings, sampling)
+
+    return start
+
+
+_PAPER_STOP = "Z(t) ≥ β(δ, t) or β̃(δ, t), equations equation_Z and equation_beta"
+
+_table: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "croc",
+            "ours: certified representatives, pools and rounds (docs/CROC.md)",
+            _start_croc,
+            sampling="explore while the estimate may be wrong, then rounds for the claims of a frozen candidate",
+            stopping="every claim of a candidate is proven, by rounds or by pairs from the start",
+            certifies=True,
+            has_thresholds=False,
+            in_ask_order=True,
+            exact=True,
+            rules=3,
+        ),
+        Method(
+            "boc",
+            "Alg. 1: track the optimal allocation of the current guess, with forced exploration",
+            _paper(BOC),
+            sampling="track λ* of the guess",
+            stopping=_PAPER_STOP,
+        ),
+        Method(
+            "boc-linear",
+            "Alg. 1 with linear exploration (equation_newsamplingrule): allocation projected on λ ≥ r²/(2M)",
+            _paper(LINEAR),
+            sampling="track λ* of the guess, projected",
+            stopping=_PAPER_STOP,
+            needs=frozenset({"distance_ratio"}),
+        ),
+        Method(
+            "uniform",
+            "round robin: the least-pulled arm, lowest index first",
+            _paper(UNIFORM),
+            sampling="the least-pulled arm",
+            stopping=_PAPER_STOP,
+        ),
+        Method(
+            "oracle",
+            "track the optimal allocation of the true instance, with forced exploration",
+            _paper(ORACLE),
+            sampling="track λ* of the truth",
+            stopping=_PAPER_STOP,
+            needs=frozenset({"instance"}),
+            simulates_only=True,
+        ),
+    )
+}
+
+METHODS: Mapping[str, Method] = MappingProxyType(_table)
+"""All methods by name, in the order in which they are listed to people; those registered come last."""
+
+PACKAGED = tuple(_table)
+"""The methods of the package itself."""
+
+
+def method_named(name: Any) -> Method:
+    """The method of that name; an error lists those that there are."""
+    if not isinstance(name, str):
+        raise SettingTypeError(f"the method must be one of {', '.join(METHODS)}, got {short(name)}", "method")
+    if name not in METHODS:
+        raise SettingError(f"unknown method {name!r}: choose one of {', '.join(METHODS)}", "method")
+    return METHODS[name]
+
+
+def register(method: Method, *, replace_existing: bool = False) -> Method:
+    """Add a method to the table; sessions, simulations, the command line and campaigns of this process then take it.
+
+    A method of the package cannot be replaced; one registered before only with `replace_existing=True`.
+    """
+    if not isinstance(method, Method):
+        raise TypeError(f"register takes a coterie.methods.Method, got {short(method)}")
+    name = method.name
+    if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable() or len(name) > 64:
+        raise ValueError(f"a method's name must have 1 to 64 printable characters, none of them a blank, got {name!r}")
+    if " " in name:
+        raise ValueError(f"a method's name must have no blanks, got {name!r}")
+    if name in PACKAGED:
+        raise ValueError(f"method {name!r} belongs to the package: choose another name")
+    if name in _table and not replace_existing:
+        raise ValueError(f"method {name!r} is registered already: give replace_existing=True to replace it")
+    unknown = sorted(set(method.needs) - NEEDS)
+    if unknown:
+        raise ValueError(f"method {name!r} needs {', '.join(unknown)}: a method may need {', '.join(sorted(NEEDS))}")
+    if not callable(method.start):
+        raise TypeError(f"method {name!r} has no start(settings), got {short(method.start)}")
+    _table[name] = method
+    return method
+
+
+def unregister(name: str) -> None:
+    """Take a method that was registered out of the table."""
+    if name in PACKAGED:
+        raise ValueError(f"method {name!r} belongs to the package: it stays")
+    if name not in _table:
+        raise ValueError(f"no method {name!r} is registered")
+    del _table[name]
+
+
+def prepared(settings: Settings) -> tuple[Settings, Method]:
+    """The method of these settings, and the settings with what it needs and nothing else; checked."""
+    method = method_named(settings.method)
+    ratio, instance = settings.distance_ratio, settings.instance
+    if "distance_ratio" in method.needs:
+        ratio = checked("distance_ratio", check_distance_ratio, ratio)
+    else:
+        ratio = None
+    if "instance" not in method.needs:
+        instance = None
+    elif instance is None:
+        raise SettingError(f"method {method.name!r} needs the true instance, got None", "instance")
+    return replace(settings, distance_ratio=ratio, instance=instance), method
