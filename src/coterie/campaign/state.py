@@ -13,13 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.campaign.errors import Conflict
 from coterie.campaign.groups import apply_change, next_id_after
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told
-from coterie.campaign.settings import ENGINE, Settings
+from coterie.campaign.settings import Settings
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session import Session
-from coterie.session.replayed import ASK, FORGET, TELL, UNASKED, ReplayError
+from coterie.session.replayed import ReplayError
 
 
 @dataclass(slots=True)
@@ -80,19 +79,35 @@ class State:
         return np.sqrt(np.diagonal(self.session.noise.covariance))
 
     def replay(self, rows: Sequence[Row]) -> None:
-        """Repeat rows that somebody else wrote."""
-        told = _numbers([row.values for row in rows if type(row) is Told], self.settings.dim)
+        """Take in rows that somebody else wrote. `OtherRules` if that needs the whole log from its beginning."""
+        recorded = read_facts(rows, self.settings.dim, self.session.next_ticket)
         try:
-            repeat(self.session, rows, told)
-        except ValueError as error:
-            raise Conflict(
-                f"the log does not lead to its own asks ({error}): it was written with decision rules number "
-                f"{self.settings.engine}, this release has number {ENGINE}",
-                code="other_engine",
-            ) from error
-        given = iter(told)
+            if self.seq == 0:
+                self._open(recorded)
+            elif recorded.facts.kinds:
+                follow(self.session, recorded.facts)
+        except ReplayError as error:
+            raise OtherRules(f"row {recorded.seqs[error.entry]}: {error.why}") from error
+        if recorded.stopped and not self.session.done:
+            raise OtherRules("the rows say that the groups are found, the session does not")
+        given = iter(recorded.facts.values)
         for row in rows:
             self.record(row, next(given) if type(row) is Told else None)
+        if recorded.outcome is not None:
+            self.has_outcome = True
+
+    def _open(self, recorded: RecordedRows) -> None:
+        """The session as the whole log left it; only where the log ends before the stop is the method's rule needed."""
+        rules = self.settings.engine if recorded.rules is None else recorded.rules
+        bring_back(self.session, recorded.facts, rules, recorded.applied, recorded.outcome)
+        if recorded.stopped and not self.session.done:
+            # An older release has stopped here by rules that are not known any more, and did not record its claims.
+            self.session = self.settings.session()
+            close(self.session, recorded.facts, self._old_outcome(recorded))
+
+    def _old_outcome(self, recorded: RecordedRows) -> dict[str, Any]:
+        """What is known of a stop that was recorded without its claims: the groups, by the notes, and the results."""
+        raise NotImplementedError
 
     def record(self, row: Row, values: FloatArray | None = None) -> None:
         """Keep a row whose effect the session already has."""
@@ -139,11 +154,7 @@ class State:
     def counted_places(self) -> NDArray[np.bool_]:
         """Which results count: not those that wait for an earlier ask, nor those told after the stop."""
         found = np.zeros(len(self.results), dtype=bool)
-        events = getattr(self.session._driver, "events", None)
-        if events is None:  # results count as they arrive
-            found[: self.session.t] = True
-        else:
-            found[[event["row"] for event in events if event["event"] == "result"]] = True
+        found[self.session.counted] = True
         return found
 
     def _noted(self, row: Note) -> None:
@@ -155,42 +166,6 @@ class State:
             self.evidence_t = int(row.data["t"])
         elif row.kind == "stopped":
             self.stopped_at = row.seq
-
-
-def _numbers(texts: list[str], dim: int) -> FloatArray:
-    """The values of many results: what json.loads makes of each, only faster."""
-    text = ",".join(texts).replace("[", "").replace("]", "")
-    return np.fromstring(text, sep=",").reshape(len(texts), dim)
-
-
-def repeat(session: Session, rows: Sequence[Row], told: FloatArray) -> None:
-    """Ask, tell and forget again as the rows say; `told` has the values of their results. ValueError if asks differ."""
-    entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, place in `told`, seq
-    place, following = 0, session._next_ticket
-    claims = session.done
-    for row in rows:
-        if isinstance(row, Told):
-            entries.append((TELL, row.arm, UNASKED if row.ticket is None else row.ticket, place, row.seq))
-            place += 1
-        elif isinstance(row, Ask):
-            if row.ticket == following:  # else a lease handed on: its place in the order of asks is an old one
-                entries.append((ASK, row.arm, row.ticket, 0, row.seq))
-                following += 1
-        elif isinstance(row, Ending):
-            entries.append((FORGET, -1, row.ticket, 0, row.seq))
-        elif row.kind == "stopped":
-            claims = True
-            if row.data["by"] == "ask":  # it looked for an arm and found that there was nothing left to measure
-                entries.append((ASK, -1, -1, 0, row.seq))
-    if entries:
-        kinds, arms, tickets, places, _ = np.array(entries, dtype=np.int64).T
-        values = told[places] if place else np.zeros((len(entries), session.dim))
-        try:
-            session.replay(kinds, arms, tickets, values)
-        except ReplayError as error:
-            raise ValueError(f"row {entries[error.entry][-1]}: {error.why}") from None
-    if claims and not session.done:
-        raise ValueError("the rows say that the groups are found, the session does not")
 
 
 _ready: set[str] = set()

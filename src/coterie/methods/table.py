@@ -15,6 +15,13 @@ from coterie.methods.contract import Method, MethodRun
 from coterie.problem.checks import check_distance_ratio, short
 from coterie.problem.settings import SettingError, Settings, SettingTypeError, checked
 
+RULES = 3
+"""The number of the package's decision rules. A release whose methods ask for other arms on the same results raises it.
+
+1: the first. 2: CROC counts from the first result, and its representatives tie by index. 3: CROC's estimate has the
+largest posterior, and rounds follow one another before their results are in.
+"""
+
 NEEDS = frozenset({"distance_ratio", "instance"})
 """What a method may need beyond the settings that all have."""
 
@@ -51,7 +58,7 @@ _table: dict[str, Method] = {
             has_thresholds=False,
             in_ask_order=True,
             exact=True,
-            rules=3,
+            rules=RULES,
         ),
         Method(
             "boc",
@@ -59,6 +66,7 @@ _table: dict[str, Method] = {
             _paper(BOC),
             sampling="track λ* of the guess",
             stopping=_PAPER_STOP,
+            rules=RULES,
         ),
         Method(
             "boc-linear",
@@ -67,6 +75,7 @@ _table: dict[str, Method] = {
             sampling="track λ* of the guess, projected",
             stopping=_PAPER_STOP,
             needs=frozenset({"distance_ratio"}),
+            rules=RULES,
         ),
         Method(
             "uniform",
@@ -74,6 +83,7 @@ _table: dict[str, Method] = {
             _paper(UNIFORM),
             sampling="the least-pulled arm",
             stopping=_PAPER_STOP,
+            rules=RULES,
         ),
         Method(
             "oracle",
@@ -83,6 +93,7 @@ _table: dict[str, Method] = {
             stopping=_PAPER_STOP,
             needs=frozenset({"instance"}),
             simulates_only=True,
+            rules=RULES,
         ),
     )
 }

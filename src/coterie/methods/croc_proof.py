@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.croc.state import ALPHA, CORE_ROOM
+from coterie.methods.reports import Evidence, Weakest
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.session.evidence import Evidence, Weakest
 
 CORE, GROUP, CORES, PAIR = 0, 1, 2, 3  # kinds of tests: docs/CROC.md, section 5; met by a pair from the start
 BLOCK = 1 << 15
