@@ -1,4 +1,4 @@
-"""Reading and writing of campaigns by any number of threads and processes.
+"""Campaigns whose state is in memory: reading, deciding and catching up, by any number of threads and processes.
 
 Every write is one transaction that holds the campaign's lock, first reads what other processes have written since, then
 decides, adds rows and commits; only then is it acknowledged. A commit that fails throws the state in memory away.
@@ -10,132 +10,142 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, select
-
-from coterie.campaign import schema
-from coterie.campaign.commits import Commits, Request
-from coterie.campaign.database import Database
 from coterie.campaign.decisions import Turn
-from coterie.campaign.errors import BadValue, CampaignError, NotFound
-from coterie.campaign.rows import Row, read_rows, write_rows
+from coterie.campaign.errors import BadValue, CampaignError, DamagedLog, NotFound
 from coterie.campaign.settings import Settings
+from coterie.campaign.snapshots import SnapshotKeeper, restored
 from coterie.campaign.state import State, get_ready
 from coterie.problem.checks import short
+from coterie.store.chain import origin
+from coterie.store.group_commit import GroupCommit, Request
+from coterie.store.journal import Campaign, Journal, Reading, Writing
 
 _Answer = TypeVar("_Answer")
 
 _STATES_KEPT = 32
-"""States in memory at once; the one looked at longest ago goes first, and is replayed when it is needed again."""
+"""States in memory at once; the one used longest ago goes first, and is read again when it is needed."""
 
 
 @dataclass
-class Live:
+class OpenCampaign:
     """A campaign's state in memory. Held by one thread at a time; None until it is read, and after a failed commit."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     state: State | None = None
+    hash: str = ""  # of the last row that the state has
+    snapshot_seq: int = 0  # up to where there is a snapshot, or where one was last tried
     clock_seen: float = 0.0  # what the clock said when `now` was last worked out
     now: float = 0.0
 
 
 @dataclass
-class Seen:
-    """What a reader sees: the campaign's row, and its state, worked out only if it is looked at."""
+class CampaignReading:
+    """A campaign as one reading of the journal has it: its row, and its state, worked out only if it is needed."""
 
-    ledger: Ledger
-    live: Live
-    row: Any
-    connection: Connection
+    campaigns: OpenCampaigns
+    opened: OpenCampaign
+    row: Campaign
+    journal: Reading
 
     @property
     def state(self) -> State:
         """The state with everything that is on record."""
-        return self.ledger.caught_up(self.live, self.row, self.connection)
+        return self.campaigns.caught_up(self.opened, self.row, self.journal)
 
     @property
     def now(self) -> float:
         """The campaign's time."""
-        return self.ledger.time(self.live, self.row["last_at"])
+        return self.campaigns.time(self.opened, self.row["last_at"])
 
 
-class Ledger:
-    """The campaigns of one database."""
+class OpenCampaigns:
+    """The campaigns of one journal."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
-        self.database, self.clock = database, clock
-        self._commits = Commits(self._serve)
-        self._live: OrderedDict[str, Live] = OrderedDict()
-        self._live_lock = threading.Lock()
+    def __init__(self, journal: Journal, clock: Callable[[], float]) -> None:
+        self.journal, self.clock = journal, clock
+        self.group_commit = GroupCommit(self._serve)
+        self._opened: OrderedDict[str, OpenCampaign] = OrderedDict()
+        self._opened_lock = threading.Lock()
+        self._snapshots = SnapshotKeeper(journal)
 
-    def insert(self, table: Table, row: dict[str, Any]) -> None:
-        """Add one row to a table that is not a campaign's log."""
+    def close(self) -> None:
+        """Finish what is under way, and give the journal back."""
+        self.group_commit.close()
+        self._snapshots.close()
+        self.journal.close()
 
-        def write() -> None:
-            with self.database.writing() as connection:
-                connection.execute(table.insert(), [row])
+    def look(self, query: Callable[[Reading], _Answer]) -> _Answer:
+        """The answer of a query on the journal that needs no state."""
 
-        self.database.retried(write)
+        def read() -> _Answer:
+            with self.journal.reading() as reading:
+                return query(reading)
 
-    def select(self, query: Any) -> list[Any]:
-        """The rows of a query."""
+        return self.journal.retried(read)
 
-        def read() -> list[Any]:
-            with self.database.reading() as connection:
-                return list(connection.execute(query).mappings())
+    def change(self, work: Callable[[Writing], _Answer]) -> _Answer:
+        """The answer of a transaction that adds nothing to any log."""
 
-        return self.database.retried(read)
+        def write() -> _Answer:
+            with self.journal.writing() as writing:
+                return work(writing)
 
-    def row(self, id: Any) -> Any:
+        return self.journal.retried(write)
+
+    def row(self, id: Any) -> Campaign:
         """A campaign's row, which nobody has to wait for."""
         key = _check_id(id)
-        found = self.select(select(schema.campaigns).where(schema.campaigns.c.id == key))
-        if not found:
+        found = self.look(lambda reading: reading.campaign(key))
+        if found is None:
             raise _unknown(key)
-        return found[0]
+        return found
 
     def in_memory(self, id: str) -> bool:
         """Whether the campaign's state was worked out before; what was written since is little."""
-        with self._live_lock:
-            return id in self._live and self._live[id].state is not None
+        with self._opened_lock:
+            return id in self._opened and self._opened[id].state is not None
 
-    def read(self, id: Any, look: Callable[[Seen], _Answer]) -> _Answer:
-        """What `look` makes of a campaign."""
+    def read(self, id: Any, view: Callable[[CampaignReading], _Answer]) -> _Answer:
+        """What `view` makes of a campaign."""
         key = _check_id(id)
 
         def once() -> _Answer:
-            live = self._live_of(key)
-            with live.lock, self.database.reading() as connection:
-                query = select(schema.campaigns).where(schema.campaigns.c.id == key)
-                row = connection.execute(query).mappings().first()
+            opened = self._opened_of(key)
+            with opened.lock, self.journal.reading() as reading:
+                row = reading.campaign(key)
                 if row is None:
-                    with self._live_lock:
-                        self._live.pop(key, None)
+                    with self._opened_lock:
+                        self._opened.pop(key, None)
                     raise _unknown(key)
-                return look(Seen(self, live, row, connection))
+                answer = view(CampaignReading(self, opened, row, reading))
+            self._snapshots.consider(key, opened)
+            return answer
 
-        return self.database.retried(once)
+        return self.journal.retried(once)
 
     def submit(self, id: Any, decide: Callable[[Turn], dict[str, Any]]) -> dict[str, Any]:
         """The answer of a decision, once it is on disk."""
         key = _check_id(id)
-        if self._live_of(key).state is None:
-            # Compiling and replaying take seconds: not while others wait for the write lock.
-            self.read(key, lambda seen: get_ready(seen.state.settings))
-        answer: dict[str, Any] = self._commits.submit(Request(key, decide))
+        self._open(key)
+        answer: dict[str, Any] = self.group_commit.submit(Request(key, decide))
         return answer
 
-    def submit_all(self, wanted: Sequence[tuple[Any, Callable[[Turn], dict[str, Any]]]]) -> list[Any]:
-        """Several decisions, decided in order and put on disk together: each one's answer, or the error it met."""
+    def post(self, id: Any, decide: Callable[[Turn], dict[str, Any]]) -> Future[dict[str, Any]]:
+        """The answer of a decision, some time, once it is on disk. The campaign should be in memory."""
+        return self.group_commit.post(_check_id(id), decide)
+
+    def submit_batch(self, wanted: Sequence[tuple[Any, Callable[[Turn], dict[str, Any]]]]) -> list[Any]:
+        """Several decisions, made in order and put on disk in one transaction: each one's answer, or its error."""
         requests: list[Request] = []
         for id, decide in wanted:
             requests.append(Request(str(id), decide))
             try:
-                if self._live_of(_check_id(id)).state is None:
-                    self.read(id, lambda seen: get_ready(seen.state.settings))
+                self._open(_check_id(id))
             except CampaignError as error:
                 requests[-1].settle(error=error)
         try:
@@ -146,95 +156,113 @@ class Ledger:
                     request.settle(error=error)
         return [request.answer if request.error is None else request.error for request in requests]
 
-    def _live_of(self, id: str) -> Live:
-        with self._live_lock:
-            live = self._live.setdefault(id, Live())
-            self._live.move_to_end(id)
-            while len(self._live) > _STATES_KEPT:
-                self._live.popitem(last=False)
-            return live
+    def _open(self, id: str) -> None:
+        """Have the state in memory: compiling and reading take seconds, which no holder of a lock should spend."""
+        if self._opened_of(id).state is None:
+            self.read(id, lambda reading: get_ready(reading.state.settings))
 
-    def caught_up(self, live: Live, row: Any, connection: Connection) -> State:
+    def _opened_of(self, id: str) -> OpenCampaign:
+        with self._opened_lock:
+            opened = self._opened.setdefault(id, OpenCampaign())
+            self._opened.move_to_end(id)
+            while len(self._opened) > _STATES_KEPT:
+                self._opened.popitem(last=False)
+            return opened
+
+    def caught_up(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> State:
         """The state with everything that is on record."""
-        state = live.state
-        if state is None or state.seq > row["last_seq"]:  # the latter: the database was put back to an older copy
-            state = State.new(Settings.from_json(row["settings"]))
+        state, hash = opened.state, opened.hash
+        behind = state is not None and state.seq < row["last_seq"]
+        if state is None or not (behind or (state.seq == row["last_seq"] and hash == row["chain"])):
+            # Not in memory yet; or the store was put back to an older copy, and perhaps has gone on from there.
+            state, hash = self._begin(opened, row, journal)
         if state.seq < row["last_seq"]:
-            live.state = None  # so that a replay that fails leaves nothing half-done
+            opened.state = None  # so that a log that cannot be applied leaves nothing half-done
             with _no_collecting():
-                state.replay(read_rows(connection, row["id"], state.seq))
-        live.state = state
+                page = journal.rows(row, state.seq, previous=hash)
+                state.replay(page.rows)
+            hash = page.hash
+        opened.state, opened.hash = state, hash
         return state
 
-    def time(self, live: Live, last_at: float) -> float:
+    def _begin(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> tuple[State, str]:
+        """The newest state that is kept, and the hash of its last row: that of a snapshot, or the one before row 1."""
+        settings = Settings.from_json(row["settings"])
+        found = restored(settings, row, journal)
+        if found is None:
+            opened.snapshot_seq = 0
+            return State.new(settings), origin(row["id"], row["settings"])
+        opened.snapshot_seq = found[0].seq
+        return found
+
+    def time(self, opened: OpenCampaign, last_at: float) -> float:
         """The campaign's time, which never goes back: the clock, the last time written, or what passed since a jump."""
         clock = float(self.clock())
-        passed = max(0.0, clock - live.clock_seen) if live.now > 0.0 else 0.0
-        live.now = max(clock, last_at, live.now + passed)
-        live.clock_seen = clock
-        return live.now
+        passed = max(0.0, clock - opened.clock_seen) if opened.now > 0.0 else 0.0
+        opened.now = max(clock, last_at, opened.now + passed)
+        opened.clock_seen = clock
+        return opened.now
 
     def _serve(self, requests: list[Request]) -> None:
         """Decide and commit; every request is settled, or an error of the store is raised for all of them."""
         while left := [request for request in requests if not request.answered]:
-            self.database.retried(lambda: self._commit(left))
+            self.journal.retried(lambda: self._commit(left))
 
     def _commit(self, requests: list[Request]) -> None:
         """One transaction for all. If deciding one of them breaks, that one is settled, and no other."""
         ids = sorted({request.campaign for request in requests})
-        lives = {id: self._live_of(id) for id in ids}
+        every = {id: self._opened_of(id) for id in ids}
         answers: list[tuple[Request, Any, BaseException | None]] = []
         deciding: Request | None = None
         with ExitStack() as held:
             try:
-                with self.database.writing() as connection:
-                    rows = self._locked(connection, ids)
+                with self.journal.writing(ids) as writing:
                     turns: dict[str, Turn] = {}
-                    for id, live in lives.items():
-                        held.enter_context(live.lock)
-                        if id in rows:
-                            state = self.caught_up(live, rows[id], connection)
-                            turns[id] = Turn(state, self.time(live, rows[id]["last_at"]))
+                    broken: dict[str, CampaignError] = {}
+                    for id, opened in every.items():
+                        held.enter_context(opened.lock)
+                        row = writing.locked.get(id)
+                        if row is not None:
+                            try:
+                                state = self.caught_up(opened, row, writing)
+                            except DamagedLog as error:  # of one campaign: the others go on
+                                broken[id] = error
+                                continue
+                            turns[id] = Turn(state, self.time(opened, row["last_at"]))
                     for request in requests:
                         deciding = request
-                        answers.append((request, *_decided(request, turns)))
+                        answers.append((request, *_decided(request, turns, broken)))
                     deciding = None
-                    self._write(connection, turns)
+                    hashes = {id: _append(writing, id, turn) for id, turn in turns.items() if turn.rows}
             except BaseException as error:
                 if answers or deciding is not None:  # the states are ahead of the disk
-                    for live in lives.values():
-                        live.state = None
+                    for opened in every.values():
+                        opened.state = None
                 if deciding is None or not isinstance(error, Exception):
                     raise
                 deciding.settle(error=error)
                 return
+            for id, hash in hashes.items():
+                every[id].hash = hash
         for request, answer, problem in answers:
             request.settle(answer, problem)
+        for id, opened in every.items():
+            self._snapshots.consider(id, opened)
 
-    def _locked(self, connection: Connection, ids: list[str]) -> dict[str, Any]:
-        """The campaigns' rows, locked until the end of the transaction (SQLite locks the whole file)."""
-        table = schema.campaigns
-        query = select(table).where(table.c.id.in_(ids)).order_by(table.c.id)
-        if not self.database.is_sqlite:
-            query = query.with_for_update()
-        return {row["id"]: row for row in connection.execute(query).mappings()}
 
-    def _write(self, connection: Connection, turns: dict[str, Turn]) -> None:
-        added: list[tuple[str, Row]] = [(id, row) for id, turn in turns.items() for row in turn.rows]
-        write_rows(connection, added)
-        table = schema.campaigns
-        for id, turn in turns.items():
-            state = turn.state
-            if turn.rows:
-                summary = {
-                    "last_seq": state.seq,
-                    "last_at": turn.now,
-                    "t": state.session.t,
-                    "measurements": len(state.results),
-                    "open_leases": len(state.open),
-                    "done": int(state.done),
-                }
-                connection.execute(table.update().where(table.c.id == id).values(summary))
+def _append(writing: Writing, id: str, turn: Turn) -> str:
+    state = turn.state
+    return writing.append(
+        id,
+        turn.rows,
+        {
+            "last_at": turn.now,
+            "t": state.session.t,
+            "measurements": len(state.results),
+            "open_leases": len(state.open),
+            "done": int(state.done),
+        },
+    )
 
 
 @contextmanager
@@ -249,9 +277,11 @@ def _no_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _decided(request: Request, turns: dict[str, Turn]) -> tuple[Any, BaseException | None]:
+def _decided(
+    request: Request, turns: dict[str, Turn], broken: dict[str, CampaignError]
+) -> tuple[Any, BaseException | None]:
     if request.campaign not in turns:
-        return None, _unknown(request.campaign)
+        return None, broken.get(request.campaign) or _unknown(request.campaign)
     try:
         return request.decide(turns[request.campaign]), None
     except CampaignError as error:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from coterie.campaign.errors import Conflict
 from coterie.campaign.groups import apply_change, next_id_after
-from coterie.campaign.rows import Ask, Ending, Note, Row, Told
 from coterie.campaign.settings import ENGINE, Settings
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session import Session
 from coterie.session.replayed import ASK, FORGET, TELL, UNASKED, ReplayError
+from coterie.store.rows import Ask, Ending, Note, Row, Told
 
 
 @dataclass(slots=True)

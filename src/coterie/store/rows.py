@@ -1,18 +1,22 @@
-"""The rows of a campaign's log, in Python. Each one has a `seq`; in that order they are the campaign."""
+"""The facts of a campaign: rows of four kinds, numbered by one `seq` 1, 2, 3, … without gaps. In that order they are
+the campaign. Times are seconds since 1970 (UTC).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Select, Table, select
-
-from coterie.campaign import schema
+NO_ROUND = 0
+UNRECORDED_ROUND = -1
 
 
 class Ask(NamedTuple):
-    """An arm leased to a worker. The same lease and ticket again: it was handed on, with a new expiry."""
+    """An arm leased to a worker. The same lease and ticket again: it was handed on, with a new expiry.
+
+    `ticket` is the place in the order of asks. `round` is the round of the method that the ask belongs to: NO_ROUND
+    for none, UNRECORDED_ROUND in rows that were written before rounds were recorded.
+    """
 
     seq: int
     lease: str
@@ -21,10 +25,11 @@ class Ask(NamedTuple):
     worker: str
     asked_at: float
     expires_at: float
+    round: int = UNRECORDED_ROUND
 
 
 class Told(NamedTuple):
-    """A result. `lease` as it was told; `ticket` is the ask whose place it takes, if it takes one."""
+    """A result. `values`: a JSON list; `lease` as it was told; `ticket`: the ask whose place it takes, if any."""
 
     seq: int
     id: str
@@ -37,7 +42,7 @@ class Told(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A lease whose result will not come: expired or failed."""
+    """A lease whose result will not come; `kind` is expired or failed."""
 
     seq: int
     lease: str
@@ -48,7 +53,9 @@ class Ending(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something found out, groups, evidence, stopped; or said about the rows that follow: imported."""
+    """Something found out or decided (`kind`: groups, evidence, freeze, round, stopped) or said about the rows that
+    follow (imported). `content` is JSON.
+    """
 
     seq: int
     kind: str
@@ -62,41 +69,15 @@ class Note(NamedTuple):
 
 
 Row: TypeAlias = Ask | Told | Ending | Note
+Kind: TypeAlias = type[Ask] | type[Told] | type[Ending] | type[Note]
 
-TABLES: dict[type[Any], Table] = {
-    Ask: schema.asks,
-    Told: schema.measurements,
-    Ending: schema.endings,
-    Note: schema.notes,
-}
+TABLES: dict[Kind, str] = {Ask: "asks", Told: "measurements", Ending: "endings", Note: "notes"}
+"""The name of each kind's table, in every journal and in messages."""
+ALL_KINDS: tuple[Kind, ...] = tuple(TABLES)
 
 
-def rows_of(kind: type[Any], campaign: str, after: int, limit: int | None = None) -> Select[Any]:
-    """The query for a campaign's rows of one kind after `after`."""
-    table = TABLES[kind]
-    columns = [table.c[name] for name in kind._fields]
-    return select(*columns).where(table.c.campaign == campaign, table.c.seq > after).order_by(table.c.seq).limit(limit)
+class Page(NamedTuple):
+    """Rows in order, checked; `hash` is that of the last row of the log that was checked."""
 
-
-def read_rows(
-    connection: Connection,
-    campaign: str,
-    after: int,
-    limit: int | None = None,
-    kinds: Iterable[type[Any]] = (Ask, Told, Ending, Note),
-) -> list[Row]:
-    """Rows of these kinds after `after`, in order; the first `limit` of them."""
-    found: list[Row] = []
-    for kind in kinds:
-        found += map(kind._make, connection.execute(rows_of(kind, campaign, after, limit)).all())
-    found.sort(key=lambda row: row.seq)
-    return found if limit is None else found[:limit]
-
-
-def write_rows(connection: Connection, rows: Iterable[tuple[str, Row]]) -> None:
-    """Add rows, given with the campaign that each belongs to."""
-    by_kind: dict[type[Any], list[dict[str, Any]]] = {}
-    for campaign, row in rows:
-        by_kind.setdefault(type(row), []).append({"campaign": campaign, **row._asdict()})
-    for kind, content in by_kind.items():
-        connection.execute(TABLES[kind].insert(), content)
+    rows: list[Row]
+    hash: str

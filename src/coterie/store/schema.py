@@ -1,15 +1,20 @@
-"""The tables, and the migrations that make them, in order.
+"""The tables of a database, and the migrations that make them, in order.
 
-asks, measurements, endings and notes are only ever added to; together, in the order of `seq`, they are the campaign.
-The columns of `campaigns` after `created` sum these rows up, and are renewed in the transaction that adds them.
-Times are seconds since 1970 (UTC). Values are JSON lists whose numbers read back exactly.
+asks, measurements, endings and notes hold the facts (`coterie.store.rows`) and are only ever added to. The columns of
+`campaigns` after `created` sum these rows up, and are renewed in the transaction that adds them. Times are seconds
+since 1970 (UTC). Values are JSON lists whose numbers read back exactly. `hash` is that of `coterie.store.chain`.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Connection, Float, ForeignKey, MetaData, Table, Text, text
+from typing import Any
 
-from coterie.campaign.errors import Conflict
+from sqlalchemy import BigInteger, Column, Connection, Float, ForeignKey, LargeBinary, MetaData, Table, Text, text
+
+from coterie.store.chain import hashes_after, origin
+from coterie.store.journal import VERSION, check_version
+from coterie.store.rows import TABLES as TABLE_NAMES
+from coterie.store.rows import Ask, Ending, Kind, Note, Row, Told
 
 metadata = MetaData()
 _DOUBLE = Float(53)
@@ -27,6 +32,7 @@ campaigns = Table(
     Column("measurements", BigInteger, nullable=False),
     Column("open_leases", BigInteger, nullable=False),
     Column("done", BigInteger, nullable=False),
+    Column("chain", Text, nullable=False),  # the hash of the last row
 )
 
 
@@ -37,6 +43,7 @@ def _log(name: str, *columns: Column[object]) -> Table:
         Column("campaign", Text, ForeignKey("campaigns.id"), primary_key=True),
         Column("seq", BigInteger, primary_key=True),
         *columns,
+        Column("hash", Text, nullable=False),
     )
 
 
@@ -48,6 +55,7 @@ asks = _log(
     Column("worker", Text, nullable=False),
     Column("asked_at", _DOUBLE, nullable=False),
     Column("expires_at", _DOUBLE, nullable=False),
+    Column("round", BigInteger, nullable=False),  # of the method; 0: none; -1: not recorded
 )
 measurements = _log(
     "measurements",
@@ -69,9 +77,18 @@ endings = _log(
 )
 notes = _log(
     "notes",
-    Column("kind", Text, nullable=False),  # groups, evidence, stopped or imported
+    Column("kind", Text, nullable=False),  # groups, evidence, freeze, round, stopped or imported
     Column("content", Text, nullable=False),  # JSON
     Column("at", _DOUBLE, nullable=False),
+)
+snapshots = Table(  # a cache: rows may be deleted at any time
+    "snapshots",
+    metadata,
+    Column("campaign", Text, ForeignKey("campaigns.id"), primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("rules", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),  # behind its checksum
 )
 tokens = Table(
     "tokens",
@@ -82,8 +99,10 @@ tokens = Table(
     Column("created", _DOUBLE, nullable=False),
 )
 
+TABLES: dict[Kind, Table] = {Ask: asks, Told: measurements, Ending: endings, Note: notes}
+
 # Migrations are text, not the tables above: those describe the present, these what each release made of the last one.
-# {log} is the key of a log table; {clustered} keeps the rows of a campaign together on disk.
+# {log} is the key of a log table; {clustered} keeps the rows of a campaign together on disk; {bytes} is a type.
 _LOG = "campaign TEXT NOT NULL REFERENCES campaigns (id), seq BIGINT NOT NULL"
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -105,8 +124,27 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE tokens (hash TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, label TEXT NOT NULL,
             created DOUBLE PRECISION NOT NULL)""",
     ),
+    (
+        "ALTER TABLE asks ADD COLUMN round BIGINT NOT NULL DEFAULT -1",
+        "ALTER TABLE asks ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE measurements ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE endings ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE notes ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE campaigns ADD COLUMN chain TEXT NOT NULL DEFAULT ''",
+        """CREATE TABLE snapshots (campaign TEXT NOT NULL PRIMARY KEY REFERENCES campaigns (id), seq BIGINT NOT NULL,
+            rules BIGINT NOT NULL, hash TEXT NOT NULL, content {bytes} NOT NULL)""",
+    ),
 )
+_CHAINED = 3  # the version from which rows have hashes, of these columns
+_COLUMNS_OF_3: dict[Kind, str] = {
+    Ask: "seq, lease, ticket, arm, worker, asked_at, expires_at, round",
+    Told: 'seq, id, arm, "values", lease, ticket, worker, told_at',
+    Ending: "seq, lease, ticket, kind, reason, at",
+    Note: "seq, kind, content, at",
+}
 LATEST = len(_MIGRATIONS)
+assert LATEST == VERSION
+_CHUNK = 20_000  # rows that a migration has in memory at once
 _LOCK = 7_311_505_237  # of PostgreSQL's advisory locks: one process migrates at a time
 
 
@@ -115,15 +153,6 @@ def version_of(connection: Connection) -> int:
     if not connection.dialect.has_table(connection, "schema_version"):
         return 0
     return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
-
-
-def check_version(version: int) -> None:
-    """Refuse a database that a newer release has written."""
-    if version > LATEST:
-        raise Conflict(
-            f"the store is at schema version {version}, this release knows versions up to {LATEST}: use a newer one",
-            code="newer_schema",
-        )
 
 
 def migrate(connection: Connection, to: int = LATEST) -> None:
@@ -135,7 +164,59 @@ def migrate(connection: Connection, to: int = LATEST) -> None:
     check_version(found)
     if found == 0 and not connection.dialect.has_table(connection, "schema_version"):
         connection.execute(text("CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY)"))
-    for version in range(found, to):
-        for statement in _MIGRATIONS[version]:
-            connection.execute(text(statement.format(log=_LOG, clustered=" WITHOUT ROWID" if sqlite else "")))
-        connection.execute(text("INSERT INTO schema_version (version) VALUES (:version)"), {"version": version + 1})
+    types = {"clustered": " WITHOUT ROWID" if sqlite else "", "bytes": "BLOB" if sqlite else "BYTEA"}
+    for version in range(found + 1, to + 1):
+        for statement in _MIGRATIONS[version - 1]:
+            connection.execute(text(statement.format(log=_LOG, **types)))
+        if version == _CHAINED:
+            chain_rows(connection)
+        connection.execute(text("INSERT INTO schema_version (version) VALUES (:version)"), {"version": version})
+
+
+def chain_rows(connection: Connection) -> None:
+    """Give every row of a store of schema version 2 its hash: from then on it is protected.
+
+    The rows are taken as they are found. If one had been lost before, it is named when its campaign is opened.
+    """
+    for id, settings in connection.execute(text("SELECT id, settings FROM campaigns")).all():
+        after, chain = -1, origin(id, settings)
+        while rows := _read_unchained(connection, id, after):
+            hashes = hashes_after(chain, rows)
+            after, chain = rows[-1].seq, hashes[-1]
+            for kind, name in TABLE_NAMES.items():
+                added = [
+                    {"id": id, "seq": row.seq, "hash": hash}
+                    for row, hash in zip(rows, hashes, strict=True)
+                    if type(row) is kind
+                ]
+                if added:
+                    _set_hashes(connection, name, added)
+        statement = text("UPDATE campaigns SET chain = :chain WHERE id = :id")
+        connection.execute(statement, {"chain": chain, "id": id})
+
+
+def _read_unchained(connection: Connection, campaign: str, after: int) -> list[Row]:
+    """The next rows of a store of schema version 2, whose tables have been given the columns of version 3."""
+    found: list[Row] = []
+    for kind, name in TABLE_NAMES.items():
+        columns = _COLUMNS_OF_3[kind]
+        query = f"SELECT {columns} FROM {name} WHERE campaign = :id AND seq > :after ORDER BY seq LIMIT :most"
+        rows = connection.execute(text(query), {"id": campaign, "after": after, "most": _CHUNK})
+        found += (kind(*row) for row in rows)
+    found.sort(key=lambda row: row.seq)
+    return found[:_CHUNK]
+
+
+def _set_hashes(connection: Connection, table: str, added: list[dict[str, Any]]) -> None:
+    if connection.dialect.name == "sqlite":
+        connection.execute(text(f"UPDATE {table} SET hash = :hash WHERE campaign = :id AND seq = :seq"), added)
+        return
+    # One statement for all of them: a round trip for each row would take minutes.
+    lists = {"seqs": [one["seq"] for one in added], "hashes": [one["hash"] for one in added], "id": added[0]["id"]}
+    connection.execute(
+        text(
+            f"UPDATE {table} SET hash = given.hash FROM unnest(CAST(:seqs AS BIGINT[]), CAST(:hashes AS TEXT[])) "
+            f"AS given(seq, hash) WHERE campaign = :id AND {table}.seq = given.seq"
+        ),
+        lists,
+    )
