@@ -1,6 +1,7 @@
-"""What is asked of a campaign and what it decides: every decision checks first, then changes the state and makes rows.
+"""The commands of a campaign, ask, tell and fail: each checks first, then changes the state and makes rows.
 
-A decision that raises has changed nothing. `Turn` is one write on one campaign: its state, its time, its new rows.
+A command that raises has changed nothing. `Turn` is one write on one campaign: its state, its time, its new rows. All
+that the method decides meanwhile, and the stop with what it claims, become rows of the same turn.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from coterie.campaign.errors import BadValue, Conflict, NotFound
+from coterie.campaign.facts import RULES
 from coterie.campaign.groups import change_of, first_groups
-from coterie.campaign.moments import when
-from coterie.campaign.rows import Ask, Ending, Note, Row, Told
 from coterie.campaign.settings import LARGEST_BATCH, at, check_text, new_key, printable
 from coterie.campaign.state import Lease, State
+from coterie.campaign.timestamps import timestamp
 from coterie.problem.checks import FloatArray, check_arm, check_count, check_far, check_measurement, short
+from coterie.store.rows import NO_ROUND, Ask, Ending, Note, Row, Told
 
 LARGEST_TELL = 10_000
 """Results in one request: while they are taken in, nobody else's are. A table (`import_table`) may have more."""
@@ -55,6 +57,18 @@ class Turn:
         """Keep something found out."""
         self.add(Note(self.seq, kind, json.dumps(content), self.now))
 
+    def note_rules(self) -> None:
+        """Before anything new is decided: by which rules, if other ones have decided so far."""
+        state = self.state
+        if (not state.done and state.rules != state.session.rules) or state.session.applied > state.applied:
+            state.applied = state.session.applied
+            self.note(RULES, {"number": state.session.rules})
+
+    def note_decisions(self) -> None:
+        """Keep what the method has decided beside its asks."""
+        for t, decision in self.state.session.dated_decisions[self.state.decisions :]:
+            self.note(decision["event"], decision | {"t": t})
+
 
 # Asking.
 
@@ -80,16 +94,18 @@ def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
     until = turn.now + settings.lease_seconds
     for lease in held:
         if lease.expires_at <= turn.now:
-            turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until))
+            turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until, NO_ROUND))
+    turn.note_rules()
     while len(held) < count:
-        ticket = state.session._next_ticket
-        arms = state.session._open(1)
-        if not arms:
+        opened = state.session.open(1)
+        turn.note_decisions()
+        if not opened:
             break
-        row = Ask(turn.seq, new_key(), ticket, arms[0], who, turn.now, until)
+        ticket = opened[0]
+        row = Ask(turn.seq, new_key(), ticket.number, ticket.arm, who, turn.now, until, ticket.round)
         turn.add(row)
         held.append(state.leases[row.lease])
-    look(turn, by="ask")
+    note_findings(turn, by="ask")
     done = state.session.done  # perhaps found on the way: then nothing is left to measure
     return {"done": done, "asks": [] if done else [_as_ask(state, lease) for lease in held]}
 
@@ -99,7 +115,7 @@ def _as_ask(state: State, lease: Lease) -> dict[str, Any]:
         "arm": lease.arm,
         "name": state.settings.name_of(lease.arm),
         "lease": lease.key,
-        "expires": when(lease.expires_at),
+        "expires": timestamp(lease.expires_at),
     }
 
 
@@ -110,10 +126,17 @@ def expire(turn: Turn) -> None:
         return
     over = [lease for lease in state.open.values() if lease.expires_at <= turn.now]
     for lease in over:
-        state.session.forget(lease.ticket)
-        turn.add(Ending(turn.seq, lease.key, lease.ticket, "expired", "", turn.now))
+        give_up(turn, lease, "expired", "")
     if over:
-        look(turn, by="expiry")
+        note_findings(turn, by="expiry")
+
+
+def give_up(turn: Turn, lease: Lease, kind: str, reason: str) -> None:
+    """The result of a lease will not come."""
+    turn.note_rules()
+    turn.state.session.forget(lease.ticket)
+    turn.add(Ending(turn.seq, lease.key, lease.ticket, kind, reason, turn.now))
+    turn.note_decisions()
 
 
 # Telling.
@@ -143,26 +166,29 @@ def tell(turn: Turn, measurements: Any, imported: dict[str, Any] | None = None) 
     fresh = [one for one in given if not one.old]
     if imported is not None and fresh:
         turn.note("imported", imported | {"measurements": len(fresh)})
+    if fresh:
+        turn.note_rules()
     named = {one.lease.key for one in fresh if one.lease is not None}
     warnings: list[dict[str, Any]] = []
     for one in fresh:
-        if len(warnings) < _MOST_WARNINGS and (doubt := _doubt(state, one)) is not None:
-            warnings.append({"id": one.id, "arm": one.arm, "name": state.settings.name_of(one.arm), "message": doubt})
+        if len(warnings) < _MOST_WARNINGS and (warning := _far_away(state, one)) is not None:
+            warnings.append({"id": one.id, "arm": one.arm, "name": state.settings.name_of(one.arm), "message": warning})
         lease = one.lease
         if lease is None and not unasked:
             lease = _oldest_open(state, one.arm, one.worker, named)
         ticket = None if lease is None or lease.ticket not in state.open else lease.ticket
         worker = one.worker or (None if lease is None else lease.worker)
-        state.session._absorb([one.arm], [one.values], [ticket])
+        state.session.absorb(one.arm, one.values, ticket)
         values = json.dumps(one.values.tolist())
         turn.add(Told(turn.seq, one.id, one.arm, values, _key(one), ticket, worker, turn.now), one.values)
+        turn.note_decisions()
     if fresh:
-        look(turn, by="tell")
+        note_findings(turn, by="tell")
     answer = {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
     return answer | {"warnings": warnings} if warnings else answer
 
 
-def _doubt(state: State, one: _Given) -> str | None:
+def _far_away(state: State, one: _Given) -> str | None:
     """A warning if a result lies far from the mean of what its item gave before: a slip of the finger, perhaps."""
     if one.arm not in state.sums:
         return None
@@ -210,7 +236,7 @@ def check_measurements(state: State, measurements: Any, most: int | None = None)
     fresh = [one for one in given if not one.old]
     if fresh:
         values = np.array([one.values for one in fresh])
-        at("measurements", state.session._whitened, [one.arm for one in fresh], values)
+        at("measurements", state.session.check_results, [one.arm for one in fresh], values)
     return given
 
 
@@ -273,9 +299,10 @@ def check_arm_of(state: State, arm: Any, field: str) -> int:
     """An arm by its number or by its name."""
     names = state.settings.names
     if isinstance(arm, str):
-        if names is None or arm not in state.session._index:
-            raise BadValue(f"{field}: unknown arm {arm!r}: {_known(arm, names)}", field=field)
-        return state.session._index[arm]
+        try:
+            return state.session.arm_named(arm)
+        except ValueError:
+            raise BadValue(f"{field}: unknown arm {arm!r}: {_known(arm, names)}", field=field) from None
     return int(at(field, check_arm, arm, state.settings.n_arms))
 
 
@@ -325,9 +352,8 @@ def fail(turn: Turn, lease: Any, reason: Any) -> dict[str, Any]:
         )
     expire(turn)
     if found.ended is None:
-        turn.state.session.forget(found.ticket)
-        turn.add(Ending(turn.seq, found.key, found.ticket, "failed", text, turn.now))
-        look(turn, by="fail")
+        give_up(turn, found, "failed", text)
+        note_findings(turn, by="fail")
     settings = turn.state.settings
     return {"freed": True, "lease": found.key, "arm": found.arm, "name": settings.name_of(found.arm)}
 
@@ -335,8 +361,8 @@ def fail(turn: Turn, lease: Any, reason: Any) -> dict[str, Any]:
 # What follows from it.
 
 
-def look(turn: Turn, by: str) -> None:
-    """Note what has come out: new groups, a point of the evidence, the stop."""
+def note_findings(turn: Turn, by: str) -> None:
+    """Note what has come out: new groups, a point of the evidence, the stop with what it claims."""
     state, session = turn.state, turn.state.session
     stopped = session.done and state.stopped_at is None
     if state.stopped_at is not None:
@@ -355,7 +381,7 @@ def look(turn: Turn, by: str) -> None:
         point = {"t": t, "statistic": plain(now.statistic), "threshold": plain(now.threshold)}
         turn.note("evidence", point)
     if stopped:
-        turn.note("stopped", {"t": t, "by": by, "verdict": session._verdict})
+        turn.note("stopped", {"t": t, "by": by, "verdict": session.verdict, "outcome": session.outcome})
 
 
 def plain(number: float | None) -> float | None:

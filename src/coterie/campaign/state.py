@@ -1,7 +1,7 @@
 """What a campaign is at a point of its log: a session, leases, ids. A pure function of the settings and the rows.
 
-Decisions (`coterie.campaign.decisions`) change the session first and record the row that they made; everybody else
-reads the row and repeats it. Both end in the same state.
+Commands (`coterie.campaign.commands`) change the session first and record the rows that this made, decisions of the
+method included; everybody else reads the rows and applies them. Both end in the same state.
 """
 
 from __future__ import annotations
@@ -9,16 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.campaign.errors import Conflict
+from coterie.campaign.facts import DECISIONS, RULES, RecordedRows, read_facts
 from coterie.campaign.groups import apply_change, next_id_after
-from coterie.campaign.rows import Ask, Ending, Note, Row, Told
-from coterie.campaign.settings import Settings
+from coterie.campaign.settings import CampaignSettings
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session import Session
-from coterie.session.replayed import ReplayError
+from coterie.session.conversation import TOLD
+from coterie.session.records import ReplayError
+from coterie.session.replaying import bring_back, close, follow
+from coterie.store.rows import Ask, Ending, Note, Row, Told
+
+
+class OtherRules(Exception):  # noqa: N818 (it is found out, not done wrong)
+    """Rows that were added meanwhile were decided by other rules: the log has to be applied from its beginning."""
 
 
 @dataclass(slots=True)
@@ -48,7 +57,7 @@ class Worker:
 class State:
     """`seq` is that of the last row."""
 
-    settings: Settings
+    settings: CampaignSettings
     session: Session
     seq: int = 0
     leases: dict[str, Lease] = field(default_factory=dict)
@@ -61,12 +70,16 @@ class State:
     next_group: int = 1
     evidence_t: int = 0  # t at the last point of the evidence's history
     stopped_at: int | None = None  # seq of the note
+    decisions: int = 0  # of the session's, how many are on record
+    rules: int = 0  # the number of the rules that decided last
+    applied: int = 0  # entries of the session's record that older rules decided, when that was last noted
+    has_outcome: bool = False  # whether the stop is on record with what it claims
     misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
 
     @classmethod
-    def new(cls, settings: Settings) -> State:
+    def new(cls, settings: CampaignSettings) -> State:
         """The state before the first row."""
-        return cls(settings, settings.session())
+        return cls(settings, Session.asleep(settings.run), rules=settings.rules)
 
     @property
     def done(self) -> bool:
@@ -78,36 +91,42 @@ class State:
         """The standard deviation of each number of a measurement."""
         return np.sqrt(np.diagonal(self.session.noise.covariance))
 
-    def replay(self, rows: Sequence[Row]) -> None:
-        """Take in rows that somebody else wrote. `OtherRules` if that needs the whole log from its beginning."""
+    # Rows that somebody else wrote.
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        """Apply the whole log. Where it ends with a stop, no rule is asked for anything."""
+        recorded = read_facts(rows, self.settings.dim, 0)
+        rules = self.settings.rules if recorded.rules is None else recorded.rules
+        if recorded.outcome is not None:
+            close(self.session, recorded.facts, recorded.outcome)
+        else:
+            self.session = Session.of(self.settings.run)
+            try:
+                bring_back(self.session, recorded.facts, rules, recorded.applied)
+            except ReplayError as error:
+                raise _unreadable(f"row {recorded.seqs[error.entry]}: {error.why}") from error
+            if recorded.stopped and not self.session.done:
+                self.session = Session.asleep(self.settings.run)
+                close(self.session, recorded.facts, _old_outcome(self.session, recorded))
+        self._record_all(rows, recorded)
+
+    def catch_up(self, rows: Sequence[Row]) -> None:
+        """Apply rows that were added since; `OtherRules` if that needs the whole log."""
         recorded = read_facts(rows, self.settings.dim, self.session.next_ticket)
+        if recorded.rules is not None and recorded.rules != self.session.rules:
+            raise OtherRules(f"rules number {recorded.rules} decided rows of this campaign")
         try:
-            if self.seq == 0:
-                self._open(recorded)
-            elif recorded.facts.kinds:
-                follow(self.session, recorded.facts)
+            follow(self.session, recorded.facts)
         except ReplayError as error:
             raise OtherRules(f"row {recorded.seqs[error.entry]}: {error.why}") from error
         if recorded.stopped and not self.session.done:
             raise OtherRules("the rows say that the groups are found, the session does not")
+        self._record_all(rows, recorded)
+
+    def _record_all(self, rows: Sequence[Row], recorded: RecordedRows) -> None:
         given = iter(recorded.facts.values)
         for row in rows:
             self.record(row, next(given) if type(row) is Told else None)
-        if recorded.outcome is not None:
-            self.has_outcome = True
-
-    def _open(self, recorded: RecordedRows) -> None:
-        """The session as the whole log left it; only where the log ends before the stop is the method's rule needed."""
-        rules = self.settings.engine if recorded.rules is None else recorded.rules
-        bring_back(self.session, recorded.facts, rules, recorded.applied, recorded.outcome)
-        if recorded.stopped and not self.session.done:
-            # An older release has stopped here by rules that are not known any more, and did not record its claims.
-            self.session = self.settings.session()
-            close(self.session, recorded.facts, self._old_outcome(recorded))
-
-    def _old_outcome(self, recorded: RecordedRows) -> dict[str, Any]:
-        """What is known of a stop that was recorded without its claims: the groups, by the notes, and the results."""
-        raise NotImplementedError
 
     def record(self, row: Row, values: FloatArray | None = None) -> None:
         """Keep a row whose effect the session already has."""
@@ -164,18 +183,46 @@ class State:
             self.next_group = next_id_after(self.next_group, change)
         elif row.kind == "evidence":
             self.evidence_t = int(row.data["t"])
+        elif row.kind in DECISIONS:
+            self.decisions += 1
+        elif row.kind == RULES:
+            self.rules, self.applied = int(row.data["number"]), self.session.applied
         elif row.kind == "stopped":
             self.stopped_at = row.seq
+            self.has_outcome = "outcome" in row.data
+        elif row.kind == "outcome":
+            self.has_outcome = True
 
 
-_ready: set[str] = set()
+def _unreadable(why: str) -> Conflict:
+    return Conflict(
+        f"the log cannot be applied ({why}): restore a backup of the store; `coterie campaign export` of an older "
+        "backup gives all measurements",
+        code="damaged_log",
+    )
 
 
-def get_ready(settings: Settings) -> None:
-    """Have the method's code compiled and loaded, once a process."""
-    if settings.method not in _ready:
-        session = Session(3, 2, 1, method=settings.method, distance_ratio=settings.distance_ratio)
-        for value in (0.0, 4.0, 0.0):
-            session.tell(session.ask(), value)
-        _ = session.evidence
-        _ready.add(settings.method)
+def _old_outcome(session: Session, recorded: RecordedRows) -> dict[str, Any]:
+    """What is known of a stop that an older release recorded without its claims, by rules that are not known here.
+
+    The groups are those of its notes, centers the means of its results; there is no certificate.
+    """
+    assert recorded.groups is not None
+    facts = recorded.facts
+    arms = np.array([arm for kind, arm in zip(facts.kinds, facts.arms, strict=True) if kind == TOLD], dtype=np.int64)
+    labels = np.unique(recorded.groups, return_inverse=True)[1]
+    white = session.noise.whiten(facts.values)
+    counts = np.bincount(labels[arms], minlength=session.n_clusters)
+    centers = np.zeros((session.n_clusters, session.dim))
+    np.add.at(centers, labels[arms], white)
+    t = int(recorded.stop["t"])
+    return {
+        "t": t,
+        "labels": labels.tolist(),
+        "centers": (centers / np.maximum(counts, 1)[:, None]).tolist(),
+        "pulls": np.bincount(arms[:t], minlength=session.n_arms).tolist(),
+        "evidence": {"statistic": None, "threshold": None, "weakest": None} | recorded.evidence,
+        "alarm": None,
+        "certificate": None,
+        "partial": None,
+    }

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Connection, select
 
-from coterie.campaign import fit, schema
-from coterie.campaign.decisions import check_arm_of, find_lease, plain
+from coterie.campaign import fit
+from coterie.campaign.commands import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.late import late_misfits
-from coterie.campaign.moments import when
 from coterie.campaign.remarks import alarm_of, homogeneity_of
-from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
 from coterie.campaign.settings import Settings, at
 from coterie.campaign.state import Lease, State
+from coterie.campaign.timestamps import timestamp
 from coterie.problem.checks import check_count, short
 from coterie.rules.methods import method_named
+from coterie.store.rows import Ask, Ending, Note, Row, Told
+
+if TYPE_CHECKING:
+    from coterie.campaign.open_campaigns import CampaignReading
 
 LARGEST_PAGE = 10_000
 
@@ -49,7 +51,7 @@ def summary(row: Any) -> dict[str, Any]:
         "t": row["t"],
         "measurements": row["measurements"],
         "done": bool(row["done"]),
-        "created": when(row["created"]),
+        "created": timestamp(row["created"]),
         "open_leases": row["open_leases"],
     }
 
@@ -63,7 +65,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
     return {
         "id": row["id"],
         "name": row["name"],
-        "created": when(row["created"]),
+        "created": timestamp(row["created"]),
         "seq": state.seq,
         "done": session.done,
         "t": session.t,
@@ -93,8 +95,8 @@ def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
         "arm": lease.arm,
         "name": state.settings.name_of(lease.arm),
         "worker": lease.worker,
-        "asked": when(lease.asked_at),
-        "expires": when(lease.expires_at),
+        "asked": timestamp(lease.asked_at),
+        "expires": timestamp(lease.expires_at),
         "expired": lease.expires_at <= now,
     }
 
@@ -172,7 +174,7 @@ def workers(state: State) -> list[dict[str, Any]]:
     for lease in state.open.values():
         held[lease.worker] = held.get(lease.worker, 0) + 1
     return [
-        {"worker": name, "open": held.get(name, 0), "measurements": worker.told, "last": when(worker.last)}
+        {"worker": name, "open": held.get(name, 0), "measurements": worker.told, "last": timestamp(worker.last)}
         for name, worker in state.workers.items()
     ]
 
@@ -286,9 +288,10 @@ def verdict(state: State) -> str:
     return f"Not proven yet, after {session.t} measurements: the groups are a guess."
 
 
-def measurements(connection: Connection, id: str, state: State, after: int, limit: int) -> dict[str, Any]:
+def measurements(seen: CampaignReading, after: int, limit: int) -> dict[str, Any]:
     """A page of results."""
-    rows = read_rows(connection, id, after, limit + 1, (Told,))
+    state = seen.state
+    rows = seen.journal.rows(seen.row, after, limit + 1, (Told,)).rows
     counted = state.counted_places()
     found = []
     for row in rows[:limit]:
@@ -308,17 +311,29 @@ def _told(row: Told, settings: Settings) -> dict[str, Any]:
         "lease": row.lease,
         "worker": row.worker,
         "asked_for": row.ticket is not None,
-        "at": when(row.told_at),
+        "at": timestamp(row.told_at),
     }
 
 
-def events(connection: Connection, row: Any, after: int, limit: int) -> dict[str, Any]:
+def events(seen: CampaignReading, after: int, limit: int) -> dict[str, Any]:
     """A page of the log."""
-    settings = settings_of(row)
-    rows = read_rows(connection, row["id"], after, limit + 1)
+    settings = settings_of(seen.row)
+    # What was asked for and not a row more: the next one may be damaged, and this page is not.
+    rows = seen.journal.rows(seen.row, after, limit).rows
+    more = bool(rows) and rows[-1].seq < seen.row["last_seq"]
     return {
-        "events": [event(one, settings) for one in rows[:limit]],
-        "next": rows[limit - 1].seq if len(rows) > limit else None,
+        "events": [event(one, settings) for one in rows],
+        "next": rows[-1].seq if more else None,
+    }
+
+
+def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, Any]:
+    """What a page shows of a campaign, all of it of one moment."""
+    last = seen.row["last_seq"]
+    return {
+        "status": status(seen.state, seen.row, seen.now),
+        "history": history(seen, points),
+        "events": events(seen, max(0, last - recent), recent),
     }
 
 
@@ -334,21 +349,19 @@ def event(row: Row, settings: Settings) -> dict[str, Any]:
             "name": settings.name_of(row.arm),
             "lease": row.lease,
             "worker": row.worker,
-            "at": when(row.asked_at),
-            "expires": when(row.expires_at),
+            "at": timestamp(row.asked_at),
+            "expires": timestamp(row.expires_at),
         }
     if isinstance(row, Ending):
-        return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": when(row.at)}
+        return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": timestamp(row.at)}
     assert isinstance(row, Note)
-    return {"kind": row.kind, "seq": row.seq, "at": when(row.at), **row.data}
+    return {"kind": row.kind, "seq": row.seq, "at": timestamp(row.at), **row.data}
 
 
-def history(connection: Connection, id: str, points: Any) -> dict[str, list[Any]]:
+def history(seen: CampaignReading, points: Any) -> dict[str, list[Any]]:
     """The evidence over time, from the points kept."""
     most = at("points", check_count, points, "points", 2)
-    table = schema.notes
-    query = select(table.c.content).where(table.c.campaign == id, table.c.kind == "evidence").order_by(table.c.seq)
-    kept = [json.loads(content) for content in connection.execute(query).scalars()]
+    kept = [note.data for note in seen.journal.notes(seen.row, "evidence").rows if isinstance(note, Note)]
     if len(kept) > most:
         kept = [kept[i] for i in np.unique(np.linspace(0, len(kept) - 1, most).round().astype(int))]
     return {key: [point[key] for point in kept] for key in ("t", "statistic", "threshold")}

@@ -59,6 +59,13 @@ class Measurements:
         self.values += list(values)
         self.tickets += tickets
 
+    def restore(self, arms: IntArray, values: FloatArray, tickets: list[int | None]) -> None:
+        """All results, of which every one was checked before."""
+        told, first = np.unique(arms, return_index=True)
+        white = self._noise.whiten(values[first]) if first.size else values
+        self._firsts = {arm: white[i] for i, arm in enumerate(told.tolist())}
+        self.arms, self.values, self.tickets = arms.tolist(), list(values), tickets
+
     def arms_of(self, rows: IntArray) -> IntArray:
         """The arms of these places."""
         return np.asarray(self.arms, dtype=np.int64)[rows]

@@ -141,14 +141,11 @@ def close(session: Session, facts: Facts, outcome: dict[str, Any]) -> None:
     session._note_stop()
 
 
-def bring_back(session: Session, facts: Facts, rules: int | None, applied: int, outcome: dict[str, Any] | None) -> None:
-    """A fresh session to where the record ends: closed, followed by the same rules, or applied.
+def bring_back(session: Session, facts: Facts, rules: int, applied: int) -> None:
+    """A fresh session to where the record ends: followed by the same rules, or applied.
 
     `rules` is the number of the rules that made the record, `applied` how many of its entries were older than these.
     """
-    if outcome is not None:
-        close(session, facts, outcome)
-        return
     if rules == session.rules:
         try:
             apply(session, facts.part(0, applied))

@@ -16,7 +16,7 @@ from coterie.problem.checks import check_arm, check_count, check_measurement, sh
 from coterie.problem.settings import FIELDS, Settings
 from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD
 from coterie.session.records import UNASKED, ReplayError
-from coterie.session.replaying import Facts, apply, bring_back, follow
+from coterie.session.replaying import Facts, apply, bring_back, close, follow
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -58,15 +58,17 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
     _entries(saved, (*FIELDS, *parts), "the saved session")
     if saved["instance"] is not None:
         _entries(saved["instance"], ("labels", "centers"), "the saved instance")
-    session = kind.of(Settings.from_json(saved))
+    settings = Settings.from_json(saved)
     if first:
+        session = kind.of(settings)
         _bring_back_format_1(session, saved)
+    elif saved["outcome"] is not None:
+        session = kind.asleep(settings)
+        close(session, _facts(session, saved), _checked_outcome(session, saved["outcome"]))
     else:
-        facts = _facts(session, saved)
-        applied = check_count(saved["applied"], "applied", 0)
-        bring_back(
-            session, facts, check_count(saved["rules"], "rules", 1), applied, _outcome(session, saved["outcome"])
-        )
+        session = kind.of(settings)
+        rules, applied = check_count(saved["rules"], "rules", 1), check_count(saved["applied"], "applied", 0)
+        bring_back(session, _facts(session, saved), rules, applied)
     if session.pending != _pending(session, saved) or session.next_ticket != saved["next_ticket"]:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
     return session
@@ -110,9 +112,7 @@ def _decision(one: Any) -> tuple[int, Decision]:
     return check_count(one[0], "t of a saved decision", 0), one[1]
 
 
-def _outcome(session: Session, outcome: Any) -> dict[str, Any] | None:
-    if outcome is None:
-        return None
+def _checked_outcome(session: Session, outcome: Any) -> dict[str, Any]:
     wanted = ("t", "labels", "centers", "pulls", "evidence", "alarm", "certificate", "partial")
     _entries(outcome, wanted, "the saved outcome")
     shape = np.shape(outcome["centers"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.methods.contract import Method
+from coterie.methods.contract import Method, MethodRun
 from coterie.methods.reports import Evidence, Partial
 from coterie.methods.table import METHODS, prepared
 from coterie.problem.checks import (
@@ -32,6 +32,7 @@ from coterie.session.conversation import Conversation, Ticket
 from coterie.session.finished import outcome_of
 from coterie.session.measurements import Measurements
 from coterie.session.remarks import Alarm, Homogeneity
+from coterie.session.sleeping import SleepingRun, nothing_yet
 from coterie.session.stated import Stated
 
 
@@ -74,10 +75,18 @@ class Session(Stated):
         session._begin(*prepared(settings))
         return session
 
-    def _begin(self, settings: Settings, method: Method) -> None:
+    @classmethod
+    def asleep(cls, settings: Settings) -> Session:
+        """A session at its beginning whose method is started when the session is first used."""
+        session = cls.__new__(cls)
+        ready, method = prepared(settings)
+        session._begin(ready, method, SleepingRun(lambda: method.start(ready), nothing_yet(ready.n_arms)))
+        return session
+
+    def _begin(self, settings: Settings, method: Method, run: MethodRun | None = None) -> None:
         self.settings, self._method = settings, method
         self._index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
-        self._conversation = Conversation(method.start(settings), method.in_ask_order)
+        self._conversation = Conversation(run or method.start(settings), method.in_ask_order)
         self._measurements = Measurements(settings.noise, method.exact)
         self._stopped: tuple[IntArray, FloatArray] | None = None
         self._homogeneity: Homogeneity | None = None
@@ -354,6 +363,11 @@ class Session(Stated):
     def decisions(self) -> list[dict[str, Any]]:
         """What the method has decided beside its asks: CROC's freezes, rounds and alarm."""
         return [decision for _, decision in self._conversation.decisions]
+
+    @property
+    def dated_decisions(self) -> list[tuple[int, dict[str, Any]]]:
+        """The same decisions, each with the number of results that had counted before it."""
+        return self._conversation.decisions
 
     @property
     def outcome(self) -> dict[str, Any] | None:

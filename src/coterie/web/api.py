@@ -13,7 +13,7 @@ from coterie.web import answers
 from coterie.web.answers import reply
 from coterie.web.bodies import AskBody, FailBody, NewCampaign, TellBody, body_of, read_body
 from coterie.web.live import Live
-from coterie.web.writing import Writing
+from coterie.web.write_queue import WriteQueue
 
 Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
 After = Annotated[int, Query(ge=0, description="Only what comes after this seq.")]
@@ -47,7 +47,7 @@ _READING = _errors(404, 422, 503)
 _WRITING = _errors(400, 404, 409, 413, 415, 422, 503)
 
 
-def api_router(store: Campaigns, live: Live, writing: Writing) -> APIRouter:
+def api_router(store: Campaigns, live: Live, queue: WriteQueue) -> APIRouter:
     """The endpoints under /api."""
     router = APIRouter(prefix="/api/campaigns", tags=["campaigns"])
 
@@ -72,20 +72,20 @@ def api_router(store: Campaigns, live: Live, writing: Writing) -> APIRouter:
     async def ask(id: Id, request: Request) -> Response:
         """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
         body = await read_body(request, AskBody)
-        return await writing.submit("ask", id, body.worker, body.n)
+        return await queue.submit("ask", id, body.worker, body.n)
 
     @router.post("/{id}/tell", response_model=answers.Told, responses=_WRITING, openapi_extra=body_of(TellBody))
     async def tell(id: Id, request: Request) -> Response:
         """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
         body = await read_body(request, TellBody)
         given = [dict(one) for one in body.measurements]
-        return await writing.submit("tell", id, given)
+        return await queue.submit("tell", id, given)
 
     @router.post("/{id}/fail", response_model=answers.Freed, responses=_WRITING, openapi_extra=body_of(FailBody))
     async def fail(id: Id, request: Request) -> Response:
         """A measurement that will not come: its lease is freed."""
         body = await read_body(request, FailBody)
-        return await writing.submit("fail", id, body.lease, body.reason)
+        return await queue.submit("fail", id, body.lease, body.reason)
 
     @router.get("/{id}/measurements", response_model=answers.Page, responses=_READING)
     async def measurements(id: Id, after: After = 0, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:

@@ -29,7 +29,7 @@ from coterie.web.guard import OPEN, Guard
 from coterie.web.limits import Rate
 from coterie.web.live import Live
 from coterie.web.pages import page_router
-from coterie.web.writing import Writing
+from coterie.web.write_queue import WriteQueue
 
 DEFAULT_RATE = 2000.0
 DEFAULT_MAX_BODY = 8 * 2**20
@@ -55,7 +55,7 @@ def create_app(
     known = Access.of_store(store) if access is None else access
     wrong_tokens = Rate(5.0, burst=50.0)
     live = Live(store)
-    writing = Writing(store)
+    queue = WriteQueue(store)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -64,7 +64,6 @@ def create_app(
         yield
         live.close()
         warming.cancel()
-        writing.close()
 
     app = FastAPI(
         title="Coterie",
@@ -87,7 +86,7 @@ def create_app(
 
         return await reply(look)
 
-    app.include_router(api_router(store, live, writing))
+    app.include_router(api_router(store, live, queue))
     app.include_router(page_router(store, known, wrong_tokens))
     app.mount("/static", _Static(directory=Path(__file__).parent / "static"))
     app.add_middleware(Guard, access=known, rate=Rate(rate), wrong_tokens=wrong_tokens, max_body=max_body)

@@ -36,9 +36,9 @@ def page_router(store: Campaigns, access: Access, wrong_tokens: Rate) -> APIRout
 
     @router.get("/campaigns/{id}")
     def campaign(id: str, request: Request) -> Response:
-        glance = store.glance(id)
-        if not glance["in_memory"] and glance["measurements"] > _READ_LATER:
-            return _page("campaign.html", request, reading=True, status=glance)
+        overview = store.overview(id)
+        if not overview["in_memory"] and overview["measurements"] > _READ_LATER:
+            return _page("campaign.html", request, reading=True, status=overview)
         return _page("campaign.html", request, reading=False, **_shown(id))
 
     @router.get("/campaigns/{id}/live")
@@ -46,22 +46,21 @@ def page_router(store: Campaigns, access: Access, wrong_tokens: Rate) -> APIRout
         return _page("live.html", request, **_shown(id))
 
     def _shown(id: str) -> dict[str, Any]:
-        status = store.status(id)
-        recent = max(0, status["seq"] - 4 * views.RECENT)
-        return views.campaign_page(status, store.history(id, 400), store.events(id, recent, 4 * views.RECENT + 100))
+        found = store.page(id, points=400, recent=4 * views.RECENT)
+        return views.campaign_page(found["status"], found["history"], found["events"])
 
     @router.get("/campaigns/{id}/log")
     def log(id: str, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
-        newest = store.latest(id)
+        overview = store.overview(id)
+        newest = overview["seq"]
         last = newest if before is None else min(before - 1, newest)
         first = max(0, last - views.LOG_PAGE)
         events = store.events(id, first, max(1, last - first))
-        name = next(row["name"] for row in store.list() if row["id"] == id)
         older = first + 1 if first > 0 else None
         newer = min(last + views.LOG_PAGE, newest) + 1 if last < newest else None
         return _page(
-            "log.html", request, id=id, name=name, older=older, newer=newer, first=first + 1, last=last, newest=newest,
-            **views.log_page(events),
+            "log.html", request, id=id, name=overview["name"], older=older, newer=newer, first=first + 1, last=last,
+            newest=newest, **views.log_page(events),
         )  # fmt: skip
 
     @router.get("/login")

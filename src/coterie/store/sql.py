@@ -1,11 +1,14 @@
-"""The database behind a store: opening it, transactions for reading and for writing, and what its errors mean."""
+"""A journal in SQLite or PostgreSQL, by SQLAlchemy: opening it, transactions, and what the database's errors mean.
+
+The queries are in `coterie.store.queries`, the tables and migrations in `coterie.store.schema`.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,9 +16,10 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
-from coterie.campaign.errors import BadValue, StoreUnavailable
-from coterie.campaign.schema import LATEST, check_version, migrate, version_of
-from coterie.problem.checks import short
+from coterie.store.errors import BadValue, StoreUnavailable
+from coterie.store.journal import check_version
+from coterie.store.queries import SqlReading, SqlWriting
+from coterie.store.schema import LATEST, migrate, version_of
 
 _Answer = TypeVar("_Answer")
 
@@ -23,32 +27,32 @@ BUSY_SECONDS = 30.0
 """How long a transaction waits for another process that writes to the same SQLite file."""
 _PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before a transaction that surely did nothing is tried again
 _SQLITE_PAUSES = (0.0, 0.1, 0.3)
+_KNOWN = "sqlite:///FILE, postgresql://… or jsonl:///FOLDER"
 
 
 def url_of(store: str | os.PathLike[str]) -> URL:
     """The database's address: a URL, or the path of a SQLite file."""
-    given = os.fspath(store)
-    if not isinstance(given, str) or not given.strip():
-        raise BadValue(f"a store is a file or a URL, got {short(store)}", field="store")
+    given = str(store)
     try:
         url = make_url(given) if "://" in given else URL.create("sqlite", database=given)
     except (ArgumentError, ValueError):
-        raise BadValue("the store's URL cannot be read: use sqlite:///FILE or postgresql://…", field="store") from None
+        raise BadValue(f"the store's URL cannot be read: use {_KNOWN}", field="store") from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("sqlite", "postgresql+psycopg"):
-        raise BadValue(f"a store is sqlite:///FILE or postgresql://…, got {url.drivername}://…", field="store")
+        raise BadValue(f"a store is {_KNOWN}, got {url.drivername}://…", field="store")
     if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
         raise BadValue("a store in memory would keep nothing: name a file, sqlite:///FILE", field="store")
     return url
 
 
 class Database:
-    """Connections to one store. Errors of the database come out as `StoreUnavailable`."""
+    """A journal (`coterie.store.journal`) in a database. Errors of the database come out as `StoreUnavailable`."""
 
     def __init__(self, store: str | os.PathLike[str], create: bool = True) -> None:
         self.url = url_of(store)
         self.is_sqlite = self.url.drivername == "sqlite"
+        self.name = self.url.render_as_string(hide_password=True)
         if self.is_sqlite and not create and not Path(str(self.url.database)).exists():
             raise StoreUnavailable(
                 f"there is no store at {self.url.database}: `coterie campaign new` makes one, --store names another",
@@ -76,24 +80,36 @@ class Database:
         return engine
 
     def _migrate(self) -> None:
-        with self.reading() as connection:
+        with self._read_transaction() as connection:
             version = version_of(connection)
         check_version(version)
         if version == LATEST:
             return
         if self.is_sqlite:
-            with self.writing():  # wait for another process that makes the same store: the next step would not
+            # Wait for another process that makes the same store: the next step would not.
+            with self._write_transaction():
                 pass
             with self._translated(), self.engine.connect() as connection:
                 raw = connection.connection.dbapi_connection
                 assert raw is not None
                 raw.execute("PRAGMA journal_mode = WAL")  # kept in the file
-        with self.writing() as connection:
+        with self._write_transaction() as connection:
             migrate(connection)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A snapshot to read from: the same for every query in it."""
+    def reading(self) -> Iterator[SqlReading]:
+        """One state of the database, the same for every query in the block."""
+        with self._read_transaction() as connection:
+            yield SqlReading(connection)
+
+    @contextmanager
+    def writing(self, ids: Sequence[str] = ()) -> Iterator[SqlWriting]:
+        """A transaction that holds these campaigns' locks; SQLite locks the whole file."""
+        with self._write_transaction() as connection:
+            yield SqlWriting(connection, ids)
+
+    @contextmanager
+    def _read_transaction(self) -> Iterator[Connection]:
         # PostgreSQL by itself lets each query see what was committed meanwhile: then a campaign's asks would be older
         # than its measurements.
         options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
@@ -101,7 +117,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def _write_transaction(self) -> Iterator[Connection]:
         """A transaction that is on disk when the block is left; nothing of it is if the block raises."""
         committing = False
         try:
@@ -137,7 +153,7 @@ class Database:
         try:
             yield
         except IntegrityError:
-            raise  # a mistake of ours, never the weather
+            raise  # a mistake in our code, not a state of the database that passes
         except (SQLAlchemyError, sqlite3.Error) as error:
             reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
             if self.is_sqlite and "file is not a database" in reason:

@@ -5,36 +5,42 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 import numpy as np
-from sqlalchemy import delete, select
 
-from coterie.campaign import decisions, exports, recorded, schema, tables, views
-from coterie.campaign.database import Database
-from coterie.campaign.ledger import Ledger
-from coterie.campaign.moments import when
+from coterie.campaign import commands, exports, recorded, tables, views
+from coterie.campaign.open_campaigns import OpenCampaigns
 from coterie.campaign.order import check_order
 from coterie.campaign.settings import check_settings, check_text, new_key, printable
+from coterie.campaign.timestamps import timestamp
+from coterie.store.journal import Token, open_journal
 
 _Dicts: TypeAlias = list[dict[str, Any]]  # `list` is a method below
 
 
 class Campaigns:
-    """The campaigns of a store: a path of a SQLite file, sqlite:///FILE or postgresql://user@host/database.
+    """The campaigns of a store: the path of a SQLite file, sqlite:///FILE, postgresql://user@host/database, or a folder
+    of JSON lines, FOLDER/ or jsonl:///FOLDER.
 
-    `clock` gives the seconds since 1970. `create=False` refuses a SQLite file that does not exist. One object serves
+    `clock` gives the seconds since 1970. `create=False` refuses a file or folder that does not exist. One object serves
     any number of threads; several objects, in several processes, may use one store.
     """
 
     def __init__(
         self, store: str | os.PathLike[str], clock: Callable[[], float] = time.time, create: bool = True
     ) -> None:
-        self._ledger = Ledger(Database(store, create), clock)
+        self._campaigns = OpenCampaigns(open_journal(store, create), clock)
 
     def close(self) -> None:
-        """Give all connections back."""
-        self._ledger.database.close()
+        """Finish what is under way, and give all files and connections back."""
+        self._campaigns.close()
+
+    @property
+    def store(self) -> str:
+        """The store's address, for people: without a password."""
+        return self._campaigns.journal.name
 
     def __enter__(self) -> Campaigns:
         return self
@@ -66,22 +72,19 @@ class Campaigns:
             n_arms, n_clusters, dim, delta, method, threshold, noise, names, distance_ratio, lease_seconds, on_expiry,
             value_names,
         )  # fmt: skip
-        id, now = new_key(), float(self._ledger.clock())
-        nothing_yet = {"last_seq": 0, "last_at": now, "t": 0, "measurements": 0, "open_leases": 0, "done": 0}
-        row = {"id": id, "name": title, "settings": settings.to_json(), "created": now, **nothing_yet}
-        self._ledger.insert(schema.campaigns, row)
-        return {"id": id, "name": title, "created": when(now), **settings.as_dict()}
+        id, now = new_key(), float(self._campaigns.clock())
+        self._campaigns.change(lambda writing: writing.add_campaign(id, title, settings.to_json(), now))
+        return {"id": id, "name": title, "created": timestamp(now), **settings.as_dict()}
 
     def list(self) -> _Dicts:
         """A summary of every campaign, oldest first."""
-        table = schema.campaigns
-        return [views.summary(row) for row in self._ledger.select(select(table).order_by(table.c.created, table.c.id))]
+        return [views.summary(row) for row in self._campaigns.look(lambda reading: reading.campaigns())]
 
     # Measuring.
 
     def ask(self, id: str, worker: str, n: int = 1) -> dict[str, Any]:
         """Lease up to n arms to a worker; its own open ones first. Empty once the groups are proven."""
-        return self._ledger.submit(id, lambda turn: decisions.ask(turn, worker, n))
+        return self._campaigns.submit(id, lambda turn: commands.ask(turn, worker, n))
 
     def tell(self, id: str, measurements: Any) -> dict[str, Any]:
         """Results [{"id", "arm", "values", "lease"?, "worker"?}, …], all or nothing; on disk when this returns.
@@ -91,28 +94,27 @@ class Campaigns:
         arrival. The answer has `warnings` if a value lies far from what the item gave before: it is on record all the
         same.
         """
-        return self._ledger.submit(id, lambda turn: decisions.tell(turn, measurements))
+        return self._campaigns.submit(id, lambda turn: commands.tell(turn, measurements))
 
     def fail(self, id: str, lease: str, reason: str = "") -> dict[str, Any]:
         """A measurement that will not come: its lease is freed, and the arm can be asked for again."""
-        return self._ledger.submit(id, lambda turn: decisions.fail(turn, lease, reason))
+        return self._campaigns.submit(id, lambda turn: commands.fail(turn, lease, reason))
 
-    def together(self, calls: Sequence[tuple[Any, ...]]) -> _Dicts:
+    def batch(self, calls: Sequence[tuple[Any, ...]]) -> _Dicts:
         """Several calls, each like ("ask", id, worker, n), ("tell", id, measurements) or ("fail", id, lease, reason).
 
         They are decided in order and put on disk in one transaction, as calls of several threads at once are. In place
         of an answer there is the error where a call met with one; the others are not concerned.
         """
-        known: dict[str, Callable[..., dict[str, Any]]] = {
-            "ask": decisions.ask,
-            "tell": decisions.tell,
-            "fail": decisions.fail,
-        }
+        return self._campaigns.submit_batch([(id, _decision(name, arguments)) for name, id, *arguments in calls])
 
-        def decision(name: str, arguments: _Dicts) -> Callable[[decisions.Turn], dict[str, Any]]:
-            return lambda turn: known[name](turn, *arguments)
+    def post(self, name: str, id: str, *arguments: Any) -> Future[dict[str, Any]]:
+        """A call like those of `batch`, for event loops: this does not wait, the future has the answer or the error.
 
-        return self._ledger.submit_all([(id, decision(name, arguments)) for name, id, *arguments in calls])
+        Calls that are posted while others are put on disk share the next transaction. A campaign that is not in memory
+        holds the others up while it is read: call `status` in a thread before.
+        """
+        return self._campaigns.post(id, _decision(name, arguments))
 
     def import_table(
         self, id: str, table: Any, values: Sequence[str] | None = None, seed: int = 0, in_order: bool = False
@@ -130,78 +132,96 @@ class Campaigns:
         read, order = recorded.read_table(table), check_order(seed, in_order)
         noted = {"source": printable(read.name), "order": order.as_dict()}
 
-        def decide(turn: decisions.Turn) -> dict[str, Any]:
+        def decide(turn: commands.Turn) -> dict[str, Any]:
             settings = turn.state.settings
             rows = tables.measurements(read, settings, values or None)
             places = order.rearranged(np.array([row["arm"] for row in rows], dtype=np.int64), settings.name_of)
-            answer = decisions.tell(turn, [rows[place] for place in places.tolist()], imported=noted)
+            answer = commands.tell(turn, [rows[place] for place in places.tolist()], imported=noted)
             return answer | {"order": order.as_dict()}
 
-        return self._ledger.submit(id, decide)
+        return self._campaigns.submit(id, decide)
 
     # Reading.
 
     def status(self, id: str) -> dict[str, Any]:
         """How far it is: groups, evidence, leases, workers."""
-        return self._ledger.read(id, lambda seen: views.status(seen.state, seen.row, seen.now))
+        return self._campaigns.read(id, lambda seen: views.status(seen.state, seen.row, seen.now))
 
-    def glance(self, id: str) -> dict[str, Any]:
-        """The summary that `list` gives, the seq and d, without working the state out; and whether it is in memory."""
-        row = self._ledger.row(id)
-        return views.summary(row) | {"seq": int(row["last_seq"]), "in_memory": self._ledger.in_memory(id)}
+    def overview(self, id: str) -> dict[str, Any]:
+        """The summary that `list` gives and the seq, without working the state out; and whether that is in memory."""
+        row = self._campaigns.row(id)
+        return views.summary(row) | {"seq": int(row["last_seq"]), "in_memory": self._campaigns.in_memory(id)}
 
     def settings(self, id: str) -> dict[str, Any]:
         """What the campaign was created with."""
-        return self._ledger.read(id, lambda seen: views.settings_of(seen.row).as_dict())
+        return self._campaigns.read(id, lambda seen: views.settings_of(seen.row).as_dict())
 
     def lease(self, id: str, lease: str) -> dict[str, Any]:
         """One lease: its arm, its worker, and whether it is open, answered, expired or failed."""
-        return self._ledger.read(id, lambda seen: views.lease(seen.state, lease, seen.now))
+        return self._campaigns.read(id, lambda seen: views.lease(seen.state, lease, seen.now))
 
     def measured(self, id: str, arm: Any) -> dict[str, Any]:
         """How often an item was measured: `arm`, `name`, `measurements`."""
-        return self._ledger.read(id, lambda seen: views.measured(seen.state, arm))
+        return self._campaigns.read(id, lambda seen: views.measured(seen.state, arm))
 
     def measurements(self, id: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
         """Results told, in order, after the seq `after`; `next` is where to go on, None at the end."""
         start, count = views.page(after, limit)
-        return self._ledger.read(id, lambda seen: views.measurements(seen.connection, id, seen.state, start, count))
+        return self._campaigns.read(id, lambda seen: views.measurements(seen, start, count))
 
     def events(self, id: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
         """Everything in the log, in order, after the seq `after`."""
         start, count = views.page(after, limit)
-        return self._ledger.read(id, lambda seen: views.events(seen.connection, seen.row, start, count))
+        return self._campaigns.read(id, lambda seen: views.events(seen, start, count))
 
     def history(self, id: str, points: int = 300) -> dict[str, Any]:
         """The evidence over time, thinned out to about so many points."""
-        return self._ledger.read(id, lambda seen: views.history(seen.connection, id, points))
+        return self._campaigns.read(id, lambda seen: views.history(seen, points))
+
+    def page(self, id: str, points: int = 300, recent: int = 100) -> dict[str, Any]:
+        """`status`, `history` and the last `recent` `events` of one moment, for a page that shows all three."""
+        return self._campaigns.read(id, lambda seen: views.page_content(seen, points, recent))
 
     def latest(self, id: str) -> int:
         """The seq of the last row: whether anything is new, for next to nothing."""
-        return self._ledger.read(id, lambda seen: int(seen.row["last_seq"]))
+        return int(self._campaigns.row(id)["last_seq"])
 
     def certificate(self, id: str) -> dict[str, Any]:
         """CROC's proof; `coterie.verify` checks it against the log of `export(id, "log")`. NotDone before the end."""
-        return self._ledger.read(id, lambda seen: views.certificate(seen.state, seen.row))
+        return self._campaigns.read(id, lambda seen: views.certificate(seen.state, seen.row))
 
-    def export(self, id: str, kind: str = "csv") -> str:
-        """As text: "csv" (which import_table reads), "groups", "json", "certificate", or the "log" of verify."""
-        return self._ledger.read(id, exports.exporter(kind))
+    def export(self, id: str, kind: str = "csv", before: int | None = None) -> str:
+        """As text: "csv" (which import_table reads), "groups", "json", "certificate", or the "log" of verify.
+
+        `before`, for "csv": only what stands before this seq. A log with a damaged row still has that.
+        """
+        return self._campaigns.read(id, exports.exporter(kind, before))
 
     # Who may use a server on this store: hashes of secrets, never the secrets.
 
     def add_token(self, hash: str, scope: str, label: str = "") -> None:
-        """Keep the hash of a token."""
-        row = {"hash": hash, "scope": scope, "label": label, "created": float(self._ledger.clock())}
-        self._ledger.insert(schema.tokens, row)
+        """Keep the hash of a token, unless it is there."""
+        token: Token = {"hash": hash, "scope": scope, "label": label, "created": float(self._campaigns.clock())}
+        self._campaigns.change(lambda writing: writing.add_token(token))
 
     def tokens(self) -> _Dicts:
         """All tokens' hashes, scopes, labels and dates."""
-        table = schema.tokens
-        rows = self._ledger.select(select(table).order_by(table.c.created, table.c.hash))
-        return [dict(row) | {"created": when(row["created"])} for row in rows]
+        found = self._campaigns.look(lambda reading: reading.tokens())
+        return [{**token, "created": timestamp(token["created"])} for token in found]
 
     def remove_token(self, hash: str) -> None:
         """Forget a token."""
-        with self._ledger.database.writing() as connection:
-            connection.execute(delete(schema.tokens).where(schema.tokens.c.hash == hash))
+        self._campaigns.change(lambda writing: writing.remove_token(hash))
+
+
+_DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {
+    "ask": commands.ask,
+    "tell": commands.tell,
+    "fail": commands.fail,
+}
+
+
+def _decision(name: str, arguments: Sequence[Any]) -> Callable[[commands.Turn], dict[str, Any]]:
+    if name not in _DECISIONS:
+        raise ValueError(f"a call is one of {', '.join(_DECISIONS)}, got {name!r}")
+    return lambda turn: _DECISIONS[name](turn, *arguments)

@@ -16,7 +16,7 @@ from coterie.web import create_app
 from coterie.web.access import Access, hash_of
 from coterie.web.drawing import evidence_chart, round_up
 from coterie.web.rendering import number
-from coterie.web.writing import Writing
+from coterie.web.write_queue import WriteQueue
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def tell(id: str, name: str, value: Any) -> tuple[Any, ...]:
 
 def test_each_call_has_its_own_answer(store: Campaigns) -> None:
     first, second = (store.create("x", 3, 2, 1)["id"] for _ in range(2))
-    asked, bad, told, unknown, other, again = store.together(
+    asked, bad, told, unknown, other, again = store.batch(
         [
             ("ask", first, "w", 2),
             tell(first, "a", "wrong"),
@@ -50,7 +50,7 @@ def test_each_call_has_its_own_answer(store: Campaigns) -> None:
     assert store.status(first)["measurements"] == 1
 
 
-def test_together_equals_one_by_one(store: Campaigns, tmp_path: Path) -> None:
+def test_a_batch_equals_one_by_one(store: Campaigns, tmp_path: Path) -> None:
     calls = [call for k in range(30) for call in (("ask", f"w{k % 3}", 1 + k % 2), (k % 3, float(k * k % 11)))]
     found = []
     with Campaigns(tmp_path / "other.db") as other:
@@ -60,7 +60,7 @@ def test_together_equals_one_by_one(store: Campaigns, tmp_path: Path) -> None:
                 ("ask", id, *rest) if what == "ask" else ("tell", id, [{"id": str(i), "arm": what, "values": rest[0]}])
                 for i, (what, *rest) in enumerate(calls)
             ]
-            answers = [answer for begin in range(0, 60, size) for answer in opened.together(sent[begin : begin + size])]
+            answers = [answer for begin in range(0, 60, size) for answer in opened.batch(sent[begin : begin + size])]
             arms = [[ask["arm"] for ask in answer["asks"]] for answer in answers if "asks" in answer]
             status = opened.status(id)
             found.append(
@@ -73,28 +73,28 @@ def test_what_arrives_meanwhile_is_one_group(store: Campaigns) -> None:
     id = store.create("x", 5, 2, 1)["id"]
     groups: list[int] = []
     gate = threading.Event()
-    decide = store.together
+    commits = store._campaigns.group_commit
+    serve = commits.serve
 
-    def counted(calls: Any) -> Any:
-        groups.append(len(calls))
+    def counted(requests: Any) -> None:
+        groups.append(len(requests))
         gate.wait(10)  # the first group takes as long as the others need to arrive
-        return decide(calls)
+        serve(requests)
 
-    store.together = counted  # type: ignore[method-assign]
+    commits.serve = counted
 
     async def run() -> list[Any]:
-        writing = Writing(store)
+        queue = WriteQueue(store)
         await asyncio.to_thread(store.status, id)
-        tasks = [asyncio.create_task(writing.submit(*tell(id, "0", 0.0)))]
+        tasks = [asyncio.create_task(queue.submit(*tell(id, "0", 0.0)))]
         while not groups:
             await asyncio.sleep(0.01)
-        tasks += [asyncio.create_task(writing.submit(*tell(id, str(k), float(k)))) for k in range(1, 20)]
-        tasks.append(asyncio.create_task(writing.submit("ask", id, "", 1)))
+        tasks += [asyncio.create_task(queue.submit(*tell(id, str(k), float(k)))) for k in range(1, 20)]
+        tasks.append(asyncio.create_task(queue.submit("ask", id, "", 1)))
         await asyncio.sleep(0.1)
         tasks[5].cancel()  # its client has gone; what it sent is kept
         gate.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
-        writing.close()
         return answers
 
     answers = asyncio.run(run())
@@ -137,7 +137,7 @@ def test_what_is_not_in_memory_is_read_behind_the_page(tmp_path: Path) -> None:
             first = (await client.get(f"/campaigns/{id}")).text
             assert 'data-reading="1"' in first
             assert "measurements on record. Reading them" in first
-            assert not store.glance(id)["in_memory"]
+            assert not store.overview(id)["in_memory"]
             assert "Groups so far" in (await client.get(f"/campaigns/{id}/live")).text
             second = (await client.get(f"/campaigns/{id}")).text
             assert "data-reading" not in second
