@@ -16,8 +16,8 @@ from coterie.campaign.ledger import Seen
 from coterie.campaign.rows import Told, read_rows
 from coterie.campaign.tables import safe_in_spreadsheets
 from coterie.certificate import write_log
+from coterie.methods import method_named
 from coterie.problem.checks import short
-from coterie.rules.methods import method_named
 
 
 def exporter(kind: Any) -> Callable[[Seen], str]:

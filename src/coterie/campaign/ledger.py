@@ -22,7 +22,7 @@ from coterie.campaign.database import Database
 from coterie.campaign.decisions import Turn
 from coterie.campaign.errors import BadValue, CampaignError, NotFound
 from coterie.campaign.rows import Row, read_rows, write_rows
-from coterie.campaign.settings import Settings
+from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.state import State, get_ready
 from coterie.problem.checks import short
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from coterie.campaign.errors import Conflict
 from coterie.campaign.groups import apply_change, next_id_after
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told
-from coterie.campaign.settings import ENGINE, Settings
+from coterie.campaign.settings import CampaignSettings as Settings
+from coterie.campaign.settings import check_rules
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session import Session
 from coterie.session.replayed import ASK, FORGET, TELL, UNASKED, ReplayError
@@ -67,6 +68,7 @@ class State:
     @classmethod
     def new(cls, settings: Settings) -> State:
         """The state before the first row."""
+        check_rules(settings)
         return cls(settings, settings.session())
 
     @property
@@ -87,7 +89,7 @@ class State:
         except ValueError as error:
             raise Conflict(
                 f"the log does not lead to its own asks ({error}): it was written with decision rules number "
-                f"{self.settings.engine}, this release has number {ENGINE}",
+                f"{self.settings.rules}, this release has number {check_rules(self.settings).rules}",
                 code="other_engine",
             ) from error
         given = iter(told)
@@ -199,7 +201,7 @@ _ready: set[str] = set()
 def get_ready(settings: Settings) -> None:
     """Have the method's code compiled and loaded, once a process."""
     if settings.method not in _ready:
-        session = Session(3, 2, 1, method=settings.method, distance_ratio=settings.distance_ratio)
+        session = Session(3, 2, 1, method=settings.method, distance_ratio=settings.run.distance_ratio)
         for value in (0.0, 4.0, 0.0):
             session.tell(session.ask(), value)
         _ = session.evidence

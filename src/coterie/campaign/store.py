@@ -15,7 +15,7 @@ from coterie.campaign.database import Database
 from coterie.campaign.ledger import Ledger
 from coterie.campaign.moments import when
 from coterie.campaign.order import check_order
-from coterie.campaign.settings import check_settings, check_text, new_key, printable
+from coterie.campaign.settings import CampaignSettings, check_text, new_key, printable
 
 _Dicts: TypeAlias = list[dict[str, Any]]  # `list` is a method below
 
@@ -62,9 +62,9 @@ class Campaigns:
     ) -> dict[str, Any]:
         """A new campaign: its id, its settings, when it was created. `value_names`: of the numbers of a measurement."""
         title = check_text(name, "name")
-        settings = check_settings(
-            n_arms, n_clusters, dim, delta, method, threshold, noise, names, distance_ratio, lease_seconds, on_expiry,
-            value_names,
+        settings = CampaignSettings.of(
+            n_arms, n_clusters, dim, delta=delta, method=method, threshold=threshold, noise=noise, names=names,
+            distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
         )  # fmt: skip
         id, now = new_key(), float(self._ledger.clock())
         nothing_yet = {"last_seq": 0, "last_at": now, "t": 0, "measurements": 0, "open_leases": 0, "done": 0}

@@ -15,10 +15,11 @@ from coterie.campaign.late import late_misfits
 from coterie.campaign.moments import when
 from coterie.campaign.remarks import alarm_of, homogeneity_of
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
-from coterie.campaign.settings import Settings, at
+from coterie.campaign.settings import CampaignSettings as Settings
+from coterie.campaign.settings import at
 from coterie.campaign.state import Lease, State
+from coterie.methods import method_named
 from coterie.problem.checks import check_count, short
-from coterie.rules.methods import method_named
 
 LARGEST_PAGE = 10_000
 
@@ -228,7 +229,7 @@ def doubt(state: State) -> str | None:
 
 def certain(settings: Settings) -> bool:
     """Whether the stop is a proof."""
-    return method_named(settings.method).certifies or settings.threshold == "proven"
+    return method_named(settings.method).proves(settings.threshold)
 
 
 def assumed(settings: Settings) -> str:
@@ -244,7 +245,7 @@ def assumed(settings: Settings) -> str:
         called = [""] * len(noise) if settings.value_names is None else [f" ({name})" for name in settings.value_names]
         listed = [f"{value:g}{name}" for value, name in zip(noise, called, strict=True)]
         spread = f"standard deviations {', '.join(listed[:12])}{', …' if len(listed) > 12 else ''}"
-    how = settings.method if settings.method == "croc" else f"{settings.method}, {settings.threshold} threshold"
+    how = method_named(settings.method).called(settings.threshold)
     return (
         f"Assumed: exactly {settings.n_clusters} groups; noise of {spread}. "
         f"Error probability allowed: {settings.delta:g}. Method: {how}."
