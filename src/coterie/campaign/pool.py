@@ -272,9 +272,8 @@ def _fewer(pool: Pool, settings: Settings, order: Order, noise: Noise) -> dict[s
     It is tried downwards until one is proven. A single group proves nothing: there it only says that every item fits.
     """
     for n_clusters in range(settings.n_clusters - 1, max(settings.n_clusters - 1 - _FEWER, 1), -1):
-        session = _run(
-            pool, replace(settings, run=replace(settings.run, question=ExactGroups(n_clusters))), order
-        ).session
+        asked = replace(settings, run=replace(settings.run, question=ExactGroups(n_clusters)))
+        session = _run(pool, asked, order).session
         if session.done:
             fits = not _misfits(pool, noise, session)
             return {"n_clusters": n_clusters, "t": session.t} if fits else None

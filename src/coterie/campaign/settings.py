@@ -78,7 +78,8 @@ class CampaignSettings:
         try:
             if method_named(options.get("method", METHOD)).simulates_only:
                 what = f"method {options['method']!r} knows the true groups: it is for simulations"
-                raise BadValue(what, field="method")
+                others = ", ".join(one.name for one in METHODS.values() if not one.simulates_only)
+                raise BadValue(f"{what}; choose one of {others}", field="method")
             run, method = prepared(RunSettings.of(n_arms, n_clusters, dim, **options))
         except SettingError as error:
             raise BadValue(str(error), field=error.field) from None

@@ -84,6 +84,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
         "assumed": assumed(settings),
         "misfits": misfits(state),
         "doubt": doubt(state),
+        "certifies": method_named(settings.method).certifies,
         **settings.as_dict(),
     }
 
