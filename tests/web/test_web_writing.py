@@ -14,9 +14,9 @@ import pytest
 from coterie.campaign import BadValue, Campaigns, NotFound
 from coterie.web import create_app
 from coterie.web.access import Access, hash_of
-from coterie.web.drawing import evidence_chart, round_up
+from coterie.web.charts import evidence_chart, round_up
 from coterie.web.rendering import number
-from coterie.web.writing import Writing
+from coterie.web.write_queue import WriteQueue
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_what_arrives_meanwhile_is_one_group(store: Campaigns) -> None:
     store.together = counted  # type: ignore[method-assign]
 
     async def run() -> list[Any]:
-        writing = Writing(store)
+        writing = WriteQueue(store)
         await asyncio.to_thread(store.status, id)
         tasks = [asyncio.create_task(writing.submit(*tell(id, "0", 0.0)))]
         while not groups:

@@ -12,7 +12,7 @@ from sqlalchemy import delete, select
 
 from coterie.campaign import decisions, exports, recorded, schema, tables, views
 from coterie.campaign.database import Database
-from coterie.campaign.ledger import Ledger
+from coterie.campaign.ledger import Ledger, Seen
 from coterie.campaign.moments import when
 from coterie.campaign.order import check_order
 from coterie.campaign.settings import CampaignSettings, check_text, new_key, printable
@@ -175,6 +175,36 @@ class Campaigns:
     def history(self, id: str, points: int = 300) -> dict[str, Any]:
         """The evidence over time, thinned out to about so many points."""
         return self._ledger.read(id, lambda seen: views.history(seen.connection, id, points))
+
+    def overview(self, id: str, points: int = 300, recent: int = 32) -> dict[str, Any]:
+        """`status`, `history` and the `recent` newest events, oldest first, all of one moment: what a page shows."""
+
+        def look(seen: Seen) -> dict[str, Any]:
+            first = max(0, seen.row["last_seq"] - recent)
+            return {
+                "status": views.status(seen.state, seen.row, seen.now),
+                "history": views.history(seen.connection, id, points),
+                "events": views.events_between(seen.connection, seen.row, first, seen.row["last_seq"]),
+            }
+
+        return self._ledger.read(id, look)
+
+    def newest_events(self, id: str, before: int | None = None, limit: int = 50) -> dict[str, Any]:
+        """The last events with a seq below `before` (None: of all), oldest first, with the campaign's id and name.
+
+        `first` and `last` are the seqs that the page covers, `newest` is that of the last row there is.
+        """
+        _, count = views.page(0, limit)
+
+        def look(seen: Seen) -> dict[str, Any]:
+            newest = int(seen.row["last_seq"])
+            last = newest if before is None else min(before - 1, newest)
+            first = max(0, last - count)
+            events = views.events_between(seen.connection, seen.row, first, last)
+            named = {"id": id, "name": seen.row["name"]}
+            return {**named, "events": events, "first": first + 1, "last": last, "newest": newest}
+
+        return self._ledger.read(id, look)
 
     def latest(self, id: str) -> int:
         """The seq of the last row: whether anything is new, for next to nothing."""

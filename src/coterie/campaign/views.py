@@ -324,6 +324,11 @@ def events(connection: Connection, row: Any, after: int, limit: int) -> dict[str
     }
 
 
+def events_between(connection: Connection, row: Any, after: int, last: int) -> list[dict[str, Any]]:
+    """The log from the seq after `after` to `last`."""
+    return list(events(connection, row, after, last - after)["events"]) if last > after else []
+
+
 def event(row: Row, settings: Settings) -> dict[str, Any]:
     """A row of the log; `kind` is asked, told, expired, failed, imported, groups, evidence or stopped."""
     if isinstance(row, Told):

@@ -1,6 +1,6 @@
-"""Writing without a thread for each request: what arrives while one group is put on disk makes up the next.
+"""A queue of writes: what arrives while one group is put on disk makes up the next.
 
-The same as threads that call the store at once (it commits them together too), without waking a thread for each.
+A thread for each request that calls the store would be committed in groups too; the queue saves waking these threads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from coterie.campaign import Campaigns
-from coterie.web.answers import to_json
+from coterie.web.json_response import to_json
 
 LARGEST_GROUP = 64
 LONGEST_PAUSE = 0.001
@@ -23,14 +23,14 @@ clients that were answered together are likely to come back together, and each g
 _READY_KEPT = 32  # as many as the store keeps in memory
 
 
-class Writing:
-    """Groups of decisions on a store."""
+class WriteQueue:
+    """Writes to a store, put on disk in groups in the order in which they arrive."""
 
     def __init__(self, store: Campaigns) -> None:
         self._store = store
         self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[bytes]]] = []
         self._serving: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "coterie-writing")
+        self._thread = ThreadPoolExecutor(1, "coterie-write-queue")
         self._ready: dict[str, None] = {}
         self._size, self._took = 0, 0.0  # of the last group: how many, how long
 
