@@ -15,7 +15,7 @@ import coterie
 from coterie.campaign import BadValue, Campaigns, replay_pool
 from coterie.campaign.order import LARGEST_SEED, Order, check_order
 from coterie.campaign.pool import group_pool, read_pool
-from coterie.web.views import log_page
+from coterie.web.page_content import log_rows
 
 SHUFFLED = {"shuffled": True, "seed": 0}
 
@@ -292,7 +292,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
         "measurements": 30,
         "order": {"shuffled": True, "seed": 2},
     }
-    line = log_page(store.events(id, limit=1))["rows"][0]  # of the page
+    line = log_rows(store.events(id, limit=1)["events"])[0]  # of the page
     assert (line["said"], line["text"]) == ("imported", "the table")
     assert line["detail"] == "30 measurements, shuffled within each item, seed 2"
     seq = store.latest(id)
@@ -303,7 +303,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     assert answer["order"] == {"shuffled": False}
     assert [x for _, x in told(store, plain)] == [row["x"] for row in rows]
     assert notes(store, plain)[0]["order"] == {"shuffled": False}
-    line = log_page(store.events(plain, limit=1))["rows"][0]
+    line = log_rows(store.events(plain, limit=1)["events"])[0]
     assert line["detail"] == "30 measurements, in the order of the table"
     with pytest.raises(BadValue, match="seed must be at least 0, got -1"):
         store.import_table(plain, rows, seed=-1)

@@ -235,11 +235,11 @@ _store: tuple[Campaigns, str] | None = None
 def test_ids_follow_from_content_and_row(lite: Campaigns, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("arm,a,b\n0,1,2\n0,1,2\n")
-    from coterie.campaign.settings import Settings
+    from coterie.campaign.settings import CampaignSettings
 
     id = make(lite)
     content = json.loads(lite.export(id, "json"))["status"]
-    held = Settings.from_json(json.dumps(content))
+    held = CampaignSettings.from_json(json.dumps(content))
     first, second = measurements(read_table(path), held), measurements(read_table(path), held)
     assert first == second
     assert first[0]["id"] != first[1]["id"]

@@ -13,7 +13,7 @@ import numpy as np
 from coterie.campaign import commands, exports, recorded, tables, views
 from coterie.campaign.open_campaigns import OpenCampaigns
 from coterie.campaign.order import check_order
-from coterie.campaign.settings import check_settings, check_text, new_key, printable
+from coterie.campaign.settings import CampaignSettings, check_text, new_key, printable
 from coterie.campaign.timestamps import timestamp
 from coterie.store.journal import Token, open_journal
 
@@ -68,9 +68,9 @@ class Campaigns:
     ) -> dict[str, Any]:
         """A new campaign: its id, its settings, when it was created. `value_names`: of the numbers of a measurement."""
         title = check_text(name, "name")
-        settings = check_settings(
-            n_arms, n_clusters, dim, delta, method, threshold, noise, names, distance_ratio, lease_seconds, on_expiry,
-            value_names,
+        settings = CampaignSettings.of(
+            n_arms, n_clusters, dim, delta=delta, method=method, threshold=threshold, noise=noise, names=names,
+            distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
         )  # fmt: skip
         id, now = new_key(), float(self._campaigns.clock())
         self._campaigns.change(lambda writing: writing.add_campaign(id, title, settings.to_json(), now))
@@ -181,6 +181,14 @@ class Campaigns:
     def page(self, id: str, points: int = 300, recent: int = 100) -> dict[str, Any]:
         """`status`, `history` and the last `recent` `events` of one moment, for a page that shows all three."""
         return self._campaigns.read(id, lambda seen: views.page_content(seen, points, recent))
+
+    def newest_events(self, id: str, before: int | None = None, limit: int = 50) -> dict[str, Any]:
+        """The last events with a seq below `before` (None: of all), oldest first, with the campaign's id and name.
+
+        `first` and `last` are the seqs that the page covers, `newest` is that of the last row there is.
+        """
+        _, count = views.page(0, limit)
+        return self._campaigns.read(id, lambda seen: views.newest_events(seen, before, count))
 
     def latest(self, id: str) -> int:
         """The seq of the last row: whether anything is new, for next to nothing."""

@@ -17,7 +17,7 @@ from coterie.campaign.settings import at
 from coterie.campaign.tables import safe_in_spreadsheets
 from coterie.certificate import write_log
 from coterie.problem.checks import check_count, short
-from coterie.rules.methods import method_named
+from coterie.methods import method_named
 from coterie.store.rows import Told
 
 

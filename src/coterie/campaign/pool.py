@@ -24,9 +24,11 @@ from coterie.campaign.errors import BadValue
 from coterie.campaign.fit import MISFIT_PROBABILITY, Spread, means_of, misfits, spread_of
 from coterie.campaign.order import Order, check_order
 from coterie.campaign.remarks import alarm_of, homogeneity_of
-from coterie.campaign.settings import Settings, check_settings
+from coterie.campaign.settings import CampaignSettings as Settings
+from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.noise import Noise
+from coterie.problem.question import ExactGroups
 from coterie.session import Session, SessionDone
 from coterie.session.replayed import TELL, UNASKED
 
@@ -143,9 +145,9 @@ def group_pool(
 ) -> tuple[dict[str, Any], Session]:
     """The answer of `replay_pool`, and the session that it comes from."""
     order = check_order(seed, in_order)
-    settings = check_settings(
-        len(pool.names), n_clusters, pool.rows.shape[1], delta, method, threshold, noise, pool.names, distance_ratio,
-        1.0, "skip",
+    settings = Settings.of(
+        len(pool.names), n_clusters, pool.rows.shape[1], delta=delta, method=method, threshold=threshold, noise=noise,
+        names=pool.names, distance_ratio=distance_ratio,
     )  # fmt: skip
     run = _run(pool, settings, order)
     return _answer(pool, settings, order, run), run.session
@@ -194,7 +196,7 @@ def _look_again(session: Session) -> None:
 
 def _answer(pool: Pool, settings: Settings, order: Order, run: Replayed) -> dict[str, Any]:
     session, dry, names = run.session, run.dry, pool.names
-    labels, centers, certifies = session.labels, session.centers, settings.method == "croc"
+    labels, centers, certifies = session.labels, session.centers, method_named(settings.method).certifies
     noise = Noise.of(settings.noise, settings.dim)
     groups = []
     if labels is not None and centers is not None:
@@ -270,7 +272,8 @@ def _fewer(pool: Pool, settings: Settings, order: Order, noise: Noise) -> dict[s
     It is tried downwards until one is proven. A single group proves nothing: there it only says that every item fits.
     """
     for n_clusters in range(settings.n_clusters - 1, max(settings.n_clusters - 1 - _FEWER, 1), -1):
-        session = _run(pool, replace(settings, n_clusters=n_clusters), order).session
+        asked = replace(settings, run=replace(settings.run, question=ExactGroups(n_clusters)))
+        session = _run(pool, asked, order).session
         if session.done:
             fits = not _misfits(pool, noise, session)
             return {"n_clusters": n_clusters, "t": session.t} if fits else None

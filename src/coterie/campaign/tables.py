@@ -13,7 +13,8 @@ from typing import Any
 
 from coterie.campaign.errors import BadValue
 from coterie.campaign.recorded import Recorded
-from coterie.campaign.settings import Settings, check_text
+from coterie.campaign.settings import CampaignSettings as Settings
+from coterie.campaign.settings import check_text
 from coterie.problem.checks import short
 
 ITEM_NAMES = ("arm", "item", "sample", "name")

@@ -12,11 +12,12 @@ from coterie.campaign.commands import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.late import late_misfits
 from coterie.campaign.remarks import alarm_of, homogeneity_of
-from coterie.campaign.settings import Settings, at
+from coterie.campaign.settings import CampaignSettings as Settings
+from coterie.campaign.settings import at
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
 from coterie.problem.checks import check_count, short
-from coterie.rules.methods import method_named
+from coterie.methods import method_named
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
         "assumed": assumed(settings),
         "misfits": misfits(state),
         "doubt": doubt(state),
+        "certifies": method_named(settings.method).certifies,
         **settings.as_dict(),
     }
 
@@ -230,7 +232,7 @@ def doubt(state: State) -> str | None:
 
 def certain(settings: Settings) -> bool:
     """Whether the stop is a proof."""
-    return method_named(settings.method).certifies or settings.threshold == "proven"
+    return method_named(settings.method).proves(settings.threshold)
 
 
 def assumed(settings: Settings) -> str:
@@ -246,7 +248,7 @@ def assumed(settings: Settings) -> str:
         called = [""] * len(noise) if settings.value_names is None else [f" ({name})" for name in settings.value_names]
         listed = [f"{value:g}{name}" for value, name in zip(noise, called, strict=True)]
         spread = f"standard deviations {', '.join(listed[:12])}{', …' if len(listed) > 12 else ''}"
-    how = settings.method if settings.method == "croc" else f"{settings.method}, {settings.threshold} threshold"
+    how = method_named(settings.method).called(settings.threshold)
     return (
         f"Assumed: exactly {settings.n_clusters} groups; noise of {spread}. "
         f"Error probability allowed: {settings.delta:g}. Method: {how}."
@@ -335,6 +337,16 @@ def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, A
         "history": history(seen, points),
         "events": events(seen, max(0, last - recent), recent),
     }
+
+
+def newest_events(seen: CampaignReading, before: int | None, count: int) -> dict[str, Any]:
+    """The last events with a seq below `before`, oldest first, and where they stand in the log."""
+    newest = int(seen.row["last_seq"])
+    last = newest if before is None else min(before - 1, newest)
+    first = max(0, last - count)
+    found = events(seen, first, last - first)["events"] if last > first else []
+    named = {"id": seen.row["id"], "name": seen.row["name"]}
+    return {**named, "events": found, "first": first + 1, "last": last, "newest": newest}
 
 
 def event(row: Row, settings: Settings) -> dict[str, Any]:

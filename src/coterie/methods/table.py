@@ -15,13 +15,6 @@ from coterie.methods.contract import Method, MethodRun
 from coterie.problem.checks import check_distance_ratio, short
 from coterie.problem.settings import SettingError, Settings, SettingTypeError, checked
 
-RULES = 3
-"""The number of the package's decision rules. A release whose methods ask for other arms on the same results raises it.
-
-1: the first. 2: CROC counts from the first result, and its representatives tie by index. 3: CROC's estimate has the
-largest posterior, and rounds follow one another before their results are in.
-"""
-
 NEEDS = frozenset({"distance_ratio", "instance"})
 """What a method may need beyond the settings that all have."""
 
@@ -44,6 +37,13 @@ def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
 
 
 _PAPER_STOP = "Z(t) ≥ β(δ, t) or β̃(δ, t), equations equation_Z and equation_beta"
+
+RULES = 3
+"""Number 3 was that of the whole first release, whatever the method; from there on each method counts for itself.
+
+1: the first. 2: CROC counts from the first result, and its representatives tie by index. 3: CROC's estimate has the
+largest posterior, and rounds follow one another before their results are in.
+"""
 
 _table: dict[str, Method] = {
     method.name: method
@@ -74,8 +74,8 @@ _table: dict[str, Method] = {
             _paper(LINEAR),
             sampling="track λ* of the guess, projected",
             stopping=_PAPER_STOP,
-            needs=frozenset({"distance_ratio"}),
             rules=RULES,
+            needs=frozenset({"distance_ratio"}),
         ),
         Method(
             "uniform",
@@ -91,9 +91,9 @@ _table: dict[str, Method] = {
             _paper(ORACLE),
             sampling="track λ* of the truth",
             stopping=_PAPER_STOP,
+            rules=RULES,
             needs=frozenset({"instance"}),
             simulates_only=True,
-            rules=RULES,
         ),
     )
 }

@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
     """uvicorn's server that ends the streams of events first: they would hold it up."""
 
     def __init__(self, app: FastAPI, access_log: bool = False) -> None:
-        self._streams = app.state.live
+        self._streams = app.state.event_streams
         super().__init__(
             uvicorn.Config(
                 app,

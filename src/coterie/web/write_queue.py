@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from coterie.campaign import Campaigns
-from coterie.web.answers import to_json
+from coterie.web.json_response import to_json
 
 _READY_KEPT = 32  # as many as the store keeps in memory
 

@@ -1,11 +1,13 @@
-"""What the pages show: functions from what the API sends to a dictionary for a template."""
+"""The content of pages: functions from what the store tells to a dictionary for a template."""
 
 from __future__ import annotations
 
 from statistics import median
 from typing import Any
 
-from coterie.web.drawing import colour, evidence_chart, pulls_chart
+from coterie.methods import METHODS
+from coterie.problem.settings import DELTA, METHOD
+from coterie.web.charts import colour, evidence_chart, pulls_chart
 
 LISTED_ITEMS = 48
 """Up to so many items are listed with a bar each; more are drawn as one picture."""
@@ -13,17 +15,26 @@ SHOWN_MEMBERS = 40
 MOST_MEMBERS = 2000
 SHOWN_LEASES = 20
 LOG_PAGE = 50
-RECENT = 8
-_QUIET = "evidence"  # every few measurements: the picture shows these
+SHOWN_EVENTS = 8
+RECENT_EVENTS = 4 * SHOWN_EVENTS
+"""So many are read, since some of them are not shown."""
+_NOT_LISTED = "evidence"  # every few measurements: the picture shows these
 
 
 def list_page(campaigns: list[dict[str, Any]]) -> dict[str, Any]:
-    """The list, newest first."""
-    return {"campaigns": campaigns[::-1]}
+    """The campaigns, newest first, and what the form for a new one offers."""
+    offered = [method for method in METHODS.values() if not method.needs and not method.simulates_only]
+    return {
+        "campaigns": campaigns[::-1],
+        "methods": offered,
+        "default_method": METHOD,
+        "default_delta": DELTA,
+        "without_thresholds": [method.name for method in offered if not method.has_thresholds],
+    }
 
 
-def campaign_page(status: dict[str, Any], history: dict[str, Any], events: dict[str, Any]) -> dict[str, Any]:
-    """A campaign: `status`, `history` and `events` as the API gives them, and what follows from them."""
+def campaign_page(status: dict[str, Any], history: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
+    """A campaign: `status`, `history` and `events` of one moment (`Campaigns.overview`), and what follows from them."""
     group_of: list[int | None] = [None] * status["n_arms"]
     for group in status["groups"]:
         for arm in group["arms"]:
@@ -41,7 +52,7 @@ def campaign_page(status: dict[str, Any], history: dict[str, Any], events: dict[
         "pulls": _pulls(status, group_of),
         "leases": leases[:SHOWN_LEASES],
         "more_leases": max(0, len(leases) - SHOWN_LEASES),
-        "recent": log_page(events, RECENT)["rows"],
+        "recent": log_rows(events)[:SHOWN_EVENTS],
     }
 
 
@@ -94,16 +105,29 @@ def _pulls(status: dict[str, Any], group_of: list[int | None]) -> dict[str, Any]
     return {"least": min(pulls), "median": median(pulls), "most": max(pulls), "chart": drawn}
 
 
-def log_page(events: dict[str, Any], most: int | None = None) -> dict[str, Any]:
-    """A page of the log, newest first."""
-    rows = [_row(one) for one in reversed(events["events"]) if one["kind"] != _QUIET]
-    return {"rows": rows[:most]}
+def log_page(id: str, name: str, events: list[dict[str, Any]], first: int, last: int, newest: int) -> dict[str, Any]:
+    """A page of the log, newest first, with the `before` of the pages beside it (`Campaigns.newest_events`)."""
+    return {
+        "id": id,
+        "name": name,
+        "first": first,
+        "last": last,
+        "newest": newest,
+        "older": first if first > 1 else None,
+        "newer": min(last + LOG_PAGE, newest) + 1 if last < newest else None,
+        "rows": log_rows(events),
+    }
 
 
-_SAID = {"asked": "asked for", "expired": "lease expired", "failed": "not measured", "groups": "groups"}
+def log_rows(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Events as rows of a table, newest first; points of the evidence are left out."""
+    return [_log_row(one) for one in reversed(events) if one["kind"] != _NOT_LISTED]
 
 
-def _row(event: dict[str, Any]) -> dict[str, Any]:
+_KIND_WORDS = {"asked": "asked for", "expired": "lease expired", "failed": "not measured", "groups": "groups"}
+
+
+def _log_row(event: dict[str, Any]) -> dict[str, Any]:
     kind = event["kind"]
     text, detail = event.get("name", ""), ""
     if kind == "told":
@@ -121,7 +145,7 @@ def _row(event: dict[str, Any]) -> dict[str, Any]:
         "seq": event["seq"],
         "at": event["at"],
         "kind": kind,
-        "said": _SAID.get(kind, kind),
+        "said": _KIND_WORDS.get(kind, kind),
         "text": text,
         "detail": detail,
         "worker": event.get("worker") or "",

@@ -1,4 +1,4 @@
-"""What every request passes before it reaches an endpoint: its caller, its scope, its rate, its size.
+"""Checks that every request passes before it reaches an endpoint: its caller, its scope, its rate, its size.
 
 The door is closed by default: an address is open to everybody only if it is listed here, reading (GET, HEAD) needs a
 token, and everything else needs one that may write. The cookie of a page counts for writing only in requests that this
@@ -17,12 +17,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie.web.access import WRITE, Access
-from coterie.web.errors import Refusal, refusal_of, refusal_response, wants_page
-from coterie.web.limits import Rate, whole_body
+from coterie.web.errors import Refusal, refusal_for, refusal_response, wants_page
+from coterie.web.limits import Rate, read_limited_body
 
 COOKIE = "coterie_session"
-_SEEN_KEPT = 10_000
-OPEN = frozenset({"/login", "/healthz", "/openapi.json", "/favicon.ico"})
+_PROVEN_CALLERS_KEPT = 10_000
+OPEN_PATHS = frozenset({"/login", "/healthz", "/openapi.json", "/favicon.ico"})
 _READING = frozenset({"GET", "HEAD"})
 _HEADERS = [
     (
@@ -36,21 +36,21 @@ _HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-_UNKNOWN = {"WWW-Authenticate": 'Bearer realm="coterie"'}
+_AUTHENTICATE = {"WWW-Authenticate": 'Bearer realm="coterie"'}
 
 log = logging.getLogger("coterie.web")
 
 
 @dataclass
-class Guard:
-    """The outermost layer of the application."""
+class AccessMiddleware:
+    """The outermost layer of the application: it refuses what may not pass, and adds headers to all answers."""
 
     app: ASGIApp
     access: Access
     rate: Rate
     wrong_tokens: Rate
     max_body: int
-    seen: set[tuple[str, str]] = field(default_factory=set)
+    proven_callers: set[tuple[str, str]] = field(default_factory=set)
     """Addresses, with the hashes of the tokens that were right there."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,16 +74,16 @@ class Guard:
             await send(message)
 
         try:
-            answer = self._turned_away(scope)
+            answer = self._redirection(scope)
             if answer is None:
                 if scope["method"] not in _READING:
-                    receive = await whole_body(scope, receive, self.max_body)
+                    receive = await read_limited_body(scope, receive, self.max_body)
                 await self.app(scope, receive, send_with_headers)
                 return
         except Exception as error:
             if started:
                 raise
-            refusal = refusal_of(error)
+            refusal = refusal_for(error)
             if refusal.status_code >= 500 and refusal.code == "internal_error":
                 # Where, not what: messages of databases quote the values that they were given.
                 where = "".join(traceback.format_tb(error.__traceback__))
@@ -91,8 +91,8 @@ class Guard:
             answer = refusal_response(scope, refusal)
         await answer(scope, receive, send_with_headers)
 
-    def _turned_away(self, scope: Scope) -> Response | None:
-        """None to go on; a redirection to the login page; or `Refusal` is raised."""
+    def _redirection(self, scope: Scope) -> Response | None:
+        """A redirection to the login page, None if the request may pass; `Refusal` is raised if it may not."""
         headers = dict(scope["headers"])
         address = (scope.get("client") or ("?",))[0]
         caller, by_cookie = self._caller(headers, address)
@@ -103,13 +103,13 @@ class Guard:
         state["caller"] = caller
         if writes and (by_cookie or scope["path"] == "/login"):
             _check_same_origin(headers)
-        if scope["path"] in OPEN or scope["path"].startswith("/static/"):
+        if scope["path"] in OPEN_PATHS or scope["path"].startswith("/static/"):
             return None
         if caller is None:
             if wants_page(scope) and not writes:
                 return RedirectResponse("/login?next=" + quote(scope["path"]), 303)
             raise Refusal(
-                401, "no_token", "a token is needed: send the header Authorization: Bearer TOKEN", None, _UNKNOWN
+                401, "no_token", "a token is needed: send the header Authorization: Bearer TOKEN", None, _AUTHENTICATE
             )
         if writes and scope["path"] != "/logout" and caller[1] != WRITE:
             raise Refusal(403, "read_only_token", "this token may read, not write")
@@ -121,15 +121,15 @@ class Guard:
         if given is not None:
             kind, _, token = given.decode("latin-1").partition(" ")
             caller = self.access.by_token(token.strip()) if kind.lower() == "bearer" else None
-            if caller is not None and (address, caller[0]) in self.seen:
+            if caller is not None and (address, caller[0]) in self.proven_callers:
                 return caller, False
             # Whoever has been guessing is not told whether this one is right, unless it was used from there before.
             self.wrong_tokens.check(address, 0.0 if caller is not None else 1.0)
             if caller is None:
-                raise Refusal(401, "wrong_token", "this token is not known here", None, _UNKNOWN)
-            if len(self.seen) >= _SEEN_KEPT:
-                self.seen.clear()
-            self.seen.add((address, caller[0]))
+                raise Refusal(401, "wrong_token", "this token is not known here", None, _AUTHENTICATE)
+            if len(self.proven_callers) >= _PROVEN_CALLERS_KEPT:
+                self.proven_callers.clear()
+            self.proven_callers.add((address, caller[0]))
             return caller, False
         secret = session_secret(headers.get(b"cookie", b"").decode("latin-1"))
         caller = None if secret is None else self.access.by_session(secret)

@@ -1,4 +1,4 @@
-"""What clients send, as OpenAPI describes it. Types are checked here; ranges and sizes by the store, which knows them.
+"""The bodies of requests, as OpenAPI describes them. Types are checked here; ranges and sizes by the store.
 
 Where a value may have several types it is `Any` with a schema of its own, so that the store's message, which says what
 is wrong and names the field, is the one that people read.
@@ -12,6 +12,9 @@ from typing import Annotated, Any, NoReturn, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, WithJsonSchema
 
+from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY
+from coterie.methods import METHODS
+from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.web.errors import Refusal
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
@@ -33,6 +36,17 @@ _Noise = Annotated[
 Number = StrictInt | StrictFloat
 
 
+def _describe_methods(schema: dict[str, Any]) -> None:
+    """List the methods that a campaign may use, those registered by now too."""
+    offered = [method for method in METHODS.values() if not method.simulates_only]
+    schema["description"] = "; ".join(f"{method.name}: {method.sentence}" for method in offered) + "."
+
+
+def _describe_distance_ratio(schema: dict[str, Any]) -> None:
+    needing = " and ".join(method.name for method in METHODS.values() if "distance_ratio" in method.needs)
+    schema["description"] = f"r, in (0, 1], for {needing}."
+
+
 class Body(BaseModel):
     """A JSON object without unknown fields."""
 
@@ -40,7 +54,7 @@ class Body(BaseModel):
 
 
 class NewCampaign(Body):
-    """What a campaign is created with, as `Session` takes it."""
+    """What a campaign is created with: the settings of its run, what its numbers are called, the rules for leases."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -55,21 +69,25 @@ class NewCampaign(Body):
     n_clusters: StrictInt = Field(ge=1, description="How many groups there are.")
     dim: StrictInt = Field(ge=1, description="How many numbers one measurement has.")
     delta: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})] = Field(
-        default=0.05, description="The error probability that is allowed."
+        default=DELTA, description="The error probability that is allowed."
     )
-    method: StrictStr = Field(default="croc", description="croc, boc, boc-linear or uniform.")
-    threshold: StrictStr = Field(default="proven", description="proven or heuristic; for all but croc.")
+    method: StrictStr = Field(default=METHOD, json_schema_extra=_describe_methods)
+    threshold: StrictStr = Field(
+        default=THRESHOLD, description="proven or heuristic, for methods that have both; heuristic is no proof."
+    )
     noise: _Noise = Field(
         default=None, description="A standard deviation, one for each coordinate, or a covariance; null: 1."
     )
     names: list[StrictStr] | None = Field(default=None, description="The items' names.")
     distance_ratio: Annotated[Any, WithJsonSchema({"type": ["number", "null"]})] = Field(
-        default=None, description="r of boc-linear, in (0, 1]."
+        default=None, json_schema_extra=_describe_distance_ratio
     )
     lease_seconds: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})] = Field(
-        default=3600.0, description="How long a worker may take."
+        default=LEASE_SECONDS, description="How long a worker may take."
     )
-    on_expiry: StrictStr = Field(default="skip", description="skip or wait: what happens to asks that expire.")
+    on_expiry: StrictStr = Field(
+        default=ON_EXPIRY[0], description=f"{' or '.join(ON_EXPIRY)}: what happens to asks that expire."
+    )
     value_names: list[StrictStr] | None = Field(
         default=None, description="What the numbers of a measurement are called; null: v0, v1, …"
     )
@@ -137,8 +155,8 @@ async def read_body(request: Request, kind: type[_Body]) -> _Body:
     return kind.model_validate(content)
 
 
-def body_of(kind: type[Body]) -> dict[str, Any]:
-    """The description of a body for OpenAPI; `schemas` has what it refers to."""
+def request_body(kind: type[Body]) -> dict[str, Any]:
+    """The description of a body for OpenAPI; `body_schemas` has what it refers to."""
     schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
     examples: list[Any] = kind.model_json_schema()["examples"]
     content = {"schema": schema, "examples": {f"example {i + 1}": {"value": one} for i, one in enumerate(examples)}}

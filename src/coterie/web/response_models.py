@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
 
 
 class Answer(BaseModel):
@@ -142,6 +138,7 @@ class Status(Answer):
     assumed: str
     misfits: list[dict[str, Any]]
     doubt: str | None
+    certifies: bool
 
 
 class Ask(Answer):
@@ -215,17 +212,3 @@ class Health(Answer):
     """The store answers."""
 
     status: str
-
-
-def to_json(content: Any) -> bytes:
-    """As it is sent: no NaN, no infinity."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
-
-
-async def reply(work: Callable[..., Any], *arguments: Any, status: int = 200, **named: Any) -> Response:
-    """The answer of a function of the store, as JSON. It runs in a thread: several at once are committed together."""
-
-    def run() -> bytes:
-        return to_json(work(*arguments, **named))
-
-    return Response(await run_in_threadpool(run), status, media_type="application/json")

@@ -1,6 +1,6 @@
-"""What happens in campaigns, as it happens: one look at the store a moment for each campaign that anybody follows.
+"""Server-sent events of what happens in campaigns. The store is polled, once for each campaign that anybody follows.
 
-Looking, rather than being told, also sees what other processes write to the same store.
+Polling, rather than being told, also sees what other processes write to the same store.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
-from coterie.web.answers import to_json
+from coterie.web.json_response import to_json
 
 HEARTBEAT_SECONDS = 15.0
 _PAGE = 500
 
 
 @dataclass
-class _Watch:
+class _Followed:
     """A campaign that is followed: its newest seq, and who waits for a newer one."""
 
     seq: int
@@ -30,33 +30,33 @@ class _Watch:
     task: asyncio.Task[None] | None = None
 
 
-class Live:
-    """Streams of events. `close` ends them all."""
+class EventStreams:
+    """The streams of events of a store's campaigns. `close` ends them all."""
 
     def __init__(self, store: Campaigns, poll_seconds: float = 0.25) -> None:
-        self._store, self._poll = store, poll_seconds
-        self._watches: dict[str, _Watch] = {}
+        self._store, self._poll_seconds = store, poll_seconds
+        self._followed: dict[str, _Followed] = {}
         self._closing = asyncio.Event()
 
     def close(self) -> None:
         """End every stream, so that the server can stop."""
         self._closing.set()
-        for watch in self._watches.values():
-            watch.changed.set()
+        for followed in self._followed.values():
+            followed.changed.set()
 
-    async def ready(self, id: str) -> None:
-        """Raise what a stream of this campaign would, while there is still a way to say so."""
+    async def check_campaign(self, id: str) -> None:
+        """Raise the error of a campaign that cannot be followed, while there is still a way to answer with it."""
         await run_in_threadpool(self._store.latest, id)
 
     async def stream(self, id: str, after: int, brief: bool = False) -> AsyncIterator[bytes]:
         """Server-sent events of everything after the seq `after`."""
         yield b"retry: 2000\n: coterie\n\n"
-        watch = await self._follow(id)
+        followed = await self._follow(id)
         try:
-            while not self._closing.is_set() and not watch.gone:
-                if watch.seq > after:
+            while not self._closing.is_set() and not followed.gone:
+                if followed.seq > after:
                     if brief:
-                        after = watch.seq
+                        after = followed.seq
                         yield _event(after, "changed", {"seq": after})
                         continue
                     try:
@@ -69,14 +69,14 @@ class Live:
                         yield _event(after, one["kind"], one)
                     if page["events"]:
                         continue
-                if not await self._changed(watch):
+                if not await self._wait_for_change(followed):
                     yield b": still here\n\n"
         finally:
-            self._leave(id, watch)
+            self._leave(id, followed)
 
-    async def _changed(self, watch: _Watch) -> bool:
+    async def _wait_for_change(self, followed: _Followed) -> bool:
         try:
-            await asyncio.wait_for(watch.changed.wait(), HEARTBEAT_SECONDS)
+            await asyncio.wait_for(followed.changed.wait(), HEARTBEAT_SECONDS)
         except TimeoutError:
             return False
         return True
@@ -85,37 +85,37 @@ class Live:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), seconds)
 
-    async def _follow(self, id: str) -> _Watch:
-        watch = self._watches.get(id)
-        if watch is None:
-            watch = self._watches[id] = _Watch(0)
-            watch.task = asyncio.create_task(self._look(id, watch))
-        watch.followers += 1
-        return watch
+    async def _follow(self, id: str) -> _Followed:
+        followed = self._followed.get(id)
+        if followed is None:
+            followed = self._followed[id] = _Followed(0)
+            followed.task = asyncio.create_task(self._poll(id, followed))
+        followed.followers += 1
+        return followed
 
-    def _leave(self, id: str, watch: _Watch) -> None:
-        watch.followers -= 1
-        if watch.followers == 0:
-            self._watches.pop(id, None)
-            if watch.task is not None:
-                watch.task.cancel()
+    def _leave(self, id: str, followed: _Followed) -> None:
+        followed.followers -= 1
+        if followed.followers == 0:
+            self._followed.pop(id, None)
+            if followed.task is not None:
+                followed.task.cancel()
 
-    async def _look(self, id: str, watch: _Watch) -> None:
+    async def _poll(self, id: str, followed: _Followed) -> None:
         while not self._closing.is_set():
             try:
                 seq = await run_in_threadpool(self._store.latest, id)
             except StoreUnavailable:
-                seq = watch.seq
+                seq = followed.seq
             except CampaignError:
-                watch.gone = True
-                seq = watch.seq
-            if seq != watch.seq or watch.gone:
-                watch.seq = seq
-                changed, watch.changed = watch.changed, asyncio.Event()
+                followed.gone = True
+                seq = followed.seq
+            if seq != followed.seq or followed.gone:
+                followed.seq = seq
+                changed, followed.changed = followed.changed, asyncio.Event()
                 changed.set()
-            if watch.gone:
+            if followed.gone:
                 return
-            await self._pause(self._poll)
+            await self._pause(self._poll_seconds)
 
 
 def _event(seq: int, kind: str, content: object) -> bytes:

@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Console
 
 from coterie.campaign.fit import MISFIT_PROBABILITY
-from coterie.cli.campaign_tables import print_table
-from coterie.cli.campaign_words import about_order
+from coterie.cli.campaign_report import print_table
+from coterie.cli.campaign_text import order_sentence
+from coterie.methods import method_named
 
 _MANY = 12
 _SHORT = 4  # a covariance of so many columns is printed
@@ -21,7 +22,7 @@ def print_groups(found: dict[str, Any]) -> None:
     console = Console()
     parts = (
         _read(found["read"]),
-        [about_order(found["order"])],
+        [order_sentence(found["order"])],
         _noise(found),
         _verdict(found),
         _doubts(found),
@@ -46,7 +47,7 @@ def states(found: dict[str, Any]) -> list[str]:
 
 
 def _proves(found: dict[str, Any]) -> bool:
-    return bool(found["method"] == "croc" or found["threshold"] == "proven")
+    return method_named(found["method"]).proves(found["threshold"])
 
 
 def _too_small(found: dict[str, Any]) -> bool:
