@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from coterie.campaign import Campaigns, Conflict
+from coterie.campaign import Campaigns
 from coterie.store import schema
 from coterie.store.sql import url_of
 

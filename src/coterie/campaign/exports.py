@@ -16,8 +16,8 @@ from coterie.campaign.open_campaigns import CampaignReading
 from coterie.campaign.settings import at
 from coterie.campaign.tables import safe_in_spreadsheets
 from coterie.certificate import write_log
-from coterie.problem.checks import check_count, short
 from coterie.methods import method_named
+from coterie.problem.checks import check_count, short
 from coterie.store.rows import Told
 
 

@@ -16,8 +16,8 @@ from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import at
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
-from coterie.problem.checks import check_count, short
 from coterie.methods import method_named
+from coterie.problem.checks import check_count, short
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, A
     return {
         "status": status(seen.state, seen.row, seen.now),
         "history": history(seen, points),
-        "events": events(seen, max(0, last - recent), recent),
+        "events": events(seen, max(0, last - recent), recent)["events"],
     }
 
 
