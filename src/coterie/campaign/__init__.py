@@ -1,6 +1,6 @@
-"""A session that survives the process: SQL store, leases, exactly-once results; and recorded pools, without a store.
+"""A session that survives the process: SQL store, leases, exactly-once results.
 
-The store needs SQLAlchemy and is loaded when it is first used: pools and tables do without.
+The store needs SQLAlchemy and is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, NotDone, NotFound, StoreUnavailable
-from coterie.campaign.pool import replay_pool
+from coterie.campaign.importing import table_errors_as_bad_values
+from coterie.tables import replay_pool as _replay_pool
 
 if TYPE_CHECKING:
     from coterie.campaign.store import Campaigns
@@ -23,6 +24,8 @@ __all__ = [
     "StoreUnavailable",
     "replay_pool",
 ]
+
+replay_pool = table_errors_as_bad_values()(_replay_pool)  # its home is coterie.tables; here its errors are BadValue
 
 
 def __getattr__(name: str) -> Any:

@@ -15,10 +15,10 @@ import numpy as np
 
 from coterie.campaign.errors import BadValue, Conflict, NotFound
 from coterie.campaign.groups import change_of, first_groups
-from coterie.campaign.moments import when
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told
 from coterie.campaign.settings import LARGEST_BATCH, at, check_text, new_key, printable
 from coterie.campaign.state import Lease, State
+from coterie.campaign.timestamps import timestamp
 from coterie.problem.checks import FloatArray, check_arm, check_count, check_far, check_measurement, short
 
 LARGEST_TELL = 10_000
@@ -99,7 +99,7 @@ def _as_ask(state: State, lease: Lease) -> dict[str, Any]:
         "arm": lease.arm,
         "name": state.settings.name_of(lease.arm),
         "lease": lease.key,
-        "expires": when(lease.expires_at),
+        "expires": timestamp(lease.expires_at),
     }
 
 

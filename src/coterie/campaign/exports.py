@@ -14,10 +14,10 @@ from coterie.campaign import views
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.ledger import Seen
 from coterie.campaign.rows import Told, read_rows
-from coterie.campaign.tables import safe_in_spreadsheets
 from coterie.certificate import write_log
 from coterie.problem.checks import short
 from coterie.rules.methods import method_named
+from coterie.tables.spreadsheets import safe_in_spreadsheets
 
 
 def exporter(kind: Any) -> Callable[[Seen], str]:

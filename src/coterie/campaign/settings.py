@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import unicodedata
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from coterie.campaign.errors import BadValue
 from coterie.problem.checks import check_count, check_positive, check_real, short
+from coterie.problem.text import check_text as check_plain_text
 from coterie.session import Session
 
 ENGINE = 3
@@ -20,7 +20,6 @@ largest posterior, and rounds follow one another before their results are in.
 """
 
 ON_EXPIRY = ("skip", "wait")
-LONGEST_TEXT = 200
 LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
 _SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
@@ -181,14 +180,10 @@ def at(field: str, check: Any, *arguments: Any) -> Any:
 
 def check_text(value: Any, field: str) -> str:
     """A name or an id: some characters that can be seen, stored and printed."""
-    if not isinstance(value, str):
-        raise BadValue(f"{field} must be a string, got {short(value)}", field=field)
-    if not value or value != value.strip() or len(value) > LONGEST_TEXT:
-        what = f"must have 1 to {LONGEST_TEXT} characters and no blanks at its ends"
-        raise BadValue(f"{field} {what}, got {short(value)}", field=field)
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
-        raise BadValue(f"{field} must not hold control characters, got {short(value)}", field=field)
-    return value
+    try:
+        return check_plain_text(value, field)
+    except (ValueError, TypeError) as error:
+        raise BadValue(str(error), field=field) from None
 
 
 def printable(text: str) -> str:

@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 from sqlalchemy import delete, select
 
-from coterie.campaign import decisions, exports, recorded, schema, tables, views
+from coterie.campaign import decisions, exports, schema, views
 from coterie.campaign.database import Database
+from coterie.campaign.importing import read_import
 from coterie.campaign.ledger import Ledger
-from coterie.campaign.moments import when
-from coterie.campaign.order import check_order
-from coterie.campaign.settings import check_settings, check_text, new_key, printable
+from coterie.campaign.settings import check_settings, check_text, new_key
+from coterie.campaign.timestamps import timestamp
 
 _Dicts: TypeAlias = list[dict[str, Any]]  # `list` is a method below
 
@@ -70,7 +69,7 @@ class Campaigns:
         nothing_yet = {"last_seq": 0, "last_at": now, "t": 0, "measurements": 0, "open_leases": 0, "done": 0}
         row = {"id": id, "name": title, "settings": settings.to_json(), "created": now, **nothing_yet}
         self._ledger.insert(schema.campaigns, row)
-        return {"id": id, "name": title, "created": when(now), **settings.as_dict()}
+        return {"id": id, "name": title, "created": timestamp(now), **settings.as_dict()}
 
     def list(self) -> _Dicts:
         """A summary of every campaign, oldest first."""
@@ -127,15 +126,11 @@ class Campaigns:
         `in_order=True` does not shuffle: for a campaign's own export, and for any table in which the order of an item's
         measurements has nothing to do with their values.
         """
-        read, order = recorded.read_table(table), check_order(seed, in_order)
-        noted = {"source": printable(read.name), "order": order.as_dict()}
+        content = read_import(table, values, seed, in_order)
 
         def decide(turn: decisions.Turn) -> dict[str, Any]:
-            settings = turn.state.settings
-            rows = tables.measurements(read, settings, values or None)
-            places = order.rearranged(np.array([row["arm"] for row in rows], dtype=np.int64), settings.name_of)
-            answer = decisions.tell(turn, [rows[place] for place in places.tolist()], imported=noted)
-            return answer | {"order": order.as_dict()}
+            answer = decisions.tell(turn, content.results(turn.state.settings), imported=content.note)
+            return answer | {"order": content.order.as_dict()}
 
         return self._ledger.submit(id, decide)
 
@@ -199,7 +194,7 @@ class Campaigns:
         """All tokens' hashes, scopes, labels and dates."""
         table = schema.tokens
         rows = self._ledger.select(select(table).order_by(table.c.created, table.c.hash))
-        return [dict(row) | {"created": when(row["created"])} for row in rows]
+        return [dict(row) | {"created": timestamp(row["created"])} for row in rows]
 
     def remove_token(self, hash: str) -> None:
         """Forget a token."""

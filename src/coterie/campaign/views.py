@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
-from coterie.campaign import fit, schema
+from coterie.campaign import schema
 from coterie.campaign.decisions import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
-from coterie.campaign.late import late_misfits
-from coterie.campaign.moments import when
-from coterie.campaign.remarks import alarm_of, homogeneity_of
 from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
 from coterie.campaign.settings import Settings, at
 from coterie.campaign.state import Lease, State
+from coterie.campaign.timestamps import timestamp
 from coterie.problem.checks import check_count, short
 from coterie.rules.methods import method_named
+from coterie.session.verdicts_json import alarm_json, homogeneity_json
+from coterie.tables import fit
+from coterie.tables.anytime_fit import anytime_misfits
 
 LARGEST_PAGE = 10_000
 
@@ -49,7 +50,7 @@ def summary(row: Any) -> dict[str, Any]:
         "t": row["t"],
         "measurements": row["measurements"],
         "done": bool(row["done"]),
-        "created": when(row["created"]),
+        "created": timestamp(row["created"]),
         "open_leases": row["open_leases"],
     }
 
@@ -63,7 +64,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
     return {
         "id": row["id"],
         "name": row["name"],
-        "created": when(row["created"]),
+        "created": timestamp(row["created"]),
         "seq": state.seq,
         "done": session.done,
         "t": session.t,
@@ -93,8 +94,8 @@ def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
         "arm": lease.arm,
         "name": state.settings.name_of(lease.arm),
         "worker": lease.worker,
-        "asked": when(lease.asked_at),
-        "expires": when(lease.expires_at),
+        "asked": timestamp(lease.asked_at),
+        "expires": timestamp(lease.expires_at),
         "expired": lease.expires_at <= now,
     }
 
@@ -172,21 +173,21 @@ def workers(state: State) -> list[dict[str, Any]]:
     for lease in state.open.values():
         held[lease.worker] = held.get(lease.worker, 0) + 1
     return [
-        {"worker": name, "open": held.get(name, 0), "measurements": worker.told, "last": when(worker.last)}
+        {"worker": name, "open": held.get(name, 0), "measurements": worker.told, "last": timestamp(worker.last)}
         for name, worker in state.workers.items()
     ]
 
 
 def alarm(state: State) -> dict[str, Any] | None:
     """More items than groups, pairwise known to differ: there are more groups than the campaign was told."""
-    return alarm_of(state.session, state.settings.name_of)
+    return alarm_json(state.session, state.settings.name_of)
 
 
 def homogeneity(state: State) -> dict[str, Any] | None:
     """Whether each group looks like one, by the results that counted; its text calls groups by their ids."""
     if not state.done:
         return None
-    return homogeneity_of(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters)])
+    return homogeneity_json(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters)])
 
 
 def misfits(state: State) -> list[dict[str, Any]]:
@@ -203,7 +204,7 @@ def misfits(state: State) -> list[dict[str, Any]]:
         if late.size > 0:
             arms = np.array([state.results[place][0] for place in late])
             white = state.session.noise.whiten(np.array([state.results[place][1] for place in late]))
-            found = late_misfits(labels, arms, white)
+            found = anytime_misfits(labels, arms, white)
         state.misfits = (state.seq, found)
     return [
         {"arm": arm, "name": state.settings.name_of(arm), "group_id": group_id(state, int(labels[arm]))}
@@ -308,7 +309,7 @@ def _told(row: Told, settings: Settings) -> dict[str, Any]:
         "lease": row.lease,
         "worker": row.worker,
         "asked_for": row.ticket is not None,
-        "at": when(row.told_at),
+        "at": timestamp(row.told_at),
     }
 
 
@@ -334,13 +335,13 @@ def event(row: Row, settings: Settings) -> dict[str, Any]:
             "name": settings.name_of(row.arm),
             "lease": row.lease,
             "worker": row.worker,
-            "at": when(row.asked_at),
-            "expires": when(row.expires_at),
+            "at": timestamp(row.asked_at),
+            "expires": timestamp(row.expires_at),
         }
     if isinstance(row, Ending):
-        return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": when(row.at)}
+        return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": timestamp(row.at)}
     assert isinstance(row, Note)
-    return {"kind": row.kind, "seq": row.seq, "at": when(row.at), **row.data}
+    return {"kind": row.kind, "seq": row.seq, "at": timestamp(row.at), **row.data}
 
 
 def history(connection: Connection, id: str, points: Any) -> dict[str, list[Any]]:

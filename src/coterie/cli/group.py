@@ -16,7 +16,7 @@ import typer
 from coterie.cli.group_files import check_folder, write_files
 
 if TYPE_CHECKING:
-    from coterie.campaign.pool import Pool
+    from coterie.tables.pool import Pool
 
 
 class Method(StrEnum):
@@ -98,7 +98,8 @@ def group(
     a file may be sorted by value, or with --in-order as they stand in it. Afterwards all that was recorded is compared
     with the noise stated and with the groups found.
     """
-    from coterie.campaign.pool import group_pool, read_pool
+    from coterie.tables.pool import read_pool
+    from coterie.tables.replay import group_pool
 
     pool = read_pool(file, _columns(values), items)
     if not 2 <= clusters < len(pool.names):
@@ -182,7 +183,7 @@ def _no_noise(pool: Pool) -> str:
     where = "(docs/CAMPAIGNS.md, What is my noise?)"
     if len(upper) == 1:
         return f"{said}: --noise {option(upper)} has a margin for chance {where}"
-    pair = spread.together()
+    pair = spread.most_correlated()
     if pair is None:
         return (
             f"{said}: --noise {option(upper)} has a margin for chance in every direction; if the columns of one "
