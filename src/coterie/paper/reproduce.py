@@ -19,13 +19,9 @@ from coterie.paper.report import write_report
 from coterie.paper.running import CellResult, run_cells
 from coterie.paper.slopes import Slope, slope_checks, slopes_of
 from coterie.paper.summary import Check, Row, checks_of, croc_checks, errors_check, rows_of
-from coterie.paper.usual import usual_libraries
 from coterie.paper.writing import markdown_of, write_csv
 from coterie.plot.canvas import check_matplotlib
 from coterie.problem.checks import check_count, short
-
-USUAL_PULLS = 20
-"""Pulls of the scikit-learn + SciPy route that are timed, twice: each takes a fraction of a second."""
 
 
 @dataclass
@@ -41,8 +37,6 @@ class Reproduction:
     checks: list[Check] = field(default_factory=list)
     slopes: list[Slope] = field(default_factory=list)
     pictures: dict[str, dict[str, str]] = field(default_factory=dict)
-    usual_seconds: dict[str, float] = field(default_factory=dict)
-    """Time a pull of the scikit-learn + SciPy route on Yeast, by how it was run."""
     cluster: str | None = None
     """The scheduler's address, if the trials were run on a Dask cluster."""
     seconds: float = 0.0
@@ -87,8 +81,6 @@ def reproduce(
         found.results = run_cells(
             cells, folder / "trials", seed=root, resume=resume, workers=workers, scheduler=client, progress=progress
         )
-    if "table1" in parts:
-        found.usual_seconds = usual_libraries(instance_named("yeast"), USUAL_PULLS, root)
     for each in parts:
         _write_part(found, each)
     found.seconds = time.perf_counter() - start
