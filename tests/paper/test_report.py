@@ -78,8 +78,11 @@ def test_a_table_is_the_same_in_html_and_markdown() -> None:
 
 
 def test_what_agrees_by_its_share_shows_the_share_first() -> None:
-    rows = [row("table3", instance="mnist-10-implied", difference=0.04, difference_in_errors=9.0, delta=0.01)]
-    page = rendered(comparison_tables("table3", rows)[0])
+    implied, described = (
+        row("table3", instance=f"mnist-10-{reading}", difference=0.04, difference_in_errors=9.0, delta=0.01)
+        for reading in ("implied", "described")
+    )
+    page = rendered(comparison_tables("table3", [implied, described])[0])
     assert '<td class="good">+4.0% <small>+9.0 se</small></td>' in page
 
 
