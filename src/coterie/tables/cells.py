@@ -92,8 +92,8 @@ def numbers(table: Table, places: Sequence[int]) -> list[list[float]]:
     if bad:
         raise _bad_cells(table, bad)
     if table.decimal_comma:
-        _one_decimal_mark(table, places)
-        _no_thousands(table, places)
+        _refuse_two_decimal_marks(table, places)
+        _refuse_thousands(table, places)
     return found
 
 
@@ -114,7 +114,7 @@ def _cut(cell: Any) -> str:
     return text if len(text) <= 24 else text[:21] + "..."
 
 
-def _one_decimal_mark(table: Table, places: Sequence[int]) -> None:
+def _refuse_two_decimal_marks(table: Table, places: Sequence[int]) -> None:
     """Refuse a file with decimal commas and decimal points: which of them means what is not guessed."""
     seen: dict[str, tuple[int, int]] = {}
     for number, row in enumerate(table.rows):
@@ -131,12 +131,12 @@ def _one_decimal_mark(table: Table, places: Sequence[int]) -> None:
         raise table.problem(comma, table.columns[i], what)
 
 
-def _no_thousands(table: Table, places: Sequence[int]) -> None:
-    """1,234 is a little more than one to some and a thousand to others: refused where the column does not show which.
+def _refuse_thousands(table: Table, places: Sequence[int]) -> None:
+    """Refuse 1,234 where the column does not show whether the mark is a decimal one or stands between thousands.
 
-    It shows it by a number that cannot have thousands (5,41 or 0,512). Of a column in which every number has three
-    digits after its mark, that is read off the rest of the table: for a comma from other columns of values, for a point
-    (the usual decimal mark, where nothing speaks for the comma) from decimal commas anywhere.
+    A column shows it by a number that cannot have thousands (5,41 or 0,512). Of a column in which every number has
+    three digits after its mark, that is read off the rest of the table: for a comma from other columns of values, for a
+    point (the decimal mark, where nothing speaks for the comma) from decimal commas anywhere.
     """
     columns = {i: [row[i] for row in table.rows] for i in range(len(table.columns))}
     decimals = [i for i, cells in columns.items() if any(_decimal(cell, ",") for cell in cells)]

@@ -154,7 +154,7 @@ class Spread:
 
 
 def spread_of(arms: IntArray, rows: FloatArray, n_arms: int) -> Spread:
-    """The spread of recorded measurements within items."""
+    """How the measurements of each item vary about its mean, summed over all items."""
     means, counts = means_of(arms, rows, n_arms)
     away = rows - means[arms]
     with np.errstate(over="ignore", invalid="ignore"):
