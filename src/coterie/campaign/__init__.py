@@ -1,11 +1,12 @@
-"""Sessions that survive the process: kept in a store, with leases and exactly-once results; and recorded pools."""
+"""Sessions that survive the process: kept in a store, with leases and exactly-once results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotDone, NotFound, StoreUnavailable
-from coterie.campaign.pool import replay_pool
+from coterie.campaign.importing import table_errors_as_bad_values
+from coterie.tables import replay_pool as _replay_pool
 
 if TYPE_CHECKING:
     from coterie.campaign.campaigns import Campaigns
@@ -21,6 +22,8 @@ __all__ = [
     "StoreUnavailable",
     "replay_pool",
 ]
+
+replay_pool = table_errors_as_bad_values()(_replay_pool)  # its home is coterie.tables; here its errors are BadValue
 
 
 def __getattr__(name: str) -> Any:

@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from coterie.campaign import commands, exports, recorded, tables, views
+from coterie.campaign import commands, exports, views
+from coterie.campaign.importing import read_import
 from coterie.campaign.open_campaigns import OpenCampaigns
-from coterie.campaign.order import check_order
-from coterie.campaign.settings import CampaignSettings, check_text, new_key, printable
+from coterie.campaign.settings import CampaignSettings, check_text, new_key
 from coterie.campaign.timestamps import timestamp
 from coterie.store.journal import Token, open_journal
 
@@ -129,15 +127,11 @@ class Campaigns:
         `in_order=True` does not shuffle: for a campaign's own export, and for any table in which the order of an item's
         measurements has nothing to do with their values.
         """
-        read, order = recorded.read_table(table), check_order(seed, in_order)
-        noted = {"source": printable(read.name), "order": order.as_dict()}
+        content = read_import(table, values, seed, in_order)
 
         def decide(turn: commands.Turn) -> dict[str, Any]:
-            settings = turn.state.settings
-            rows = tables.measurements(read, settings, values or None)
-            places = order.rearranged(np.array([row["arm"] for row in rows], dtype=np.int64), settings.name_of)
-            answer = commands.tell(turn, [rows[place] for place in places.tolist()], imported=noted)
-            return answer | {"order": order.as_dict()}
+            answer = commands.tell(turn, content.results(turn.state.settings), imported=content.note)
+            return answer | {"order": content.order.as_dict()}
 
         return self._campaigns.submit(id, decide)
 

@@ -14,11 +14,11 @@ from coterie.campaign import views
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.open_campaigns import CampaignReading
 from coterie.campaign.settings import at
-from coterie.campaign.tables import safe_in_spreadsheets
 from coterie.certificate import write_log
 from coterie.methods import method_named
 from coterie.problem.checks import check_count, short
 from coterie.store.rows import Told
+from coterie.tables.spreadsheets import safe_in_spreadsheets
 
 
 def exporter(kind: Any, before: Any = None) -> Callable[[CampaignReading], str]:

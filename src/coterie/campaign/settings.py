@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,13 +18,13 @@ from coterie.problem.checks import check_positive, short
 from coterie.problem.noise import PlainNoise
 from coterie.problem.settings import METHOD, Options, SettingError
 from coterie.problem.settings import Settings as RunSettings
+from coterie.problem.text import check_text as check_plain_text
 from coterie.session import Session
 
 LEASE_SECONDS = 3600.0
 """How long a worker may take, if nothing is said."""
 ON_EXPIRY = ("skip", "wait")
 """What may happen to a lease whose time is over; the first holds if nothing is said."""
-LONGEST_TEXT = 200
 LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
 _SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
@@ -269,14 +268,10 @@ def at(field: str, check: Any, *arguments: Any) -> Any:
 
 def check_text(value: Any, field: str) -> str:
     """A name or an id: some characters that can be seen, stored and printed."""
-    if not isinstance(value, str):
-        raise BadValue(f"{field} must be a string, got {short(value)}", field=field)
-    if not value or value != value.strip() or len(value) > LONGEST_TEXT:
-        what = f"must have 1 to {LONGEST_TEXT} characters and no blanks at its ends"
-        raise BadValue(f"{field} {what}, got {short(value)}", field=field)
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
-        raise BadValue(f"{field} must not hold control characters, got {short(value)}", field=field)
-    return value
+    try:
+        return check_plain_text(value, field)
+    except (ValueError, TypeError) as error:
+        raise BadValue(str(error), field=field) from None
 
 
 def printable(text: str) -> str:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.campaign import fit
 from coterie.campaign.commands import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
-from coterie.campaign.late import late_misfits
-from coterie.campaign.remarks import alarm_of, homogeneity_of
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import at
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
 from coterie.methods import method_named
 from coterie.problem.checks import check_count, short
+from coterie.session.verdicts_json import alarm_json, homogeneity_json
 from coterie.store.rows import Ask, Ending, Note, Row, Told
+from coterie.tables import fit
+from coterie.tables.anytime_fit import anytime_misfits
 
 if TYPE_CHECKING:
     from coterie.campaign.open_campaigns import CampaignReading
@@ -183,14 +183,14 @@ def workers(state: State) -> list[dict[str, Any]]:
 
 def alarm(state: State) -> dict[str, Any] | None:
     """More items than groups, pairwise known to differ: there are more groups than the campaign was told."""
-    return alarm_of(state.session, state.settings.name_of)
+    return alarm_json(state.session, state.settings.name_of)
 
 
 def homogeneity(state: State) -> dict[str, Any] | None:
     """Whether each group looks like one, by the results that counted; its text calls groups by their ids."""
     if not state.done:
         return None
-    return homogeneity_of(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters)])
+    return homogeneity_json(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters)])
 
 
 def misfits(state: State) -> list[dict[str, Any]]:
@@ -207,7 +207,7 @@ def misfits(state: State) -> list[dict[str, Any]]:
         if late.size > 0:
             arms = np.array([state.results[place][0] for place in late])
             white = state.session.noise.whiten(np.array([state.results[place][1] for place in late]))
-            found = late_misfits(labels, arms, white)
+            found = anytime_misfits(labels, arms, white)
         state.misfits = (state.seq, found)
     return [
         {"arm": arm, "name": state.settings.name_of(arm), "group_id": group_id(state, int(labels[arm]))}

@@ -18,7 +18,7 @@ from coterie.cli.options import DEFAULT_THRESHOLD, Clusters, Delta, DistanceRati
 from coterie.problem.settings import DELTA, METHOD
 
 if TYPE_CHECKING:
-    from coterie.campaign.pool import Pool
+    from coterie.tables.pool import Pool
 
 
 ShuffleSeed = Annotated[int, typer.Option("--seed", help="By which each item's measurements are shuffled.")]
@@ -81,8 +81,9 @@ def group(
     a file may be sorted by value, or with --in-order as they stand in it. Afterwards all that was recorded is compared
     with the noise stated and with the groups found.
     """
-    from coterie.campaign.pool import group_pool, read_pool
     from coterie.methods import method_named
+    from coterie.tables.pool import read_pool
+    from coterie.tables.replay import group_pool
 
     method_named(method)
     pool = read_pool(file, _columns(values), items)
@@ -177,7 +178,7 @@ def _how_repeats_vary(pool: Pool) -> str:
     where = "(docs/CAMPAIGNS.md, What is my noise?)"
     if len(upper) == 1:
         return f"{said}: --noise {option(upper)} has a margin for chance {where}"
-    pair = spread.together()
+    pair = spread.most_correlated()
     if pair is None:
         return (
             f"{said}: --noise {option(upper)} has a margin for chance in every direction; if the columns of one "

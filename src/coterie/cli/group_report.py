@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Console
 
-from coterie.campaign.fit import MISFIT_PROBABILITY
 from coterie.cli.campaign_report import print_table
 from coterie.cli.campaign_text import order_sentence
 from coterie.methods import method_named
+from coterie.tables.fit import MISFIT_PROBABILITY
 
 _MANY = 12
 _SHORT = 4  # a covariance of so many columns is printed
@@ -18,7 +18,7 @@ _WIDE = 5  # so many columns of values have a column each in the table of groups
 
 
 def print_groups(found: dict[str, Any]) -> None:
-    """The answer of `coterie.campaign.replay_pool`."""
+    """The answer of `coterie.tables.replay_pool`."""
     console = Console()
     parts = (
         _read(found["read"]),

@@ -15,6 +15,7 @@ from coterie.paper.cells import Cell, instance_named
 from coterie.paper.records import Record, fingerprint
 from coterie.problem.checks import IntArray
 from coterie.problem.instance import Instance
+from coterie.rules.methods import method_named
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Outcome, Plan
 from coterie.simulate.trials import Trials, trials_from
@@ -22,7 +23,7 @@ from coterie.simulate.trials import Trials, trials_from
 
 @dataclass(frozen=True)
 class CellResult:
-    """What came out of a cell."""
+    """The trials of a cell, by threshold, and the time that they took."""
 
     cell: Cell
     instance: Instance
@@ -39,7 +40,7 @@ class CellResult:
     def pulls(self) -> int:
         """Measurements of all trials together, each to its last stop; CROC makes a run of its own for each δ."""
         times: IntArray = np.stack([trials.stopping_times for trials in self.by_threshold.values()])
-        if self.cell.method == "croc":
+        if method_named(self.cell.method).certifies:
             return int(times[0].sum())
         return int(times.max(axis=(0, 2)).sum())
 

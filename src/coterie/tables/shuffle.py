@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.campaign.errors import BadValue
-from coterie.campaign.settings import at
 from coterie.problem.checks import IntArray, check_count, short
+from coterie.tables.errors import TableError, checked
 
 LARGEST_SEED = 2**53 - 1
 """Seeds are recorded as JSON numbers, which not every program reads exactly beyond this."""
@@ -56,16 +55,16 @@ class Order:
 
 
 def check_order(seed: Any, in_order: Any) -> Order:
-    """The order that a caller asks for; `BadValue` names what is wrong."""
-    number = at("seed", check_count, seed, "seed", 0)
+    """The order that a caller asks for; `TableError` names what is wrong."""
+    number = checked("seed", check_count, seed, "seed", 0)
     if number > LARGEST_SEED:
         bits = number.bit_length()
-        raise BadValue(f"seed must be at most {LARGEST_SEED} (2^53 - 1), got a number of {bits} bits", field="seed")
+        raise TableError(f"seed must be at most {LARGEST_SEED} (2^53 - 1), got a number of {bits} bits", field="seed")
     if not isinstance(in_order, bool | np.bool_):
-        raise BadValue(f"in_order must be True or False, got {short(in_order)}", field="in_order")
+        raise TableError(f"in_order must be True or False, got {short(in_order)}", field="in_order")
     if not in_order:
         return Order(number)
     if number != 0:
         what = f"seed {number} shuffles the measurements, in_order keeps their order: give one of the two"
-        raise BadValue(what, field="seed")
+        raise TableError(what, field="seed")
     return Order(None)

@@ -1,8 +1,9 @@
-"""Do results told after the stop fit the groups? They play no part in the proof: a test on them is a fresh one.
+"""Do results that came in after the stop fit the groups? A test whose level holds at all times at once.
 
-People look whenever they like, and may tell more results because of those that they have seen. So the test must hold
-at all times at once and for any choice of what is measured next. A χ² test (`coterie.campaign.fit`) does not: its
-level is that of one look at counts fixed in advance.
+Results told after the stop play no part in the proof, so that a test on them is a fresh one. People look whenever they
+like, and may measure more because of what they have seen: the level must hold at every time and for any choice of what
+is measured next. The χ² tests of `coterie.tables.fit` do not give that: their level is that of one look at counts that
+were fixed in advance.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from coterie.campaign.fit import MISFIT_PROBABILITY, means_of
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.tables.fit import MISFIT_PROBABILITY, means_of
 
 _RHOS = np.array([4.0, 1.0, 1 / 4, 1 / 16, 1 / 64])  # prior variances of a difference, in units of the noise's
 
 
-def late_misfits(
+def anytime_misfits(
     labels: IntArray, arms: IntArray, white: FloatArray, probability: float = MISFIT_PROBABILITY
 ) -> list[int]:
     """Items that do not fit their group, by results (in units of the noise) that the groups do not depend on.

@@ -1,4 +1,4 @@
-"""Do recorded measurements fit what was said about them: the noise, and the groups that were found?
+"""Do recorded measurements fit what is assumed about them: the noise stated, and the groups that were found?
 
 Both are tests of Gaussian measurements on all that was recorded, used for the proof or not: χ² tests, and for columns
 that vary together the largest eigenvalue of a Wishart matrix. They do not add to the proof: they tell when its
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, gammainc, gammaincc, gammainccinv, gammaincinv
 
-from coterie.campaign.errors import BadValue
-from coterie.campaign.wishart import largest_exceeds, smallest_above
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
+from coterie.tables.errors import TableError
+from coterie.tables.wishart import largest_exceeds, smallest_above
 
 MISFIT_PROBABILITY = 0.001
 """Of any misfit among all items, if the groups and the noise are right."""
@@ -63,7 +63,7 @@ class Spread:
         """Degrees of freedom from which on a noise is proposed."""
         return max(ENOUGH_REPEATS, 3 * self.dim)
 
-    def together(self) -> tuple[int, int, float] | None:
+    def most_correlated(self) -> tuple[int, int, float] | None:
         """The two columns that vary together most, and their correlation, if it is more than chance (level 0.01).
 
         For independent columns r² is Beta(1/2, (freedom − 1)/2).
@@ -77,7 +77,7 @@ class Spread:
         chance = float(betainc((self.freedom - 1) / 2.0, 0.5, 1.0 - r * r))
         return (int(pairs[0][k]), int(pairs[1][k]), r) if chance * found.size < 1.0 - _UPPER else None
 
-    # What may be stated: the probability that it is too small is at most 0.01, for Gaussian measurements.
+    # Noises to propose: for Gaussian measurements, each is too small with probability at most 0.01.
 
     def upper(self) -> list[float] | None:
         """Standard deviations that are large enough in every direction, rounded up to three digits.
@@ -92,14 +92,17 @@ class Spread:
         return [_rounded_up(float(bound)) for bound in np.sqrt(self.squares * max(largest, 1.0) / least)]
 
     def upper_independent(self) -> list[float] | None:
-        """The same for columns that are known to vary independently, by the χ² bound of each."""
+        """Standard deviations that are large enough if the columns are known to vary independently.
+
+        They are the χ² bounds of the columns, together at level 0.01, rounded up to three digits.
+        """
         if self.freedom == 0:
             return None
         least = 2.0 * gammaincinv(self.freedom / 2.0, (1.0 - _UPPER) / self.dim)
         return [_rounded_up(float(bound)) for bound in np.sqrt(self.squares / least)]
 
     def upper_covariance(self) -> list[list[float]] | None:
-        """A covariance that is large enough in every direction: less is lost than with standard deviations."""
+        """A covariance that is large enough in every direction; it needs fewer measurements than `upper` does."""
         least = smallest_above(1.0 - _UPPER, self.freedom, self.dim)
         if least == 0.0 or not (self.squares > 0.0).all():
             return None
@@ -110,9 +113,9 @@ class Spread:
         places = 3 - np.floor(np.log10(np.outer(deviations, deviations)))
         return [[round(float(x), int(n)) for x, n in zip(*row, strict=True)] for row in zip(bound, places, strict=True)]
 
-    # What was stated.
+    # Verdicts on the noise that was stated.
 
-    def against(self, noise: Noise) -> list[str | None]:
+    def column_verdicts(self, noise: Noise) -> list[str | None]:
         """Of each column: whether the noise stated is "too small", "too large", or (None) may well be right.
 
         It is too large only if what would be proposed is smaller.
@@ -127,7 +130,7 @@ class Spread:
         under &= True if upper is None else np.sqrt(stated) > upper
         return ["too small" if o else "too large" if u else None for o, u in zip(over, under, strict=True)]
 
-    def direction(self, noise: Noise) -> str | None:
+    def direction_verdict(self, noise: Noise) -> str | None:
         """Whether the noise stated is "too small" in any direction.
 
         In units of the noise the scatter is a Wishart matrix, if the noise is right: its largest eigenvalue is tested.
@@ -139,11 +142,11 @@ class Spread:
         return "too small" if largest_exceeds(largest, self.freedom, self.dim) < self._level() else None
 
     def _level(self) -> float:
-        """Half for the columns and half for all directions, which for one column are the same."""
+        """Of each verdict: half goes to the columns and half to all directions, which for one column are the same."""
         return NOISE_PROBABILITY if self.dim == 1 else NOISE_PROBABILITY / 2.0
 
     def _correlation(self) -> FloatArray:
-        """Of columns that do not vary at all: 0."""
+        """The correlations of the columns; those of a column that does not vary are 0."""
         scale = np.sqrt(np.where(self.squares > 0.0, self.squares, 1.0))
         found = self.scatter / np.outer(scale, scale)
         np.fill_diagonal(found, 1.0)
@@ -151,14 +154,14 @@ class Spread:
 
 
 def spread_of(arms: IntArray, rows: FloatArray, n_arms: int) -> Spread:
-    """The spread of recorded measurements within items."""
+    """How the measurements of each item vary about its mean, summed over all items."""
     means, counts = means_of(arms, rows, n_arms)
     away = rows - means[arms]
     with np.errstate(over="ignore", invalid="ignore"):
         scatter = away.T @ away
     if not np.isfinite(scatter).all():
         largest = float(np.abs(away).max())
-        raise BadValue(f"measurements of one item differ by {largest:.3g}, too much to be squared: use larger units")
+        raise TableError(f"measurements of one item differ by {largest:.3g}, too much to be squared: use larger units")
     return Spread((scatter + scatter.T) / 2.0, int(np.maximum(counts - 1, 0).sum()))
 
 
@@ -194,7 +197,7 @@ def misfits(
 
 
 def _rounded_up(value: float) -> float:
-    """To three digits."""
+    """A positive number rounded up to three digits."""
     if value <= 0.0:
         return 0.0
     digits = 2 - math.floor(math.log10(value))

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from plain_shuffle import shuffled_plainly
 from scipy.stats import binom, kstest
 
 import coterie
-from coterie.campaign import BadValue, Campaigns, replay_pool
-from coterie.campaign.order import LARGEST_SEED, Order, check_order
-from coterie.campaign.pool import group_pool, read_pool
-from coterie.web.page_content import log_rows
+from coterie.tables import TableError, replay_pool
+from coterie.tables.pool import read_pool
+from coterie.tables.replay import group_pool
+from coterie.tables.shuffle import LARGEST_SEED, Order, check_order
 
 SHUFFLED = {"shuffled": True, "seed": 0}
-
-
-def shuffled_plainly(rows: list[Any], name: str, seed: int) -> list[Any]:
-    """The oracle: every row gets eight bytes of SHAKE-256 of seed and name as its key, and rows go by their keys."""
-    stream = hashlib.shake_256(f"{seed}:{name}".encode()).digest(8 * len(rows))
-    keys = [int.from_bytes(stream[8 * k : 8 * k + 8], "little") for k in range(len(rows))]
-    return [row for _, _, row in sorted(zip(keys, range(len(rows)), rows, strict=True))]
 
 
 def sorted_table(seed: Any, n_clusters: int, counts: list[int], gap: float = 1.0) -> dict[str, Any]:
@@ -103,7 +95,7 @@ def test_rows_change_places_among_those_of_their_item() -> None:
     ],
 )
 def test_bad_seeds(seed: Any, what: str) -> None:
-    with pytest.raises(BadValue, match=what) as caught:
+    with pytest.raises(TableError, match=what) as caught:
         replay_pool({"a": [[0.0]], "b": [[0.0]], "c": [[9.0]]}, 2, seed=seed)
     assert caught.value.field == "seed"
 
@@ -113,10 +105,10 @@ def test_seed_and_in_order_exclude_each_other() -> None:
     assert check_order(np.int64(3), False).as_dict() == {"shuffled": True, "seed": 3}
     json.dumps(check_order(np.int64(3), False).as_dict())
     assert check_order(0, True).as_dict() == {"shuffled": False}
-    with pytest.raises(BadValue, match="seed 3 shuffles the measurements, in_order keeps their order: give one"):
+    with pytest.raises(TableError, match="seed 3 shuffles the measurements, in_order keeps their order: give one"):
         check_order(3, True)
     for wrong in ("yes", 1, None):
-        with pytest.raises(BadValue, match="in_order must be True or False"):
+        with pytest.raises(TableError, match="in_order must be True or False"):
             check_order(0, wrong)
 
 
@@ -260,65 +252,3 @@ def test_sorted_tables_error_rate_within_delta(n_clusters: int, counts: list[int
     assert proven >= 0.8 * TABLES
     assert wrong[False] <= binom.ppf(1 - 1e-6, TABLES, DELTA)
     assert wrong[True] >= 30
-
-
-# Imports into a campaign.
-
-
-def told(store: Campaigns, id: str) -> list[tuple[int, float]]:
-    return [(row["arm"], row["values"][0]) for row in store.measurements(id)["measurements"]]
-
-
-def notes(store: Campaigns, id: str) -> list[dict[str, Any]]:
-    return [event for event in store.events(id)["events"] if event["kind"] == "imported"]
-
-
-def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], Campaigns]) -> None:
-    store = opened()
-    names = ["a", "b", "c"]
-    rows = [{"arm": "cab"[k % 3], "x": float(k)} for k in range(30)]
-    id, plain = (store.create("x", 3, 2, 1, names=names)["id"] for _ in range(2))
-    answer = store.import_table(id, rows, seed=2)
-    assert (answer["accepted"], answer["order"]) == (30, {"shuffled": True, "seed": 2})
-    found = told(store, id)
-    assert [arm for arm, _ in found] == [2, 0, 1] * 10  # the items alternate as in the table
-    for arm, name in enumerate(names):
-        values = [row["x"] for row in rows if row["arm"] == name]
-        assert [x for one, x in found if one == arm] == shuffled_plainly(values, name, 2)
-    (note,) = notes(store, id)
-    assert note["seq"] == 1  # before the results
-    assert {key: note[key] for key in ("source", "measurements", "order")} == {
-        "source": "the table",
-        "measurements": 30,
-        "order": {"shuffled": True, "seed": 2},
-    }
-    line = log_rows(store.events(id, limit=1)["events"])[0]  # of the page
-    assert (line["said"], line["text"]) == ("imported", "the table")
-    assert line["detail"] == "30 measurements, shuffled within each item, seed 2"
-    seq = store.latest(id)
-    again = store.import_table(id, rows, seed=3)  # the same rows in another order are the same rows
-    assert (again["accepted"], again["duplicates"], store.latest(id)) == (0, 30, seq)
-    assert opened().status(id)["evidence"] == store.status(id)["evidence"]  # a replay agrees
-    answer = store.import_table(plain, rows, in_order=True)
-    assert answer["order"] == {"shuffled": False}
-    assert [x for _, x in told(store, plain)] == [row["x"] for row in rows]
-    assert notes(store, plain)[0]["order"] == {"shuffled": False}
-    line = log_rows(store.events(plain, limit=1)["events"])[0]
-    assert line["detail"] == "30 measurements, in the order of the table"
-    with pytest.raises(BadValue, match="seed must be at least 0, got -1"):
-        store.import_table(plain, rows, seed=-1)
-
-
-def test_a_file_that_grew_brings_in_its_new_rows_only(opened: Callable[[], Campaigns]) -> None:
-    store = opened()
-    id = store.create("x", 3, 2, 1)["id"]
-    rows = [{"id": f"m{k}", "arm": k % 3, "x": float(k)} for k in range(60)]
-    store.import_table(id, rows[:30])
-    before = told(store, id)
-    answer = store.import_table(id, rows)
-    assert (answer["accepted"], answer["duplicates"]) == (30, 30)
-    found = told(store, id)
-    assert found[:30] == before
-    assert sorted(x for _, x in found[30:]) == [float(k) for k in range(30, 60)]
-    assert [x for _, x in found[30:]] != [float(k) for k in range(30, 60)]
-    assert [note["measurements"] for note in notes(store, id)] == [30, 30]

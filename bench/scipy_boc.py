@@ -1,4 +1,4 @@
-"""BOC (Alg. 1) the way one would write it with the usual libraries: the yardstick of the engine's speed."""
+"""BOC (Alg. 1) written with scikit-learn's KMeans and SciPy's SLSQP: what the engine's speed is compared with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.instance import Instance
 
 
-def _usual_allocation(minimize: Any, sizes: IntArray, gaps: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+def _allocation(minimize: Any, sizes: IntArray, gaps: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
     """theorem_opt3 as a smooth program: minimise z over (w, z), every constraint below z."""
     k = len(sizes)
     w0 = np.full(k, 1.0 / k)
@@ -31,7 +31,7 @@ def _usual_allocation(minimize: Any, sizes: IntArray, gaps: FloatArray, left: In
     return np.asarray(solved.x[:-1])
 
 
-def usual_libraries(instance: Instance, pulls: int, seed: int, before: int = 1) -> dict[str, float]:
+def time_scipy_boc(instance: Instance, pulls: int, seed: int, before: int = 1) -> dict[str, float]:
     """Seconds a pull: with the libraries' own choice of threads ("as installed") and with one ("one thread").
 
     `before`: results of every arm at the start, 1 at the beginning of a trial, when K-means takes longest.
@@ -71,7 +71,7 @@ def _timed(instance: Instance, pulls: int, seed: int, before: int) -> float:
         labels, centers = fit.labels_, fit.cluster_centers_
         sizes = np.bincount(labels, minlength=k)
         gaps = ((centers[left] - centers[right]) ** 2).sum(axis=1)
-        w = _usual_allocation(minimize, sizes, gaps, left, right)
+        w = _allocation(minimize, sizes, gaps, left, right)
         share = w / sizes
         arm = int(np.argmax(counts.sum() * share[labels] - counts))
         sums[arm] += means[arm] + rng.standard_normal(d)

@@ -10,9 +10,11 @@ import pytest
 from scipy.stats import binom
 
 import coterie
-from coterie.campaign import BadValue, replay_pool
-from coterie.campaign.fit import NOISE_PROBABILITY, misfits, spread_of
+from coterie.campaign import BadValue
+from coterie.campaign import replay_pool as replay_pool_of_campaign
 from coterie.problem.noise import Noise
+from coterie.tables import TableError, replay_pool
+from coterie.tables.fit import NOISE_PROBABILITY, misfits, spread_of
 
 CENTERS = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.5]])
 
@@ -122,8 +124,42 @@ def test_noise_is_taken_into_account() -> None:
     ],
 )
 def test_bad_pools(given: Any, what: str) -> None:
-    with pytest.raises(BadValue, match=what):
+    with pytest.raises(TableError, match=what):
         replay_pool(given, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "what"),
+    [
+        ({"n_clusters": 1}, "n_clusters", "n_clusters must be at least 2, got 1"),
+        ({"delta": 1.5}, "delta", r"delta must lie in \(0, 1\), got 1.5"),
+        ({"method": "delta"}, "method", "unknown method 'delta': choose one of croc, boc"),
+        ({"method": "oracle"}, "method", "method 'oracle' knows the true groups: it is for simulations"),
+        ({"threshold": "noise"}, "threshold", "unknown threshold 'noise'"),
+        ({"noise": -1.0}, "noise", "noise standard deviations must be positive"),
+        ({"noise": [1.0, 2.0, 3.0]}, "noise", "noise must be None, a standard deviation, 2 of them"),
+        ({"method": "boc-linear"}, "distance_ratio", "distance_ratio is needed"),
+        ({"distance_ratio": "a"}, "distance_ratio", "distance_ratio must hold real numbers"),
+        ({"seed": -1}, "seed", "seed must be at least 0"),
+        ({"values": ["x"]}, "x", "the table has no column 'x'"),
+    ],
+)
+def test_bad_settings_name_their_field(settings: dict[str, Any], field: str, what: str) -> None:
+    """The field is that of the setting at fault, whatever words its message holds; as in `coterie.campaign`."""
+    content = [{"arm": arm, "v0": float(value), "v1": 0.0} for arm, value in (("a", 0), ("b", 0), ("c", 9))]
+    with pytest.raises(TableError, match=what) as caught:
+        replay_pool(content, **{"n_clusters": 2} | settings)
+    assert caught.value.field == field
+    with pytest.raises(BadValue, match=what) as told:
+        replay_pool_of_campaign(content, **{"n_clusters": 2} | settings)
+    assert (told.value.field, told.value.code, told.value.status) == (field, "bad_value", 422)
+
+
+def test_names_of_items_can_be_printed() -> None:
+    content = {"a": [[0.0]], "b": [[0.0]], "c" * 201: [[9.0]]}
+    with pytest.raises(TableError, match=r"names\[2\] must have 1 to 200 characters") as caught:
+        replay_pool(content, 2)
+    assert caught.value.field == "names[2]"
 
 
 # Does what was recorded fit?
@@ -186,7 +222,7 @@ def test_a_noise_that_is_right_is_rarely_called_wrong() -> None:
     noise = Noise.of([0.5, 30.0], 2)
     means = rng.normal(size=(6, 2)) * 100
     called = sum(
-        spread_of(arms, means[arms] + rng.normal(size=(21, 2)) * [0.5, 30.0], 6).against(noise) != [None, None]
+        spread_of(arms, means[arms] + rng.normal(size=(21, 2)) * [0.5, 30.0], 6).column_verdicts(noise) != [None, None]
         for _ in range(20_000)
     )
     assert called <= binom.ppf(1 - 1e-7, 20_000, NOISE_PROBABILITY)

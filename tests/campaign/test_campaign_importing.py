@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.campaign import BadValue, Campaigns
-from coterie.campaign.recorded import read_table
-from coterie.campaign.tables import measurements
+from coterie.campaign.importing import results_of
+from coterie.tables.files import read_table
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_ids_follow_from_content_and_row(lite: Campaigns, tmp_path: Path) -> Non
     id = make(lite)
     content = json.loads(lite.export(id, "json"))["status"]
     held = CampaignSettings.from_json(json.dumps(content))
-    first, second = measurements(read_table(path), held), measurements(read_table(path), held)
+    first, second = results_of(read_table(path), held), results_of(read_table(path), held)
     assert first == second
     assert first[0]["id"] != first[1]["id"]
     assert first[0]["id"].startswith("import-")

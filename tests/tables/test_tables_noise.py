@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from coterie.campaign import BadValue, replay_pool
-from coterie.campaign.fit import NOISE_PROBABILITY, Spread, spread_of
-from coterie.campaign.wishart import largest_exceeds, smallest_above, smallest_falls_below
 from coterie.problem.noise import Noise
+from coterie.tables import TableError, replay_pool
+from coterie.tables.fit import NOISE_PROBABILITY, Spread, spread_of
+from coterie.tables.wishart import largest_exceeds, smallest_above, smallest_falls_below
 
 pytestmark = pytest.mark.guarantee
 
@@ -90,15 +90,15 @@ def test_a_right_noise_is_rarely_called_too_small_in_any_direction() -> None:
     called = 0
     for _ in range(20_000):
         spread = spread_of(arms, rng.standard_normal((21, 3)) @ root.T, 6)
-        called += spread.direction(noise) is not None or spread.against(noise) != [None] * 3
+        called += spread.direction_verdict(noise) is not None or spread.column_verdicts(noise) != [None] * 3
     assert called <= binom.ppf(1 - 1e-7, 20_000, NOISE_PROBABILITY)
 
 
 def test_one_column_has_no_other_direction() -> None:
     spread = Spread(np.array([[900.0]]), 20)
-    assert spread.direction(Noise.of(1.0, 1)) is None
-    assert spread.against(Noise.of(1.0, 1)) == ["too small"]
-    assert spread.together() is None
+    assert spread.direction_verdict(Noise.of(1.0, 1)) is None
+    assert spread.column_verdicts(Noise.of(1.0, 1)) == ["too small"]
+    assert spread.most_correlated() is None
     assert spread.upper() == spread.upper_independent() == [10.5]  # sqrt(900 / 8.26), the 1 % point of χ² with 20
 
 
@@ -160,11 +160,11 @@ def test_with_too_few_repeats_nothing_is_proposed() -> None:
 def test_columns_are_said_to_vary_together_as_rarely_as_stated() -> None:
     """20 000 pools of independent columns, level 0.01 over all pairs; false alarm below 1e-6 each way."""
     rng = np.random.default_rng(12)
-    called = sum(spread_of(ARMS, rng.standard_normal((60, 3)), 6).together() is not None for _ in range(20_000))
+    called = sum(spread_of(ARMS, rng.standard_normal((60, 3)), 6).most_correlated() is not None for _ in range(20_000))
     assert binom.ppf(1e-6, 20_000, 0.008) <= called <= binom.ppf(1 - 1e-6, 20_000, 0.01)
 
 
 def test_values_too_large_to_be_squared_say_so() -> None:
     huge = {name: block * 1e200 for name, block in pool(np.eye(2), 0).items()}
-    with pytest.raises(BadValue, match="too much to be squared: use larger units"):
+    with pytest.raises(TableError, match="too much to be squared: use larger units"):
         replay_pool(huge, 2, noise=1e200)
