@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from coterie.methods.contract import Decision, Method, MethodRun, Pull
+from coterie.methods.contract import Decision, Method, MethodError, MethodRun, Pull
 from coterie.methods.reports import Evidence, Partial, Weakest
+from coterie.methods.start import start
 from coterie.methods.table import METHODS, method_named, prepared, register, unregister
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Decision",
     "Evidence",
     "Method",
+    "MethodError",
     "MethodRun",
     "Partial",
     "Pull",
@@ -18,5 +20,6 @@ __all__ = [
     "method_named",
     "prepared",
     "register",
+    "start",
     "unregister",
 ]
