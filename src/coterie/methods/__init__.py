@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from coterie.methods.composed import compose
 from coterie.methods.contract import Decision, Method, MethodError, MethodRun, Pull
 from coterie.methods.reports import Evidence, Partial, Weakest
+from coterie.methods.rules import Reading
 from coterie.methods.start import start
 from coterie.methods.table import METHODS, method_named, prepared, register, unregister
+from coterie.methods.tally import Tally
 
 __all__ = [
     "METHODS",
@@ -16,7 +19,10 @@ __all__ = [
     "MethodRun",
     "Partial",
     "Pull",
+    "Reading",
+    "Tally",
     "Weakest",
+    "compose",
     "method_named",
     "prepared",
     "register",

@@ -117,11 +117,12 @@ def simulate(
 ) -> Trials | dict[str, Trials]:
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
 
-    `threshold`: "proven", "heuristic", or a list of them, which gives a dictionary of `Trials`;
-    it means nothing to CROC, whose stop is always proven. `method`: a name, or a `coterie.methods.Method`. `workers`: threads, as many as there are cores by default.
-    `scheduler`: the address of a Dask scheduler, such as "tcp://10.0.0.5:8786", or a `distributed.Client`: the trials
-    then run on its workers (docs/CLUSTER.md). The numbers are the same for any. `max_pulls`: give a trial up after so
-    many measurements. `progress`: a bar on the terminal; by default if there is one.
+    `method`: a name, or a `coterie.methods.Method`. `threshold`: "proven", "heuristic", or a list of them, which gives
+    a dictionary of `Trials`; it means nothing to CROC, whose stop is always proven. `workers`: threads, as many as
+    there are cores by default. `scheduler`: the address of a Dask scheduler, such as "tcp://10.0.0.5:8786", or a
+    `distributed.Client`: the trials then run on its workers (docs/CLUSTER.md). The numbers are the same for any.
+    `max_pulls`: give a trial up after so many measurements. `progress`: a bar on the terminal; by default if there is
+    one.
     """
     several = isinstance(threshold, list | tuple)
     plan = plan_for(instance, method, deltas, threshold, max_pulls, distance_ratio)
