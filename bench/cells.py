@@ -9,25 +9,20 @@ have a limit of measurements: where it ends without a proof there, it is unfinis
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-import coterie
 from bench.instances import DRAWN, named
 from bench.part import Row
+from coterie.methods import method_named
 from coterie.paper.datasets import distance_ratio
-from coterie.simulate.plan import Running, TrialCancelledError, plan_for, run_trial
-
-MOST = 2**40
-"""Measurements that a peer may take; time ends it before."""
+from coterie.problem.checks import FloatArray
+from coterie.simulate.plan import Plan, Running, TrialCancelledError, plan_for, run_trial
 
 ROOT_SEED = 1000
 
@@ -51,10 +46,10 @@ One = Callable[[int], Endings]
 """Trial i of a cell, for each δ."""
 
 
-def of_the_engine(
+def trials_of(
     name: str,
     method: str,
-    kind: str,
+    threshold: str,
     deltas: tuple[float, ...],
     running: Running,
     most: int | None = None,
@@ -62,10 +57,10 @@ def of_the_engine(
 ) -> One:
     """Another instance in every trial where it is drawn, else another stream of noise. `most`: measurements."""
 
-    def plan(trial: int) -> Any:
+    def plan(trial: int) -> Plan:
         instance = named(name, trial)
-        ratio = distance_ratio(instance) if method == "boc-linear" else None
-        return plan_for(instance, method, deltas, kind, most, ratio)
+        ratio = distance_ratio(instance) if "distance_ratio" in method_named(method).needs else None
+        return plan_for(instance, method, deltas, threshold, most, ratio)
 
     shared = None if name in DRAWN else plan(0)
     plan(0).load()
@@ -73,11 +68,10 @@ def of_the_engine(
     def one(trial: int) -> Endings:
         own = plan(trial) if shared is None else shared
         seed, child = (root + trial, 0) if shared is None else (root, trial)
-        ended = run_trial(own, seed, child, running)
-        row, found = 0 if kind == "proven" else 1, Endings()
+        stops, found = run_trial(own, seed, child, running).stops[own.reported_at(threshold)], Endings()
         for delta, column in zip(deltas, own.columns(deltas), strict=True):
-            stop = int(ended.stops[row, column])  # 0: did not stop
-            found[delta] = [Ending(stop or most or 0, bool(ended.correct[row, column]), stop > 0)]
+            stop = int(stops.times[column])  # 0: did not stop
+            found[delta] = [Ending(stop or most or 0, bool(stops.correct[column]), stop > 0)]
         return found
 
     return one
@@ -120,50 +114,6 @@ def fitting(trials: int, limit: float, taken: float, together: int) -> int:
     return min(trials, max(0, int((limit - taken) / taken * together)))
 
 
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in the main thread; where there are no alarms, time has no limit."""
-
-    def end(*_: Any) -> None:
-        raise TimeoutError
-
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def of_a_peer(
-    peer: Any, name: str, delta: float, trials: int, limit: float, most: int = MOST, root: int = ROOT_SEED
-) -> Endings | None:
-    """The same, one trial after the other: peers are plain Python."""
-
-    def one(trial: int) -> Ending:
-        instance = named(name, trial)
-        ended = peer.run(instance, delta, np.random.default_rng([root, trial]), most)
-        return Ending(int(ended.t), coterie.same_partition(ended.labels, instance.labels), bool(ended.done))
-
-    start = time.perf_counter()
-    try:
-        with at_most(2 * limit):
-            pilot = [one(trials)]
-        count = fitting(trials, limit, time.perf_counter() - start, 1)
-        if count < 2:
-            found = Endings({delta: pilot})
-            found.pilots = True
-            return found
-        with at_most(4 * limit):
-            return Endings({delta: [one(trial) for trial in range(count)]})
-    except TimeoutError:  # what has ended by now would be the short ones
-        return None
-
-
 def cell(label: str, ended: Endings | None, delta: float) -> Row:
     """Mean, its standard error, median, 95 % quantile, largest, trials, unfinished, and wrong partitions.
 
@@ -171,7 +121,7 @@ def cell(label: str, ended: Endings | None, delta: float) -> Row:
     """
     row: Row = dict.fromkeys(("mean", "median", "quantile95", "largest", "standard_error", "unfinished", "wrong"))
     row |= {"method": label, "trials": 0, "pilots": False}
-    endings = (ended or {}).get(delta)
+    endings = None if ended is None else ended.get(delta)
     if ended is not None and endings:
         t = np.array([ending.t if ending.done else np.inf for ending in endings])
         row |= summed_up(t) | {"each": t.tolist(), "pilots": ended.pilots, "trials": len(t)}
@@ -183,7 +133,7 @@ def cell(label: str, ended: Endings | None, delta: float) -> Row:
     return row
 
 
-def summed_up(values: Sequence[float] | np.ndarray) -> Row:
+def summed_up(values: Sequence[float] | FloatArray) -> Row:
     """Median, 95 % and 99 % quantile, largest; infinite values count, and None is where one of them decides."""
     v = np.asarray(values, dtype=float)
     # "higher": a value that occurred. Interpolation between infinite values would be no number.

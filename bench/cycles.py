@@ -26,6 +26,7 @@ import numpy as np
 from bench.instances import drawn, named, separated
 from bench.part import ROOT, Column, Headline, LeftOutError, Part, Progress, Row, number, times
 from bench.rounds import NO_ARMS, apart, endless
+from coterie.methods import METHODS
 
 CACHE = ROOT / "build" / "numba-valgrind"
 STEPS = ("draw", "add the measurement", "guess", "allocation", "statistic", "choose the arm, and the loop")
@@ -48,6 +49,11 @@ def instance_of(name: str) -> Any:
     if "gap" in name:
         return drawn(1_000, 10, 8, 0.5)
     return separated(*shapes[name]) if name in shapes else named(name)
+
+
+def is_certified(stretch: str) -> bool:
+    """Whether a stretch plays a method with certificates: it plans at intervals, so its pulls are not all alike."""
+    return stretch in METHODS and METHODS[stretch].certifies
 
 
 def stretches() -> list[tuple[str, str, int]]:
@@ -75,7 +81,7 @@ def child(marks: bool) -> dict[str, Any]:
         else:
             instance = instance_of(name)
             world = instance.centers, instance.labels, rng
-            if method == "croc":
+            if is_certified(method):
                 croc = CrocRun(instance.n_arms, instance.n_clusters, instance.dim, -np.log(0.1))
                 plays = lambda steps, run=croc, world=world: run.play(steps, *world)  # noqa: E731
             else:
@@ -200,10 +206,10 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
 
 def per_pull(short: Counter[str], long: Counter[str], pulls: int, method: str, names: dict[str, str]) -> Counter[str]:
     """By function: the longer stretch less the shorter, so that Python's own part is gone; CROC's two together."""
-    together, length = (long + short, 3 * pulls) if method == "croc" else (long, pulls)
+    together, length = (long + short, 3 * pulls) if is_certified(method) else (long, pulls)
     found: Counter[str] = Counter()
     for function, count in together.items():
-        less = 0 if method == "croc" else short[function]
+        less = 0 if is_certified(method) else short[function]
         name = names.get(function, re.sub(r"[@'.].*", "", function))  # of a library: without version and recursion
         found[name] += (count - less) / length  # type: ignore[assignment]
     return found
@@ -229,7 +235,7 @@ def described(found: dict[tuple[str, str], Counter[str]]) -> list[Row]:
                 steps[STEPS[-1]] -= count
             row["steps"] = {step: steps[step] / total for step in STEPS}
             row["floor"] = total / draw
-        elif method == "croc":
+        elif is_certified(method):
             modules: Counter[str] = Counter()
             for function, count in counts.items():
                 modules[function.rpartition(".")[0] or "draw, exp, log"] += count

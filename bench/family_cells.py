@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.cells import Endings, cell, many, of_a_peer, of_the_engine
+from bench.cells import Endings, cell, many, trials_of
 from bench.families import DELTA, FAMILIES, Family, yardstick
 from bench.part import Column, Headline, Progress, Row, Table, number, sign, times
 from bench.peers import PEERS
@@ -45,14 +45,12 @@ def rows(quick: bool, progress: Progress, share: Callable[[float], float]) -> li
 def on(family: Family, trials: int, limit: float, cap: int) -> Row:
     """All methods on one family."""
 
-    def compiled(method: str, count: int) -> Endings | None:
+    def ended_trials(method: str, count: int) -> Endings | None:
         running = Running()
-        one = of_the_engine(family.name, method, "proven", (DELTA,), running, cap, SEED)
-        return many(one, count, limit, running)
+        return many(trials_of(family.name, method, "proven", (DELTA,), running, cap, SEED), count, limit, running)
 
-    ended = {"CROC": compiled("croc", trials), BOC: compiled("boc", min(trials, BOC_TRIALS))}
-    for name, peer in PEERS.items():
-        ended[name] = of_a_peer(peer, family.name, DELTA, trials, limit, cap, SEED)
+    ended = {"CROC": ended_trials("croc", trials), BOC: ended_trials("boc", min(trials, BOC_TRIALS))}
+    ended |= {name: ended_trials(name, trials) for name in PEERS}
     return compared(family, {label: cell(label, each, DELTA) for label, each in ended.items()}, cap)
 
 

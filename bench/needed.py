@@ -13,7 +13,7 @@ import numpy as np
 
 import coterie
 from bench import family_cells
-from bench.cells import cell, many, of_a_peer, of_the_engine
+from bench.cells import cell, many, trials_of
 from bench.family_cells import is_family
 from bench.instances import DRAWN, named
 from bench.part import Column, Headline, Part, Progress, Row, number, sign, times
@@ -60,19 +60,22 @@ def on(name: str, trials: int, limit: float) -> list[Row]:
     """All methods on one instance, for its δ."""
     deltas = tuple(delta for known, delta in ASKED if known == name)
     found: dict[float, list[Row]] = {delta: [] for delta in deltas}
-    for delta in deltas:
+
+    def alone(label: str, method: str, delta: float, limit: float) -> Row:
+        """The cell of a method whose sampling looks at δ: each δ has trials of its own."""
         running = Running()
-        ended = many(of_the_engine(name, "croc", "proven", (delta,), running), trials, 4 * limit, running)
-        found[delta].append(cell("CROC", ended, delta))
+        return cell(label, many(trials_of(name, method, "proven", (delta,), running), trials, limit, running), delta)
+
+    for delta in deltas:
+        found[delta].append(alone("CROC", "croc", delta, 4 * limit))
     for label, method, kind in PAPER:
         running = Running()
-        ended = many(of_the_engine(name, method, kind, deltas, running), trials, limit, running)
+        ended = many(trials_of(name, method, kind, deltas, running), trials, limit, running)
         for delta in deltas:
             found[delta].append(cell(label, ended, delta))
-    for peer in PEERS.values():
+    for peer in PEERS:
         for delta in deltas:
-            ended = of_a_peer(peer, name, delta, trials, limit)
-            found[delta].append(cell(f"{peer.name} †", ended, delta))
+            found[delta].append(alone(f"{peer} †", peer, delta, limit))
     return [row for delta in deltas for row in beside(name, delta, found[delta])]
 
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from bench.exact import FAR, ExactSums, Rounds, Truth, World, flat, relative, statistic
+from bench.rounds import SAMPLING
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.run import Run
 from coterie.engine.state import CERTIFIED, LOG_SUM, SINCE_SUMMED
-from coterie.rules import METHODS, levels_for
+from coterie.methods.levels import levels_for
 
 PULLS = 10_000_000
 PART = 100_000
@@ -44,7 +45,7 @@ OVERLAPPING = World(
 
 def new_run(world: World, method: str) -> Run:
     n_arms, n_clusters, dim = world.labels.size, *world.centers.shape
-    return Run(n_arms, n_clusters, dim, METHODS[method].sampling, levels_for(("heuristic",), (NEVER,), n_arms, dim))
+    return Run(n_arms, n_clusters, dim, SAMPLING[method], levels_for(("heuristic",), (NEVER,), n_arms, dim))
 
 
 def put_right(run: Run, world: World, noise: ExactSums) -> None:

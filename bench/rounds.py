@@ -13,13 +13,18 @@ import numpy as np
 
 from bench.part import ROOT
 from coterie.engine.run import Run
+from coterie.engine.state import BOC, LINEAR, ORACLE, UNIFORM
+from coterie.methods import method_named
+from coterie.methods.levels import levels_for
+from coterie.methods.paper import allocation_of_groups
 from coterie.paper.datasets import distance_ratio
 from coterie.problem.instance import Instance
-from coterie.rules import METHODS, levels_for
-from coterie.theory.hardness import allocation
 
 NEVER = 1e15
 """log(1/δ) of a level that no run reaches."""
+
+SAMPLING = {"boc": BOC, "boc-linear": LINEAR, "uniform": UNIFORM, "oracle": ORACLE}
+"""The engine's numbers of the paper's sampling rules."""
 
 NO_ARMS = np.zeros(0, dtype=np.int64)
 
@@ -42,14 +47,11 @@ def ratio(above: list[float], below: list[float]) -> dict[str, float]:
 def endless(instance: Instance, method: str) -> Run:
     """A run of one of the paper's methods that never stops."""
     levels = levels_for(("heuristic",), (NEVER,), instance.n_arms, instance.dim)
-    chosen = METHODS[method]
-    oracle = None
-    if chosen.needs_instance:
-        firsts = [int(np.argmax(instance.labels == k)) for k in range(instance.n_clusters)]
-        oracle = instance.labels, allocation(instance)[firsts]
-    ratio = distance_ratio(instance) if chosen.needs_ratio else None
+    needs = method_named(method).needs
+    oracle = (instance.labels, allocation_of_groups(instance)) if "instance" in needs else None
+    ratio = distance_ratio(instance) if "distance_ratio" in needs else None
     shape = instance.n_arms, instance.n_clusters, instance.dim
-    return Run(*shape, chosen.sampling, levels, distance_ratio=ratio, oracle=oracle)
+    return Run(*shape, SAMPLING[method], levels, distance_ratio=ratio, oracle=oracle)
 
 
 def seconds_a_pull(

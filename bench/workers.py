@@ -13,7 +13,7 @@ from typing import Any
 from bench.instances import named
 from bench.part import Column, Headline, Part, Progress, Row, times
 from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Plan, Running, plan_for, run_trial
+from coterie.simulate.plan import Outcome, Plan, Running, plan_for, run_trial
 
 REPEATS = 7
 CELLS = (
@@ -38,7 +38,13 @@ def hold(plan: Plan) -> None:
 
 def stops_of(trial: int) -> int:
     """One trial in a process."""
-    return int(run_trial(_held, 0, trial, Running()).stops[1, 0])
+    return _first_stop(run_trial(_held, 0, trial, Running()))
+
+
+def _first_stop(outcome: Outcome) -> int:
+    """Measurements at the first stop; there is one threshold."""
+    (stops,) = outcome.stops.values()
+    return int(stops.times[0])
 
 
 def clock(work: Callable[[], Any]) -> float:
@@ -58,7 +64,7 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
             stops = [0] * trials
             run_trials(
                 plan, 0, range(trials), workers=count,
-                finished=lambda outcome: stops.__setitem__(outcome.trial, int(outcome.stops[1, 0])),
+                finished=lambda outcome: stops.__setitem__(outcome.trial, _first_stop(outcome)),
             )  # fmt: skip
             return stops
 

@@ -18,40 +18,41 @@ the groups at the end are the true ones. It ends with probability 1: arms in unm
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.peers.contract import Outcome
+from bench.peers.course import Batch, Course, Request, Task
 from bench.peers.guess import groups_and_representatives, unmet_tests
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level
-from coterie import Instance
+from coterie.problem.checks import IntArray
 
 
-def run(instance: Instance, delta: float, rng: np.random.Generator, most: int) -> Outcome:
+def course(task: Task) -> Course:
     """Round l brings every active arm to KEPT[l−1] results; then the guess is renewed and its tests are read."""
-    n_arms, n_clusters = instance.n_arms, instance.n_clusters
-    level = pair_level(n_arms, n_clusters, delta)
-    stacks = Stacks(instance, rng)
-    proven: dict[int, np.ndarray] = {}  # for an arm that was a representative: the arms proven different from it
-    guess: tuple[np.ndarray, np.ndarray] | None = None
-    active = np.arange(n_arms)
-    asleep = np.arange(0)
+    level = pair_level(task.n_arms, task.n_clusters, task.delta)
+    stacks = Stacks(task.n_arms, task.dim)
+    proven: dict[int, NDArray[np.bool_]] = {}  # for an arm that was a representative: who is proven different from it
+    guess: tuple[IntArray, IntArray] | None = None
+    active: IntArray = np.arange(task.n_arms)
+    asleep: IntArray = np.arange(0)
+    weakest = -np.inf
     for now in range(1, KEPT.size):
         low = int(floor_level(np.maximum(KEPT[now - 1] // 4, 1)))
-        if stacks.t + stacks.cost(active, now) + stacks.cost(asleep, low) > most:
-            break
-        stacks.raise_to(active, now)
-        stacks.raise_to(asleep, low)
-        guess = groups_and_representatives(stacks.means(), stacks.pulls, n_clusters, guess)
+        requests = [Request(stacks, active, now), Request(stacks, asleep, low)]
+        yield Batch(requests, weakest, level, None if guess is None else guess[0])
+        guess = groups_and_representatives(stacks.means(), stacks.pulls, task.n_clusters, guess)
         labels, leads = guess
-        for lead in leads.tolist():
-            known = proven.setdefault(lead, np.zeros(n_arms, dtype=bool))
+        values = np.full((task.n_arms, task.n_clusters), np.inf)
+        for k, lead in enumerate(leads.tolist()):
+            known = proven.setdefault(lead, np.zeros(task.n_arms, dtype=bool))
             open_arms = np.flatnonzero(~known)
-            known[open_arms] = stacks.equal_evidence(open_arms, lead) >= level
+            values[open_arms, k] = stacks.equal_evidence(open_arms, lead)
+            known[open_arms] = values[open_arms, k] >= level
         unmet = unmet_tests(np.stack([proven[lead] for lead in leads.tolist()], axis=1), labels)
         if not unmet.any():
-            return Outcome(stacks.t, labels, True, stacks.pulls)
-        busy = unmet.any(axis=1)
+            return labels
+        weakest = float(values[unmet].min())
+        busy: NDArray[np.bool_] = np.asarray(unmet.any(axis=1))
         busy[leads[unmet.any(axis=0)]] = True
         active = np.flatnonzero(busy)
         asleep = np.flatnonzero(~busy) if unmet[leads].any() else np.arange(0)
-    labels = np.zeros(n_arms, dtype=np.int64) if guess is None else guess[0]
-    return Outcome(stacks.t, labels, False, stacks.pulls)
+    return None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coterie.clustering import best_groups
+from coterie.problem.checks import FloatArray, IntArray
 
 
 def groups_and_representatives(
-    means: np.ndarray, pulls: np.ndarray, n_clusters: int, before: tuple[np.ndarray, np.ndarray] | None
-) -> tuple[np.ndarray, np.ndarray]:
+    means: FloatArray, pulls: IntArray, n_clusters: int, before: tuple[IntArray, IntArray] | None
+) -> tuple[IntArray, IntArray]:
     """Labels and representatives; group k is the one of representative k.
 
     An earlier representative stays if its group has no other; a group without one gets its most measured arm, and
@@ -28,6 +30,6 @@ def groups_and_representatives(
     return labels, chosen
 
 
-def unmet_tests(proven: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def unmet_tests(proven: NDArray[np.bool_], labels: IntArray) -> NDArray[np.bool_]:
     """(M, K): arm m is not yet proven different from the representative of a group that is not its own."""
-    return ~proven & (labels[:, None] != np.arange(proven.shape[1]))
+    return np.asarray(~proven & (labels[:, None] != np.arange(proven.shape[1])))

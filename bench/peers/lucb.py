@@ -10,8 +10,9 @@ equal, which gives the shorter proof of `bench.peers.stacks`, and the guess is K
 are those of pairs. Of the two arms of the bottleneck only one is measured, the less measured one, as UGapE does: a
 representative is in many tests, and measuring both each time spends most on it. One in sixteen of the uncertain arms
 is served in a step, each with its least certain test; an arm gets one more block of results (one up to 64, then at most
-a 32nd of what it has). The least measured arm is measured while it has less than a quarter of the mean: a wrong guess
-could otherwise put all doubt where nothing can be learnt.
+a 32nd of what it has), and if it then has as many as another arm that is served, it goes on with that one. The least
+measured arm is measured while it has less than a quarter of the mean: a wrong guess could otherwise put all doubt where
+nothing can be learnt.
 
 Proof. A test compares arm and representative with the weighted maximum over block ratios, at level log(H/δ): by the
 union bound of `bench.peers.stacks`, with probability at least 1−δ no pair of equal arms is ever proven different, and
@@ -21,28 +22,27 @@ then the groups at the end are the true ones, whatever was measured.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.peers.contract import Outcome
+from bench.peers.course import Batch, Course, Request, Task
 from bench.peers.guess import groups_and_representatives, unmet_tests
-from bench.peers.stacks import KEPT, Stacks, pair_level
-from coterie import Instance
+from bench.peers.stacks import Stacks, pair_level
+from coterie.problem.checks import FloatArray, IntArray
 
 SERVED = 16
 """One in so many of the uncertain arms is served in a step."""
 
 
-def run(instance: Instance, delta: float, rng: np.random.Generator, most: int) -> Outcome:
+def course(task: Task) -> Course:
     """One result of each arm, then steps: renew the guess when t has grown by 1/32, serve the least certain tests."""
-    n_arms, n_clusters = instance.n_arms, instance.n_clusters
-    level = pair_level(n_arms, n_clusters, delta)
+    n_arms, n_clusters = task.n_arms, task.n_clusters
+    level = pair_level(n_arms, n_clusters, task.delta)
     every = np.arange(n_arms)
-    stacks = Stacks(instance, rng)
-    if n_arms > most:
-        return Outcome(0, np.zeros(n_arms, dtype=np.int64), False, stacks.pulls)
-    stacks.raise_to(every, 1)
-    guess: tuple[np.ndarray, np.ndarray] | None = None
+    stacks = Stacks(n_arms, task.dim)
+    yield Batch([Request(stacks, every, 1)], -np.inf, level, None)
+    guess: tuple[IntArray, IntArray] | None = None
     evidence = np.empty((n_arms, n_clusters))
-    read_for = np.full(n_clusters, -1)  # the representatives that the columns of `evidence` are about
+    read_for: IntArray = np.full(n_clusters, -1)  # the representatives that the columns of `evidence` are about
     renew_at = 0
     while True:
         t = stacks.t
@@ -55,12 +55,14 @@ def run(instance: Instance, delta: float, rng: np.random.Generator, most: int) -
         read_for = leads
         unmet = unmet_tests(evidence >= level, labels)
         if not unmet.any():
-            return Outcome(t, labels, True, stacks.pulls)
+            return labels
         chosen = _to_measure(stacks, evidence, unmet, leads)
-        if t + int((KEPT[stacks.level[chosen]] - stacks.pulls[chosen]).sum()) > most:
-            return Outcome(t, labels, False, stacks.pulls)
-        for height in np.unique(stacks.level[chosen]):
-            stacks.raise_to(chosen[stacks.level[chosen] == height], height + 1)
+        heights = stacks.level[chosen]
+        ends = heights.copy()
+        for height in np.unique(heights):
+            ends[ends == height] = height + 1  # one that reaches another's height goes on with it
+        requests = [Request(stacks, chosen[ends == end], int(end)) for end in np.unique(ends)]
+        yield Batch(requests, float(evidence[unmet].min()), level, labels)
         touched = np.zeros((n_arms, n_clusters), dtype=bool)
         touched[chosen] = True
         touched[:, np.isin(leads, chosen)] = True
@@ -69,7 +71,7 @@ def run(instance: Instance, delta: float, rng: np.random.Generator, most: int) -
         evidence[arms, groups] = np.maximum(evidence[arms, groups], stacks.evidence(arms, leads[groups]))
 
 
-def _to_measure(stacks: Stacks, evidence: np.ndarray, unmet: np.ndarray, leads: np.ndarray) -> np.ndarray:
+def _to_measure(stacks: Stacks, evidence: FloatArray, unmet: NDArray[np.bool_], leads: IntArray) -> IntArray:
     weakest = np.where(unmet, evidence, np.inf)
     rival = weakest.argmin(axis=1)
     uncertain = np.flatnonzero(unmet.any(axis=1))

@@ -24,40 +24,40 @@ so with probability at least 1−δ no arm is rejected by its own, and an arm re
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.peers.contract import Outcome
+from bench.peers.course import Batch, Course, Request, Task
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level
-from coterie import Instance
+from coterie.problem.checks import FloatArray, IntArray
+
+Bools = NDArray[np.bool_]
 
 
-def run(instance: Instance, delta: float, rng: np.random.Generator, most: int) -> Outcome:
-    """Both steps; without an answer if the budget ends in one of them."""
-    first = Stacks(instance, rng)
-    found, rejected = _find(first, instance.n_clusters, delta / 2.0, most)
-    if len(found) < instance.n_clusters:
-        return Outcome(first.t, np.zeros(instance.n_arms, dtype=np.int64), False, first.pulls)
-    second = Stacks(instance, rng)
-    leads = np.array(found)
-    done = _classify(first, second, leads, rejected, delta / 2.0, most - first.t)
-    return Outcome(first.t + second.t, np.argmin(rejected, axis=1), done, first.pulls + second.pulls)
+def course(task: Task) -> Course:
+    """Both steps."""
+    first, second = (Stacks(task.n_arms, task.dim) for _ in range(2))
+    found, rejected = yield from _find(first, task)
+    if len(found) < task.n_clusters:
+        return None
+    return (yield from _classify(first, second, np.array(found), rejected, task.delta / 2.0))
 
 
-def _find(stacks: Stacks, n_clusters: int, delta: float, most: int) -> tuple[list[int], np.ndarray]:
+def _find(stacks: Stacks, task: Task) -> Generator[Batch, None, tuple[list[int], Bools]]:
     """Step 1: up to K arms proven different from each other, and rejected[m, k]: arm m is not like the k-th."""
-    n_arms = stacks.level.size
-    level = pair_level(n_arms, n_clusters, delta)
-    order = stacks.rng.permutation(n_arms)
+    n_arms, n_clusters = task.n_arms, task.n_clusters
+    level = pair_level(n_arms, n_clusters, task.delta / 2.0)
+    order = task.random_order()
     found = [int(order[0])]
     rejected = np.zeros((n_arms, 1), dtype=bool)
     for budget in KEPT:
         wanted = floor_level(budget // np.maximum(np.arange(1, n_arms + 1), n_clusters))
         grown = order[stacks.level[order] < wanted]
-        if stacks.t + int((KEPT[wanted[wanted > 0] - 1] - stacks.pulls[order[wanted > 0]]).sum()) > most:
-            break
-        for height in np.unique(wanted[wanted > 0]):
-            stacks.raise_to(order[wanted == height], int(height))
+        heights = np.unique(wanted[wanted > 0])
+        requests = [Request(stacks, order[wanted == height], int(height)) for height in heights]
+        yield Batch(requests, 0.0, float(n_arms), None)
         for k, lead in enumerate(found):
             arms = np.flatnonzero(stacks.level > 0) if lead in grown else grown
             rejected[arms, k] |= stacks.evidence(arms, np.full(arms.size, lead)) >= level
@@ -74,8 +74,8 @@ def _find(stacks: Stacks, n_clusters: int, delta: float, most: int) -> tuple[lis
     return found, rejected
 
 
-def _classify(first: Stacks, second: Stacks, leads: np.ndarray, rejected: np.ndarray, delta: float, most: int) -> bool:
-    """Step 2, INOUT: rejected[m, k], arm m is not in the group of representative k. Whether each arm has one group."""
+def _classify(first: Stacks, second: Stacks, leads: IntArray, rejected: Bools, delta: float) -> Course:
+    """Step 2, INOUT: rejected[m, k], arm m is not in the group of representative k. The groups, if each arm has one."""
     n_arms, n_clusters = rejected.shape
     level = math.log(max(1, n_arms - n_clusters) / delta)
     ratio = block_ratio(n_arms, n_clusters)
@@ -84,15 +84,14 @@ def _classify(first: Stacks, second: Stacks, leads: np.ndarray, rejected: np.nda
     spread = 1.0 / first.pulls[leads]
     for now in range(1, KEPT.size):
         arms = np.flatnonzero((~rejected).sum(axis=1) > 1)
+        labels: IntArray = np.argmin(rejected, axis=1)
         if arms.size == 0:
-            return True
+            return labels
         n = int(KEPT[now - 1])
         asked = np.flatnonzero((~rejected[arms]).any(axis=0))  # the representatives that are still in question
         blocks = int(floor_level(np.array(n * ratio)))
-        if second.t + second.cost(arms, now) + second.cost(leads[asked], blocks) > most:
-            return False
-        second.raise_to(arms, now)
-        second.raise_to(leads[asked], blocks)
+        requests = [Request(second, arms, now), Request(second, leads[asked], blocks)]
+        yield Batch(requests, float(n_arms - arms.size), float(n_arms), labels)
         for k in asked:
             those = arms[~rejected[arms, k]]
             total = second.sums[those, now] - second.sums[leads[k], blocks] / ratio
@@ -100,7 +99,7 @@ def _classify(first: Stacks, second: Stacks, leads: np.ndarray, rejected: np.nda
                 n, total, 1.0 + 1.0 / ratio, np.delete(theta - theta[k], k, 0), np.delete(spread + spread[k], k)
             )
             rejected[those[value >= level], k] = True
-    return False
+    return None
 
 
 def block_ratio(n_arms: int, n_clusters: int) -> int:
@@ -108,7 +107,7 @@ def block_ratio(n_arms: int, n_clusters: int) -> int:
     return int(2 ** np.clip(round(math.log2(0.5 * math.sqrt(n_arms / n_clusters))), 0, 3))
 
 
-def directed(n: int, total: np.ndarray, variance: float, thetas: np.ndarray, spreads: np.ndarray) -> np.ndarray:
+def directed(n: int, total: FloatArray, variance: float, thetas: FloatArray, spreads: FloatArray) -> FloatArray:
     """Log of the average over l of the evidence of n contrasts with sums `total` for a difference N(θ_l, τ²_l·I)."""
     weight, scaled = n / variance, total / variance
     growth = 1.0 + weight * spreads
@@ -116,4 +115,4 @@ def directed(n: int, total: np.ndarray, variance: float, thetas: np.ndarray, spr
     fit -= weight * (thetas * thetas).sum(axis=1)
     terms = fit / (2.0 * growth) - 0.5 * total.shape[1] * np.log(growth)
     largest = terms.max(axis=1)
-    return largest + np.log(np.exp(terms - largest[:, None]).mean(axis=1))
+    return np.asarray(largest + np.log(np.exp(terms - largest[:, None]).mean(axis=1)))

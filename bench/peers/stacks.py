@@ -22,14 +22,14 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-from coterie import Instance
+from coterie.problem.checks import FloatArray, IntArray
 from coterie.theory.evidence import BLOCK_RATIOS, RATIO_WEIGHTS, mixture_log
 
 FINE = 64
 """Up to so many, every count is kept; then 32 in each octave. So twice a kept count is kept, as R = 2, 4, 8 need."""
 
 
-def kept_counts(octaves: int = 24) -> np.ndarray:
+def kept_counts(octaves: int = 24) -> IntArray:
     """1, 2, …, 64, 66, …, 128, 132, …: the counts at which prefix sums are kept."""
     steps = [np.arange(1, FINE + 1)]
     steps += [2**i * np.arange(FINE // 2 + 1, FINE + 1) for i in range(1, octaves)]
@@ -46,9 +46,9 @@ SIDES = [
 """Which of the two arms is averaged in blocks, over how many, and the weight of that; together they weigh 1."""
 
 
-def floor_level(counts: np.ndarray) -> np.ndarray:
+def floor_level(counts: IntArray) -> IntArray:
     """How many kept counts are at most `counts`: 0 if there is none."""
-    return np.searchsorted(KEPT, counts, side="right")
+    return np.asarray(np.searchsorted(KEPT, counts, side="right"))
 
 
 def pair_level(n_arms: int, n_clusters: int, delta: float) -> float:
@@ -70,60 +70,68 @@ def radius(n: int, ratio: int, dim: int, level: float) -> float:
 class Stacks:
     """The arms' results so far: `sums[m, l]` is the sum of the first KEPT[l−1] results of arm m, `level[m]` the last l.
 
-    A block of c results is drawn as one sum, c·μ + √c·N(0, I), because nobody reads inside a block.
+    `counts[m]` are all results of arm m; those beyond the last kept count wait in `totals[m]`.
     """
 
-    def __init__(self, instance: Instance, rng: np.random.Generator) -> None:
-        self.means_of = instance.means
-        self.rng = rng
-        self.level = np.zeros(instance.n_arms, dtype=np.int64)
-        self.sums = np.zeros((instance.n_arms, 4, instance.dim))
+    def __init__(self, n_arms: int, dim: int) -> None:
+        self.level = np.zeros(n_arms, dtype=np.int64)
+        self.sums = np.zeros((n_arms, 4, dim))
+        self.counts = np.zeros(n_arms, dtype=np.int64)
+        self.totals = np.zeros((n_arms, dim))
 
     @property
-    def pulls(self) -> np.ndarray:
+    def pulls(self) -> IntArray:
+        """The results of each arm that can be read: a kept count."""
         return np.where(self.level > 0, KEPT[self.level - 1], 0)
 
     @property
     def t(self) -> int:
+        """The results of all arms that can be read."""
         return int(self.pulls.sum())
 
-    def means(self) -> np.ndarray:
+    def means(self) -> FloatArray:
         """The running means; 0 for an arm that was never measured."""
         newest = self.sums[np.arange(len(self.level)), self.level]
-        return newest / np.maximum(self.pulls, 1)[:, None]
+        means: FloatArray = newest / np.maximum(self.pulls, 1)[:, None]
+        return means
 
-    def cost(self, arms: np.ndarray, level: int) -> int:
-        """Measurements that it takes to bring these arms to this level."""
-        return int(np.maximum(KEPT[level - 1] - self.pulls[arms], 0).sum())
+    def add(self, arm: int, x: FloatArray) -> None:
+        """One result."""
+        self.totals[arm] += x
+        self.counts[arm] += 1
+        if self.counts[arm] == KEPT[self.level[arm]]:
+            self._keep(np.array([arm]))
 
-    def raise_to(self, arms: np.ndarray, level: int) -> None:
-        """Measure these arms, level by level, until each has at least KEPT[level−1] results."""
-        while level >= self.sums.shape[1]:
+    def add_blocks(self, arms: IntArray, expected: FloatArray, noise: FloatArray) -> None:
+        """So many results of each of these arms as it takes to their next kept counts, as a sum of two parts."""
+        self.totals[arms] += expected
+        self.totals[arms] += noise
+        self.counts[arms] = KEPT[self.level[arms]]
+        self._keep(arms)
+
+    def _keep(self, arms: IntArray) -> None:
+        self.level[arms] += 1
+        while self.level[arms].max(initial=0) >= self.sums.shape[1]:
             self.sums = np.concatenate([self.sums, np.zeros_like(self.sums)], axis=1)
-        start = int(self.level[arms].min(initial=level))
-        for to in range(start + 1, level + 1):
-            those = arms[self.level[arms] == to - 1]
-            if those.size:
-                block = KEPT[to - 1] - (KEPT[to - 2] if to > 1 else 0)
-                noise = self.rng.standard_normal((those.size, self.sums.shape[2]))
-                self.sums[those, to] = (
-                    self.sums[those, to - 1] + block * self.means_of[those] + math.sqrt(block) * noise
-                )
-                self.level[those] = to
+        self.sums[arms, self.level[arms]] = self.totals[arms]
 
-    def equal_evidence(self, arms: np.ndarray, rival: int) -> np.ndarray:
+    def equal_evidence(self, arms: IntArray, rival: int) -> FloatArray:
         """Log-evidence that arms differ from the rival, one result against one (R = 1), over the shorter stack."""
         return self._contrast(arms, np.full(arms.size, rival), np.ones(arms.size, dtype=np.int64))
 
-    def evidence(self, arms: np.ndarray, rivals: np.ndarray) -> np.ndarray:
-        """The same with the weighted maximum over R and sides of coterie.theory.evidence, for stacks of any heights."""
+    def evidence(self, arms: IntArray, rivals: IntArray) -> FloatArray:
+        """Log-evidence that arms differ from their rivals, for stacks of any heights.
+
+        It is the weighted maximum over R and over which of the two is averaged of coterie.theory.evidence.
+        """
         singles = np.concatenate([rivals if swapped else arms for swapped, _, _ in SIDES])
         blocked = np.concatenate([arms if swapped else rivals for swapped, _, _ in SIDES])
         found = self._contrast(singles, blocked, np.repeat([ratio for _, ratio, _ in SIDES], arms.size))
         weights = np.log([weight for _, _, weight in SIDES])
-        return (found.reshape(len(SIDES), arms.size) + weights[:, None]).max(axis=0)
+        best: FloatArray = (found.reshape(len(SIDES), arms.size) + weights[:, None]).max(axis=0)
+        return best
 
-    def _contrast(self, singles: np.ndarray, blocked: np.ndarray, ratio: np.ndarray) -> np.ndarray:
+    def _contrast(self, singles: IntArray, blocked: IntArray, ratio: IntArray) -> FloatArray:
         """One result of a single against the mean of `ratio` results of a blocked arm, as often as there are."""
         pulls = self.pulls
         level = floor_level(np.minimum(pulls[singles], pulls[blocked] // ratio))

@@ -30,6 +30,7 @@ _HOMES = {
     "Trials": "coterie.simulate.trials",
     "verify": "coterie.certificate",
     "Verdict": "coterie.certificate",
+    "methods": "coterie.methods",
     "plot": "coterie.plot",
     "datasets": "coterie.datasets",
 }
@@ -38,6 +39,7 @@ __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
     from coterie import datasets as datasets
+    from coterie import methods as methods
     from coterie import plot as plot
     from coterie.certificate import Verdict as Verdict
     from coterie.certificate import verify as verify

@@ -9,7 +9,7 @@ import pytest
 
 import coterie
 from bench import foreign, hands, scan
-from bench.cells import Ending, Endings, cell, of_a_peer, of_the_engine, summed_up
+from bench.cells import Ending, Endings, cell, summed_up, trials_of
 from bench.crew import Crew, new_session
 from bench.families import FAMILIES, SIZES, Family, random_instance, yardstick
 from bench.family_cells import BOC, compared, headlines, median_text
@@ -108,12 +108,9 @@ def test_unfinished_trials_count_as_infinitely_long() -> None:
 
 def test_trials_have_a_limit_of_measurements() -> None:
     name = "80,10,10, gap 1, 10 away, d=1"
-    for method in ("croc", "boc"):
-        (end,) = of_the_engine(name, method, "proven", (0.05,), Running(), most=120)(0)[0.05]
+    for method in ("croc", "boc", *PEERS):
+        (end,) = trials_of(name, method, "proven", (0.05,), Running(), most=120)(0)[0.05]
         assert end == Ending(120, False, done=False)
-    found = of_a_peer(PEERS["elimination"], name, 0.05, 2, 5.0, most=150)
-    assert found is not None
-    assert all(not end.done and end.t <= 150 for end in found[0.05])
 
 
 def cells_of(medians: dict[str, float | None]) -> dict[str, dict[str, object]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.cells import Ending, Endings, cell, many, of_a_peer
+from bench.cells import Ending, Endings, cell, many, trials_of
 from bench.cycles import counted, described, elf_functions, plain, step_of
 from bench.growth import exponent
 from bench.needed import beside, headlines
@@ -103,13 +103,10 @@ def test_a_batch_that_takes_too_long_is_left_out_and_not_replaced_by_its_short_t
 
 
 def test_peer_that_takes_too_long_is_left_out() -> None:
-    class Endless:
-        @staticmethod
-        def run(*_: object) -> None:
-            while True:
-                pass
-
-    assert of_a_peer(Endless, "easy", 0.1, 3, 0.05) is None
+    running = Running()
+    endless = trials_of("80,10,10, gap 1, 10 away, d=1", "lucb", "proven", (1e-300,), running)
+    assert many(endless, 3, 0.05, running) is None
+    assert running.cancelled
 
 
 DUMP = """# callgrind format

@@ -14,7 +14,7 @@ import coterie.paper.reproduce as reproducing
 from coterie.paper.cells import Cell, cells_of, instance_named
 from coterie.paper.printed import MNIST_DIMS, TABLE_MNIST, TABLE_REAL
 from coterie.paper.records import Record, fingerprint
-from coterie.simulate.plan import Outcome
+from coterie.simulate.plan import Outcome, Stops
 
 TRIALS = 2
 
@@ -85,8 +85,8 @@ def test_table3_matches_simulate_and_takes_over_what_is_there(tmp_path: Path) ->
         path = tmp_path / "trials" / f"{cell.name}.jsonl"
         with Record(path, fingerprint(cell, cell.plan(), 0), resume=False) as record:
             for trial in range(TRIALS):
-                stops = np.full(cell.plan().levels.shape, 50_000 + 100 * number + 2 * trial)
-                record.add(Outcome(trial, stops, np.ones_like(stops), 1.0))
+                times = np.full(len(cell.deltas), 50_000 + 100 * number + 2 * trial)
+                record.add(Outcome(trial, {cell.kinds[0]: Stops(times, times > 0)}, 1.0))
 
     found = reproducing.reproduce("table3", trials=TRIALS, out=tmp_path, resume=True, progress=False)
     rows = table(tmp_path, "table3")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.rules.stopping import KINDS
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Outcome, Plan, child_seed, plan_for
 from coterie.simulate.trials import trials_from
@@ -37,15 +36,17 @@ def test_child_seed_equals_the_spawned_one() -> None:
             assert np.array_equal(mine.generate_state(8), spawned.generate_state(8))
 
 
-def test_a_plan_has_the_columns_in_order() -> None:
+def test_a_plan_has_distinct_deltas_in_order_and_the_thresholds_that_mean_something() -> None:
     plan = plan_of("boc")
-    assert plan.levels.shape == (2, 2)
+    assert plan.deltas == (0.1, 1e-3)
     assert plan.log_inverse_deltas == (-np.log(0.1), -np.log(1e-3))
-    assert plan.levels[KINDS.index("heuristic")].tolist() == list(plan.log_inverse_deltas)
     assert plan.columns((1e-3, 0.1)) == [1, 0]
-    assert plan.kinds == ("heuristic", "proven")
-    alone = plan_for(INST, "boc", 0.1, "proven")
-    assert np.isnan(alone.levels[KINDS.index("heuristic")]).all()
+    assert plan.thresholds == plan.trial_thresholds == ("heuristic", "proven")
+    assert plan_for(INST, "boc", 0.1, ["proven", "proven"]).trial_thresholds == ("proven",)
+    certified = plan_of("croc")
+    assert certified.thresholds == ("heuristic", "proven")
+    assert certified.trial_thresholds == ("proven",)
+    assert certified.reported_at("heuristic") == "proven"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -56,13 +57,16 @@ def test_some_trials_keep_the_numbers_of_all(method: str) -> None:
     assert sorted(outcome.trial for outcome in some) == [2, 7, 11]
     copied = outcomes_of(pickle.loads(pickle.dumps(plan)), 3, [7])  # as it travels to another process
     for outcome in [*some, *copied]:
-        assert outcome.stops.dtype == np.int64
-        assert outcome.stops.shape == outcome.correct.shape == (2, 2)
-        assert np.array_equal(outcome.stops, whole[outcome.trial].stops)
-        assert np.array_equal(outcome.correct, whole[outcome.trial].correct)
+        assert tuple(outcome.stops) == plan.trial_thresholds
+        for threshold, stops in outcome.stops.items():
+            assert stops.times.dtype == np.int64
+            assert stops.times.shape == stops.correct.shape == (2,)
+            assert np.array_equal(stops.times, whole[outcome.trial].stops[threshold].times)
+            assert np.array_equal(stops.correct, whole[outcome.trial].stops[threshold].correct)
         assert 0 < outcome.seconds < 60
     trials = coterie.simulate(INST, method, deltas=(1e-3,), trials=12, seed=3, distance_ratio=0.5)
-    assert [whole[trial].stops[1, 1] for trial in range(12)] == trials.stopping_times[:, 0].tolist()
+    kind = plan.reported_at("heuristic")
+    assert [whole[trial].stops[kind].times[1] for trial in range(12)] == trials.stopping_times[:, 0].tolist()
     same = trials_from(plan, "heuristic", (1e-3,), 3, list(whole.values())[::-1])
     assert np.array_equal(same.stopping_times, trials.stopping_times)
     assert np.array_equal(same.correct, trials.correct)
@@ -71,8 +75,10 @@ def test_some_trials_keep_the_numbers_of_all(method: str) -> None:
 def test_trials_that_do_not_stop_have_no_stop() -> None:
     for method in METHODS:
         (outcome,) = outcomes_of(plan_of(method, max_pulls=3), 0, [5])
-        assert not outcome.stops.any()
-        assert not outcome.correct.any()
+        assert outcome.stops
+        for stops in outcome.stops.values():
+            assert not stops.times.any()
+            assert not stops.correct.any()
 
 
 def test_finished_is_called_in_this_thread() -> None:

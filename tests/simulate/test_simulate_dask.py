@@ -112,10 +112,12 @@ def test_a_killed_worker_costs_nothing_but_time(cluster: Any) -> None:
         assert len(client.nthreads()) == 1
     assert sorted(outcome.trial for outcome in there) == list(range(40))  # each once
     for outcome in there:
-        assert np.array_equal(outcome.stops, here[outcome.trial].stops)
-        assert np.array_equal(outcome.correct, here[outcome.trial].correct)
+        assert list(outcome.stops) == ["proven", "heuristic"]
+        for kind, stops in outcome.stops.items():
+            assert np.array_equal(stops.times, here[outcome.trial].stops[kind].times)
+            assert np.array_equal(stops.correct, here[outcome.trial].stops[kind].correct)
         assert outcome.seconds > 0
-    assert len({outcome.stops[0, 1] for outcome in there}) > 10  # there is something to compare
+    assert len({outcome.stops["proven"].times[1] for outcome in there}) > 10  # there is something to compare
 
 
 def test_it_waits_when_all_workers_are_gone(
@@ -142,7 +144,7 @@ def test_it_waits_when_all_workers_are_gone(
         run_trials(plan, 0, range(24), scheduler=cluster.address, finished=finished)
     finally:
         later.cancel()
-    assert [there[trial].stops[0, 0] for trial in range(24)] == here.stopping_times[:, 0].tolist()
+    assert [there[trial].stops["proven"].times[0] for trial in range(24)] == here.stopping_times[:, 0].tolist()
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("coterie: no workers left; ")

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from coterie.methods.contract import Decision, Method, MethodRun, Pull
+from coterie.methods.composed import compose
+from coterie.methods.contract import Decision, Method, MethodError, MethodRun, Pull
 from coterie.methods.reports import Evidence, Partial, Weakest
+from coterie.methods.rules import Reading
+from coterie.methods.start import start
 from coterie.methods.table import METHODS, method_named, prepared, register, unregister
+from coterie.methods.tally import Tally
+from coterie.methods.warm_up import warm_up
 
 __all__ = [
     "METHODS",
     "Decision",
     "Evidence",
     "Method",
+    "MethodError",
     "MethodRun",
     "Partial",
     "Pull",
+    "Reading",
+    "Tally",
     "Weakest",
+    "compose",
     "method_named",
     "prepared",
     "register",
+    "start",
     "unregister",
+    "warm_up",
 ]

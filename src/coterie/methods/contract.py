@@ -14,13 +14,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from coterie.methods.reports import Evidence, Partial
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
+
+if TYPE_CHECKING:
+    from coterie.methods.trials import Plan, Running, Stops
 
 Decision: TypeAlias = dict[str, Any]
 """Something decided beside an ask, as plain JSON; `event` says what."""
@@ -76,6 +79,17 @@ class Departure(ValueError):  # noqa: N818 (it is found out, not done wrong)
     def __init__(self, entry: int, why: str) -> None:
         super().__init__(f"entry {entry}: {why}: the record does not lead here")
         self.entry, self.why = entry, why
+
+
+class MethodError(RuntimeError):
+    """A method broke its contract, or failed: `method` is its name, `what` says what it did."""
+
+    def __init__(self, method: str, what: str) -> None:
+        super().__init__(f"method {method!r} {what}")
+        self.method, self.what = method, what
+
+    def __reduce__(self) -> tuple[type[MethodError], tuple[str, str]]:
+        return MethodError, (self.method, self.what)
 
 
 class MethodRun(ABC):
@@ -208,8 +222,9 @@ class MethodRun(ABC):
         raise NotImplementedError
 
 
-Trial: TypeAlias = Callable[[Any, np.random.SeedSequence, Any], tuple[IntArray, IntArray]]
-"""(plan, seed, running) → stopping times and correctness: a compiled loop for bulk trials (`coterie.simulate.plan`)."""
+Trial: TypeAlias = "Callable[[Plan, np.random.SeedSequence, Running], dict[str, Stops]]"
+"""(plan, seed, running) → how the trial ended at each of `plan.trial_thresholds`: a loop for bulk trials, mostly
+compiled (`coterie.methods.trials`)."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from coterie.engine.state import BOC, LINEAR, ORACLE, UNIFORM
-from coterie.methods.contract import Method, MethodRun
+from coterie.methods.contract import Method, MethodRun, Trial
 from coterie.problem.checks import check_distance_ratio, short
 from coterie.problem.settings import SettingError, Settings, SettingTypeError, checked
+
+if TYPE_CHECKING:
+    from coterie.methods.trials import Plan, Running, Stops
 
 NEEDS = frozenset({"distance_ratio", "instance"})
 """What a method may need beyond the settings that all have."""
@@ -34,6 +39,23 @@ def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
         return PaperMethodRun(settings, sampling)
 
     return start
+
+
+def _croc_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+    from coterie.methods.croc_trials import play
+
+    return play(plan, seed, running)
+
+
+def _paper_trial(sampling: int) -> Trial:
+    """The loop of trials of one of the paper's sampling rules."""
+
+    def trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+        from coterie.methods.paper_trials import play
+
+        return play(sampling, plan, seed, running)
+
+    return trial
 
 
 _PAPER_STOP = "Z(t) ≥ β(δ, t) or β̃(δ, t), equations equation_Z and equation_beta"
@@ -59,6 +81,7 @@ _table: dict[str, Method] = {
             in_ask_order=True,
             exact=True,
             rules=RULES,
+            trial=_croc_trial,
         ),
         Method(
             "boc",
@@ -67,6 +90,7 @@ _table: dict[str, Method] = {
             sampling="track λ* of the guess",
             stopping=_PAPER_STOP,
             rules=RULES,
+            trial=_paper_trial(BOC),
         ),
         Method(
             "boc-linear",
@@ -76,6 +100,7 @@ _table: dict[str, Method] = {
             stopping=_PAPER_STOP,
             rules=RULES,
             needs=frozenset({"distance_ratio"}),
+            trial=_paper_trial(LINEAR),
         ),
         Method(
             "uniform",
@@ -84,6 +109,7 @@ _table: dict[str, Method] = {
             sampling="the least-pulled arm",
             stopping=_PAPER_STOP,
             rules=RULES,
+            trial=_paper_trial(UNIFORM),
         ),
         Method(
             "oracle",
@@ -94,6 +120,7 @@ _table: dict[str, Method] = {
             rules=RULES,
             needs=frozenset({"instance"}),
             simulates_only=True,
+            trial=_paper_trial(ORACLE),
         ),
     )
 }
@@ -112,6 +139,11 @@ def method_named(name: Any) -> Method:
     if name not in METHODS:
         raise SettingError(f"unknown method {name!r}: choose one of {', '.join(METHODS)}", "method")
     return METHODS[name]
+
+
+def is_packaged(method: Method) -> bool:
+    """Whether a method is one of the package's own."""
+    return method.name in PACKAGED and METHODS[method.name] is method
 
 
 def register(method: Method, *, replace_existing: bool = False) -> Method:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from coterie.methods import method_named
 from coterie.paper import datasets
 from coterie.paper.printed import DELTAS, MNIST_DELTA, MNIST_DIMS, TRIALS
 from coterie.problem.instance import Instance
-from coterie.rules.methods import method_named
 from coterie.simulate.plan import Plan, plan_for
 
 PARTS = ("table1", "table2", "table3", "figure3")
@@ -53,7 +53,7 @@ class Cell:
     @property
     def name(self) -> str:
         """Also the name of its file."""
-        proven = "-proven" if self.kinds == ("proven",) and not method_named(self.method).certifies else ""
+        proven = "-proven" if self.kinds == ("proven",) and method_named(self.method).has_thresholds else ""
         figure = "-figure" if len(self.deltas) not in (1, len(DELTAS)) or self.deltas[-1] < DELTAS[-1] else ""
         return f"{self.instance}-{self.method}{proven}{figure}"
 
@@ -64,7 +64,7 @@ class Cell:
     def plan(self) -> Plan:
         """The plan of its trials."""
         instance = instance_named(self.instance)
-        ratio = datasets.distance_ratio(instance) if method_named(self.method).needs_ratio else None
+        ratio = datasets.distance_ratio(instance) if "distance_ratio" in method_named(self.method).needs else None
         return plan_for(instance, self.method, self.deltas, self.kinds, None, ratio)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.paper.cells import cells_of, instance_named
 from coterie.paper.names import CURVE_NAMES, METHOD_NAMES, STYLE_NUMBERS, instance_name
 from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL
@@ -20,7 +21,6 @@ from coterie.paper.slopes import PAPER_RANGE, local_slopes
 from coterie.paper.summary import Row
 from coterie.plot import stopping_times
 from coterie.plot.canvas import colour_of, marker_of
-from coterie.rules.methods import method_named
 from coterie.simulate.trials import Trials
 from coterie.theory.hardness import hardness
 

@@ -16,9 +16,12 @@ import numpy as np
 
 from coterie import __version__
 from coterie.paper.cells import Cell
-from coterie.simulate.plan import Outcome, Plan
+from coterie.simulate.plan import Outcome, Plan, Stops
 
-FORMAT = "coterie-trials-1"
+FORMAT = "coterie-trials-2"
+EARLIER_FORMAT = "coterie-trials-1"
+"""Its lines have two lists, of the thresholds in the order of `EARLIER_ROWS`."""
+EARLIER_ROWS = ("proven", "heuristic")
 
 
 def fingerprint(cell: Cell, plan: Plan, seed: int) -> dict[str, Any]:
@@ -68,7 +71,7 @@ class Record:
             if row is None:
                 self.redone = len(lines) - number  # after a damaged line nothing is trusted
                 break
-            if number == 0 and row != header:
+            if number == 0 and row not in (header, {**header, "format": EARLIER_FORMAT}):
                 return 0
             if number > 0:
                 outcome = _outcome(row)
@@ -81,8 +84,8 @@ class Record:
         self._write(
             {
                 "trial": outcome.trial,
-                "stops": outcome.stops.tolist(),
-                "correct": outcome.correct.tolist(),
+                "stops": {threshold: own.times.tolist() for threshold, own in outcome.stops.items()},
+                "correct": {threshold: own.correct.astype(int).tolist() for threshold, own in outcome.stops.items()},
                 "seconds": round(outcome.seconds, 6),
             }
         )
@@ -114,5 +117,11 @@ def _checked(line: bytes) -> dict[str, Any] | None:
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:
-    stops, correct = (np.array(row[key], dtype=np.int64) for key in ("stops", "correct"))
-    return Outcome(row["trial"], stops, correct, row["seconds"])
+    times, correct = row["stops"], row["correct"]
+    if isinstance(times, list):
+        times, correct = (dict(zip(EARLIER_ROWS, rows, strict=True)) for rows in (times, correct))
+    stops = {
+        threshold: Stops(np.array(times[threshold], dtype=np.int64), np.array(correct[threshold]) == 1)
+        for threshold in times
+    }
+    return Outcome(row["trial"], stops, row["seconds"])

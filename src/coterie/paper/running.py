@@ -11,11 +11,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from coterie.methods import method_named
 from coterie.paper.cells import Cell, instance_named
 from coterie.paper.records import Record, fingerprint
 from coterie.problem.checks import IntArray
 from coterie.problem.instance import Instance
-from coterie.rules.methods import method_named
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Outcome, Plan
 from coterie.simulate.trials import Trials, trials_from
@@ -40,7 +40,7 @@ class CellResult:
     def pulls(self) -> int:
         """Measurements of all trials together, each to its last stop; CROC makes a run of its own for each δ."""
         times: IntArray = np.stack([trials.stopping_times for trials in self.by_threshold.values()])
-        if method_named(self.cell.method).certifies:
+        if not method_named(self.cell.method).has_thresholds:
             return int(times[0].sum())
         return int(times.max(axis=(0, 2)).sum())
 

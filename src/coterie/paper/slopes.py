@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.paper.cells import PAPERS_METHOD
 from coterie.paper.running import CellResult
 from coterie.paper.summary import Check, Row
 from coterie.problem.instance import Instance
-from coterie.rules.methods import method_named
 from coterie.theory.alternative import closest_alternative
 from coterie.theory.hardness import hardness
 from coterie.theory.thresholds import threshold_from_log

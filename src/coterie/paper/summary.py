@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from coterie.methods import method_named
 from coterie.paper.cells import PAPERS_METHOD, cells_of
 from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL, TRIALS, Printed
 from coterie.paper.running import CellResult
-from coterie.rules.methods import method_named
 from coterie.theory.hardness import lower_bound
 
 WITHIN_ERRORS = 3.0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.plot.canvas import add_legend, axes_for, colour_of
 from coterie.plot.replay import Course, counted, course, freezes, session_of
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, short
 from coterie.problem.instance import Instance
-from coterie.rules.methods import method_named
 from coterie.session import Result, Session
 from coterie.theory.hardness import allocation
 

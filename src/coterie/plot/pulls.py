@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.plot.canvas import add_legend, axes_for, colour_of, marker_of
 from coterie.problem.checks import FloatArray, check_log_inverse_delta, short
 from coterie.problem.instance import Instance
-from coterie.rules.methods import method_named
 from coterie.simulate import Trials
 from coterie.theory.hardness import hardness, lower_bound
 

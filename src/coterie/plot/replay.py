@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray, short
-from coterie.rules.methods import method_named
 from coterie.session import Result, Session, SessionDone
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.methods.contract import MethodRun
+from coterie.methods.start import start
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation, Place
 from coterie.session.finished import FinishedRun
@@ -105,7 +106,7 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
 
 def _woken(session: Session, arrays: Mapping[str, Any]) -> MethodRun:
     """The method's run with its memory."""
-    run = session._method.start(session.settings)
+    run = start(session.settings, session._method)
     run.restore({name[4:]: arrays[name] for name in arrays if name.startswith("run.")})
     return run
 

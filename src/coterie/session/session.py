@@ -14,6 +14,7 @@ import numpy as np
 
 from coterie.methods.contract import Method, MethodRun
 from coterie.methods.reports import Evidence, Partial
+from coterie.methods.start import start
 from coterie.methods.table import METHODS, prepared
 from coterie.problem.checks import (
     FloatArray,
@@ -80,13 +81,13 @@ class Session(Stated):
         """A session at its beginning whose method is started when the session is first used."""
         session = cls.__new__(cls)
         ready, method = prepared(settings)
-        session._begin(ready, method, SleepingRun(lambda: method.start(ready), nothing_yet(ready.n_arms)))
+        session._begin(ready, method, SleepingRun(lambda: start(ready, method), nothing_yet(ready.n_arms)))
         return session
 
     def _begin(self, settings: Settings, method: Method, run: MethodRun | None = None) -> None:
         self.settings, self._method = settings, method
         self._index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
-        self._conversation = Conversation(run or method.start(settings), method.in_ask_order)
+        self._conversation = Conversation(run or start(settings, method), method.in_ask_order)
         self._measurements = Measurements(settings.noise, method.exact)
         self._stopped: tuple[IntArray, FloatArray] | None = None
         self._homogeneity: Homogeneity | None = None

@@ -7,6 +7,7 @@ had it dies (scattered data would be lost). docs/CLUSTER.md says what the networ
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 import uuid
@@ -19,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie import __version__
+from coterie.methods.contract import MethodError
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.simulate.connecting import connected, say
-from coterie.simulate.plan import Outcome, Plan, Running, TrialCancelledError, run_trial
+from coterie.simulate.plan import Outcome, Plan, Running, Stops, TrialCancelledError, run_trial
 
 TASK_SECONDS = 1.0
 """Work of a task, unless a single trial takes longer."""
@@ -37,9 +39,9 @@ LAST_ATTEMPTS = 2
 LOOK = 2.0
 """Seconds between two looks at how many workers there are."""
 
-PARTS = ("trials (n)", "stops (n, 2, L)", "correct (n, 2, L)", "seconds (n)")
+PARTS = ("trials (n)", "times of each threshold (n, L)", "correct of each threshold (n, L)", "seconds (n)")
 """Of the answer of a task."""
-Answer = tuple[IntArray, IntArray, NDArray[np.int8], FloatArray]
+Answer = tuple[IntArray, dict[str, IntArray], dict[str, NDArray[np.bool_]], FloatArray]
 
 
 def run_on_cluster(
@@ -70,7 +72,8 @@ class _Dispatch:
         self._threads, self._looked = 0, -np.inf
         self._waiting = False
         self._name = f"{plan.method}-trials"
-        self._plan = client.submit(hold, plan, key=f"{plan.method}-plan-{uuid.uuid4().hex}", retries=RETRIES)
+        key = f"{plan.method}-plan-{uuid.uuid4().hex}"
+        self._plan = client.submit(hold, packed(plan), plan.method, key=key, retries=RETRIES)
 
     def run(self) -> None:
         """All trials. Whatever goes wrong, no task is left behind."""
@@ -181,8 +184,31 @@ class _Dispatch:
         )
 
 
-def hold(plan: Plan) -> Plan:
+def packed(plan: Plan) -> bytes:
+    """The plan as it travels: the scheduler, which has to know nothing of a registered method, passes it on."""
+    import cloudpickle  # comes with distributed; takes along what a script defines
+
+    try:
+        content: bytes = cloudpickle.dumps(plan)
+    except Exception as error:
+        raise MethodError(
+            plan.method,
+            f"cannot be sent to the workers: {type(error).__name__}: {error}; define it, and what it uses, in a module "
+            "that the workers can import",
+        ) from error
+    return content
+
+
+def hold(content: bytes, method: str) -> Plan:
     """The plan, as a task of its own: the scheduler keeps what it takes to make it again."""
+    try:
+        plan: Plan = pickle.loads(content)
+    except (ImportError, AttributeError) as error:
+        raise MethodError(
+            method,
+            f"cannot be loaded on a worker: {error}; install the module that defines it in the environment of every "
+            "worker",
+        ) from error
     return plan
 
 
@@ -197,18 +223,21 @@ def run_task(plan: Plan, seed: int, trials: IntArray, wanted: str) -> Answer:
     running = Running()
     with _while_wanted(worker, running):
         outcomes = [run_trial(plan, seed, int(trial), running) for trial in trials]
+    thresholds = plan.trial_thresholds
     return (
         trials,
-        np.array([outcome.stops for outcome in outcomes]),
-        np.array([outcome.correct for outcome in outcomes], dtype=np.int8),
+        {kind: np.array([outcome.stops[kind].times for outcome in outcomes]) for kind in thresholds},
+        {kind: np.array([outcome.stops[kind].correct for outcome in outcomes]) for kind in thresholds},
         np.array([outcome.seconds for outcome in outcomes]),
     )
 
 
 def outcomes_of(answer: Answer) -> Iterator[Outcome]:
     """The trials in the answer of a task."""
-    for trial, stops, correct, seconds in zip(*answer, strict=True):
-        yield Outcome(int(trial), stops.astype(np.int64), correct.astype(np.int64), float(seconds))
+    trials, times, correct, seconds = answer
+    for i, trial in enumerate(trials):
+        stops = {kind: Stops(times[kind][i].astype(np.int64), correct[kind][i].astype(bool)) for kind in times}
+        yield Outcome(int(trial), stops, float(seconds[i]))
 
 
 @contextmanager

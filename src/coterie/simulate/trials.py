@@ -12,10 +12,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.methods.contract import Method
 from coterie.problem.checks import FloatArray, IntArray, check_count
 from coterie.problem.instance import Instance
-from coterie.rules.methods import method_named
-from coterie.rules.stopping import KINDS
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Outcome, Plan, check_deltas, plan_for
 from coterie.simulate.progress import Bar
@@ -75,7 +74,7 @@ class Trials:
 @overload
 def simulate(
     instance: Instance,
-    method: str = ...,
+    method: str | Method = ...,
     *,
     deltas: Sequence[float] = ...,
     threshold: str = ...,
@@ -90,7 +89,7 @@ def simulate(
 @overload
 def simulate(
     instance: Instance,
-    method: str = ...,
+    method: str | Method = ...,
     *,
     deltas: Sequence[float] = ...,
     threshold: list[str] | tuple[str, ...],
@@ -104,7 +103,7 @@ def simulate(
 ) -> dict[str, Trials]: ...
 def simulate(
     instance: Instance,
-    method: str = "boc",
+    method: str | Method = "boc",
     *,
     deltas: Sequence[float] = (0.1,),
     threshold: str | list[str] | tuple[str, ...] = "heuristic",
@@ -118,32 +117,33 @@ def simulate(
 ) -> Trials | dict[str, Trials]:
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
 
-    `threshold`: "proven", "heuristic", or a list of them, which gives a dictionary of `Trials`;
-    it means nothing to CROC, whose stop is always proven. `workers`: threads, as many as there are cores by default.
-    `scheduler`: the address of a Dask scheduler, such as "tcp://10.0.0.5:8786", or a `distributed.Client`: the trials
-    then run on its workers (docs/CLUSTER.md). The numbers are the same for any. `max_pulls`: give a trial up after so
-    many measurements. `progress`: a bar on the terminal; by default if there is one.
+    `method`: a name, or a `coterie.methods.Method`. `threshold`: "proven", "heuristic", or a list of them, which gives
+    a dictionary of `Trials`; it means nothing to CROC, whose stop is always proven. `workers`: threads, as many as
+    there are cores by default. `scheduler`: the address of a Dask scheduler, such as "tcp://10.0.0.5:8786", or a
+    `distributed.Client`: the trials then run on its workers (docs/CLUSTER.md). The numbers are the same for any.
+    `max_pulls`: give a trial up after so many measurements. `progress`: a bar on the terminal; by default if there is
+    one.
     """
     several = isinstance(threshold, list | tuple)
     plan = plan_for(instance, method, deltas, threshold, max_pulls, distance_ratio)
     count = check_count(trials, "trials", 1)
     outcomes: list[Outcome] = []
-    with Bar(progress, f"{method} on {instance.n_arms} arms", count) as bar:
+    with Bar(progress, f"{plan.method} on {instance.n_arms} arms", count) as bar:
 
         def keep(outcome: Outcome) -> None:
             outcomes.append(outcome)
             bar.advance()
 
         run_trials(plan, seed, range(count), workers=workers, scheduler=scheduler, finished=keep)
-    found = {kind: trials_from(plan, kind, check_deltas(deltas), seed, outcomes) for kind in plan.kinds}
-    return found if several else found[plan.kinds[0]]
+    asked = check_deltas(deltas)
+    found = {kind: trials_from(plan, kind, asked, seed, outcomes) for kind in plan.thresholds}
+    return found if several else found[plan.thresholds[0]]
 
 
-def trials_from(plan: Plan, kind: str, deltas: Sequence[float], seed: int, outcomes: Sequence[Outcome]) -> Trials:
+def trials_from(plan: Plan, threshold: str, deltas: Sequence[float], seed: int, outcomes: Sequence[Outcome]) -> Trials:
     """The outcomes at one threshold and these δ, in the order of the trials."""
-    ordered = sorted(outcomes, key=lambda outcome: outcome.trial)
-    row, columns = KINDS.index(kind), plan.columns(deltas)
-    stops = np.array([outcome.stops[row, columns] for outcome in ordered], dtype=np.int64)
-    correct = np.array([outcome.correct[row, columns] for outcome in ordered]) == 1
-    stated = "proven" if method_named(plan.method).certifies else kind
-    return Trials(plan.method, stated, tuple(deltas), seed, np.where(stops > 0, stops, -1), correct)
+    stated, columns = plan.reported_at(threshold), plan.columns(deltas)
+    stops = [outcome.stops[stated] for outcome in sorted(outcomes, key=lambda outcome: outcome.trial)]
+    times = np.array([own.times[columns] for own in stops], dtype=np.int64)
+    correct = np.array([own.correct[columns] for own in stops], dtype=bool)
+    return Trials(plan.method, stated, tuple(deltas), seed, np.where(times > 0, times, -1), correct)

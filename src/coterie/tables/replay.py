@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.problem.checks import (
     IntArray,
     check_delta,
@@ -27,7 +28,6 @@ from coterie.problem.checks import (
 )
 from coterie.problem.noise import Noise
 from coterie.problem.text import check_text
-from coterie.rules.methods import method_named
 from coterie.session import Session, SessionDone
 from coterie.session.replayed import TELL, UNASKED
 from coterie.session.verdicts_json import alarm_json, homogeneity_json

@@ -9,8 +9,8 @@ import pytest
 
 import coterie
 from coterie import reference
-from coterie.rules import METHODS, levels_for, method_named
-from coterie.rules.stopping import KINDS
+from coterie.methods import METHODS, method_named
+from coterie.methods.levels import KINDS, levels_for
 
 
 def test_methods_are_those_of_the_reference() -> None:

@@ -1,0 +1,168 @@
+"""Bulk trials of a method on a known instance: what a loop of trials is given, and what it gives back.
+
+A method may bring a loop of its own (`Method.trial`), which is mostly compiled; for any other its runs are asked and
+told (`coterie.methods.generic_trial`). Who runs trials beside each other, in threads or elsewhere, is
+`coterie.simulate`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.methods.contract import Method, MethodError, Trial
+from coterie.methods.table import is_packaged, method_named
+from coterie.problem.checks import IntArray
+from coterie.problem.instance import Instance
+from coterie.problem.settings import Settings
+
+NO_END = 2**62
+"""Measurements, when there is no limit."""
+
+PROVEN = "proven"
+"""The threshold under which a method without thresholds reports its stops."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What every trial of a simulation shares: arrays, numbers and names, so that it can be sent to another process.
+
+    `thresholds` are those asked for. `deltas` are distinct, the largest first. `brought` is the method's entry if it is
+    none of the package: another process has no such entry in its table.
+    """
+
+    instance: Instance
+    method: str
+    thresholds: tuple[str, ...]
+    deltas: tuple[float, ...]
+    max_pulls: int | None
+    distance_ratio: float | None
+    brought: Method | None = None
+
+    @property
+    def entry(self) -> Method:
+        """The method's entry of the table."""
+        return method_named(self.method) if self.brought is None else self.brought
+
+    @property
+    def log_inverse_deltas(self) -> tuple[float, ...]:
+        """log(1/δ) of each δ: they increase."""
+        return tuple(-math.log(delta) for delta in self.deltas)
+
+    @property
+    def trial_thresholds(self) -> tuple[str, ...]:
+        """The thresholds that a trial tells apart: one, if they mean nothing to the method."""
+        return tuple(dict.fromkeys(self.reported_at(threshold) for threshold in self.thresholds))
+
+    def reported_at(self, threshold: str) -> str:
+        """The threshold under which a trial reports what was asked for at this one."""
+        return threshold if self.entry.has_thresholds else PROVEN
+
+    def columns(self, deltas: Iterable[float]) -> list[int]:
+        """The places of these δ among those of the plan."""
+        known = self.log_inverse_deltas
+        return [known.index(-math.log(delta)) for delta in deltas]
+
+    def settings(self, threshold: str, delta: float) -> Settings:
+        """What one run of the method is told. The simulated noise is standard Gaussian and known."""
+        inst = self.instance
+        return Settings.of(
+            inst.n_arms,
+            inst.n_clusters,
+            inst.dim,
+            delta,
+            self.method,
+            threshold,
+            1.0,
+            self.distance_ratio,
+            inst if "instance" in self.entry.needs else None,
+        )
+
+    def load(self) -> None:
+        """Load the compiled steps that the trials need, so that none of them has to; says so if this takes long."""
+        trial = self.entry.trial
+        if trial is None:
+            return
+        with _loading:
+            if trial not in _loaded:
+                # Types are what is compiled for, and they are the same for every size: one pull of a tiny run.
+                ratio = None if self.distance_ratio is None else 0.5
+                small = replace(self, instance=_TINY, deltas=(0.5,), max_pulls=1, distance_ratio=ratio)
+                play_trial(small, np.random.SeedSequence(0), Running())
+                _loaded.add(trial)
+
+
+_TINY = Instance([0, 0, 1], [[0.0], [9.0]])
+_loading = threading.Lock()
+_loaded: set[Trial] = set()
+"""The loops whose compiled steps are loaded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stops:
+    """How one trial ended at one threshold, for each δ of the plan."""
+
+    times: IntArray  # (L) measurements taken when it stopped, 0 where it did not
+    correct: NDArray[np.bool_]  # (L) whether the groups were right then
+
+    @classmethod
+    def none(cls, plan: Plan) -> Stops:
+        """Of a trial that has not stopped yet; a loop fills it in."""
+        return cls(np.zeros(len(plan.deltas), dtype=np.int64), np.zeros(len(plan.deltas), dtype=bool))
+
+
+class Running:
+    """The trials under way, so that they can be ended: a pull may take a microsecond or many milliseconds."""
+
+    def __init__(self) -> None:
+        self._enders: list[Callable[[], None]] = []
+        self._cancelled = False
+
+    @contextmanager
+    def ended_by(self, end: Callable[[], None]) -> Iterator[None]:
+        """While this is open, `cancel` calls `end`, again and again: it makes a compiled loop come back soon."""
+        self._enders.append(end)
+        try:
+            yield
+        finally:
+            self._enders.remove(end)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the user wants to stop."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """End all trials at their next measurement and wait until the compiled loops have come back."""
+        self._cancelled = True
+        while self._enders:
+            for end in list(self._enders):
+                end()
+            time.sleep(0.01)
+
+
+def play_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+    """One trial, whichever the method: by the loop that it brings, else by asking and telling its runs."""
+    entry = plan.entry
+    if entry.trial is None:
+        from coterie.methods.generic_trial import play
+
+        return play(plan, seed, running)
+    if is_packaged(entry):
+        return entry.trial(plan, seed, running)
+    from coterie.methods.guard import checked_stops
+
+    try:
+        found = entry.trial(plan, seed, running)
+    except MethodError:
+        raise
+    except Exception as error:
+        raise MethodError(entry.name, f"failed in its loop of trials: {type(error).__name__}: {error}") from error
+    return found if running.cancelled else checked_stops(plan, found)
