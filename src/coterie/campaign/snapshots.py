@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING
 
-from coterie.campaign.settings import ENGINE, Settings
+from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state import State
+from coterie.campaign.state_bytes import state_bytes, state_from
+from coterie.methods import method_named
 from coterie.store.journal import Campaign, Journal, Reading, Snapshot
 
 if TYPE_CHECKING:
@@ -27,31 +29,20 @@ FRACTION = 50
 log = logging.getLogger("coterie.campaign")
 
 
-class Restorable(Protocol):
-    """A state that can be put into bytes."""
-
-    seq: int
-
-    def snapshot(self) -> bytes | None:
-        """The state as bytes; None if it cannot be kept now."""
+def rules_of(settings: CampaignSettings) -> int:
+    """The number of the decision rules that this release has for a campaign."""
+    return method_named(settings.method).rules
 
 
-def _restorable(state: object) -> TypeGuard[Restorable]:
-    return callable(getattr(state, "snapshot", None))
-
-
-def restored(settings: Settings, row: Campaign, journal: Reading) -> tuple[State, str] | None:
+def restored(settings: CampaignSettings, row: Campaign, journal: Reading) -> tuple[State, str] | None:
     """The state of a campaign's snapshot and the hash of its last row; None if there is none that can be used."""
-    read: Any = getattr(State, "from_snapshot", None)
-    if read is None or settings.engine > ENGINE:
-        return None
     kept = journal.snapshot(row["id"])
-    if kept is None or kept.rules != ENGINE or kept.seq > row["last_seq"]:
+    if kept is None or kept.rules != rules_of(settings) or kept.seq > row["last_seq"]:
         return None
     if journal.count(row["id"]) != row["last_seq"] or journal.hash_of(row["id"], kept.seq) != kept.hash:
         return None
     try:
-        state: State = read(settings, kept.content)
+        state = state_from(settings, kept.content)
     except Exception as error:  # whatever is wrong with a cache, the log is there
         log.warning("the snapshot of campaign %s cannot be used, its log is read instead: %s", row["id"], error)
         return None
@@ -70,7 +61,7 @@ class SnapshotKeeper:
     def consider(self, id: str, opened: OpenCampaign) -> None:
         """Have a snapshot written if it is worth its while. Never waits, never raises."""
         state = opened.state
-        if state is None or not _restorable(state):
+        if state is None:
             return
         seq = state.seq
         if seq - opened.snapshot_seq <= max(FEWEST_ROWS, seq // FRACTION):
@@ -87,12 +78,12 @@ class SnapshotKeeper:
         try:
             with opened.lock:
                 state, hash = opened.state, opened.hash
-                if state is None or not _restorable(state):
+                if state is None:
                     return
-                seq, content = state.seq, state.snapshot()
+                seq, rules, content = state.seq, rules_of(state.settings), state_bytes(state)
             if content is not None:
                 with self._journal.writing() as writing:
-                    writing.keep_snapshot(Snapshot(id, seq, ENGINE, hash, content))
+                    writing.keep_snapshot(Snapshot(id, seq, rules, hash, content))
         except Exception as error:  # a read-only store, a full disk: everything works without
             log.info("no snapshot of campaign %s was kept: %s", id, error)
 

@@ -208,6 +208,7 @@ def _old_outcome(session: Session, recorded: RecordedRows) -> dict[str, Any]:
     The groups are those of its notes, centers the means of its results; there is no certificate.
     """
     assert recorded.groups is not None
+    assert recorded.stop is not None
     facts = recorded.facts
     arms = np.array([arm for kind, arm in zip(facts.kinds, facts.arms, strict=True) if kind == TOLD], dtype=np.int64)
     labels = np.unique(recorded.groups, return_inverse=True)[1]

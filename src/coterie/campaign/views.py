@@ -387,6 +387,13 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
             code="no_certificate",
         )
     found = state.session.certificate
+    if found is None and state.done:
+        raise Conflict(
+            f"campaign {row['name']!r} was finished by an older release that did not record its certificate, and the "
+            "rules have changed since: its groups and measurements are here. For a new certificate export the "
+            "measurements and import them into a new campaign.",
+            code="no_certificate",
+        )
     if found is None:
         raise NotDone(f"campaign {row['name']!r} has no certificate yet: {verdict(state)}")
     # For people who read it; `verify` looks at neither. Groups as `groups` numbers them.

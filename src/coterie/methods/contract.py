@@ -217,8 +217,8 @@ class MethodRun(ABC):
         """What is certified so far."""
         raise NotImplementedError
 
-    def certificate(self, decisions: list[Decision]) -> dict[str, Any]:
-        """The proof as plain data, once `done`; `decisions` are those of the whole run."""
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
+        """The proof as plain data, once `done`; `decisions` are those of the whole run. None if it was not recorded."""
         raise NotImplementedError
 
 

@@ -18,6 +18,8 @@ from coterie.problem.checks import FloatArray, IntArray
 
 def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dict[str, Any]:
     """What a run has come to, as plain JSON: all that `FinishedRun` needs."""
+    if isinstance(run, FinishedRun):
+        return run.outcome
     assert run.guess is not None
     labels, centers = run.guess
     evidence = run.evidence()
@@ -86,6 +88,8 @@ class FinishedRun(MethodRun):
 
     def partial(self, labels: IntArray | None) -> Partial:
         found = self.outcome["partial"]
+        if found is None:  # an older release did not record it
+            return Partial((), (), labels, (), tuple(range(len(self.outcome["labels"]))))
         return Partial(
             tuple(found["representatives"]),
             tuple((arm, lead) for arm, lead in found["differ"]),
@@ -94,6 +98,6 @@ class FinishedRun(MethodRun):
             tuple(found["undecided"]),
         )
 
-    def certificate(self, decisions: list[Decision]) -> dict[str, Any]:
-        certificate: dict[str, Any] = self.outcome["certificate"]
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
+        certificate: dict[str, Any] | None = self.outcome["certificate"]
         return certificate

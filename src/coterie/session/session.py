@@ -330,6 +330,11 @@ class Session(Stated):
         return [(arm, x.copy()) for arm, x in zip(self._measurements.arms, self._measurements.values, strict=True)]
 
     @property
+    def log_arrays(self) -> Measurements:
+        """All measurements told; not to be changed."""
+        return self._measurements
+
+    @property
     def told(self) -> int:
         """How many measurements were told."""
         return len(self._measurements)
@@ -358,7 +363,7 @@ class Session(Stated):
         if not self.done:
             return None
         found = self._conversation.run.certificate(self.decisions)
-        return found | verdicts.beside_certificate(self, found["labels"])
+        return None if found is None else found | verdicts.beside_certificate(self, found["labels"])
 
     @property
     def decisions(self) -> list[dict[str, Any]]:

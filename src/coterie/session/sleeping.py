@@ -94,7 +94,7 @@ class SleepingRun(MethodRun):
     def partial(self, labels: IntArray | None) -> Partial:
         return self.awake.partial(labels)
 
-    def certificate(self, decisions: list[Decision]) -> dict[str, Any]:
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         return self.awake.certificate(decisions)
 
 

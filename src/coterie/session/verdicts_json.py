@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from coterie.session.conversation import Session
+from coterie.session.session import Session
 
 
 def alarm_json(session: Session, name_of: Callable[[int], str]) -> dict[str, Any] | None:

@@ -13,23 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from coterie.methods import method_named
-from coterie.problem.checks import (
-    IntArray,
-    check_delta,
-    check_distance_ratio,
-    check_real,
-    check_shape,
-    check_threshold_kind,
-)
+from coterie.methods import method_named, prepared
+from coterie.problem.checks import IntArray
 from coterie.problem.noise import Noise
+from coterie.problem.question import ExactGroups
+from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Options, SettingError, Settings
 from coterie.problem.text import check_text
 from coterie.session import Session, SessionDone
-from coterie.session.replayed import TELL, UNASKED
+from coterie.session.conversation import TOLD
+from coterie.session.records import UNASKED
 from coterie.session.verdicts_json import alarm_json, homogeneity_json
 from coterie.tables.errors import TableError, checked
 from coterie.tables.fit import Spread, means_of, misfits
@@ -37,27 +33,6 @@ from coterie.tables.pool import Pool, read_pool
 from coterie.tables.shuffle import Order, check_order
 
 _FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What a session is asked about a pool: its settings, checked, but for the arms and d, which the pool has."""
-
-    n_clusters: int
-    delta: float
-    method: str
-    threshold: str
-    noise: Noise
-    distance_ratio: float | None
-
-    def session(self, pool: Pool) -> Session:
-        """A session at its beginning."""
-        n_arms, n_clusters, dim = len(pool.names), self.n_clusters, pool.dim
-        settings = (self.delta, self.method, self.threshold, self.noise, self.distance_ratio)
-        try:
-            return Session(n_arms, n_clusters, dim, *settings, names=pool.names)
-        except MemoryError:
-            raise TableError(f"{n_arms} arms, {n_clusters} groups and dimension {dim} do not fit in memory") from None
 
 
 @dataclass(frozen=True)
@@ -72,9 +47,9 @@ class Replayed:
 def replay_pool(
     pool: Any,
     n_clusters: int,
-    delta: float = 0.05,
-    method: str = "croc",
-    threshold: str = "proven",
+    delta: float = DELTA,
+    method: str = METHOD,
+    threshold: str = THRESHOLD,
     noise: Any = None,
     distance_ratio: float | None = None,
     values: Sequence[str] | None = None,
@@ -105,54 +80,46 @@ def replay_pool(
     `alarm` and `homogeneity`, as in `Session`, say what speaks against K: items that differ, groups that look mixed.
     """
     content = read_pool(pool, values, items)
-    return group_pool(content, n_clusters, delta, method, threshold, noise, distance_ratio, seed, in_order)[0]
+    options: Options = {
+        "delta": delta, "method": method, "threshold": threshold, "noise": noise, "distance_ratio": distance_ratio,
+    }  # fmt: skip
+    return group_pool(content, n_clusters, seed, in_order, **options)[0]
 
 
 def group_pool(
-    pool: Pool,
-    n_clusters: int,
-    delta: float = 0.05,
-    method: str = "croc",
-    threshold: str = "proven",
-    noise: Any = None,
-    distance_ratio: float | None = None,
-    seed: int = 0,
-    in_order: bool = False,
+    pool: Pool, n_clusters: int, seed: int = 0, in_order: bool = False, **options: Unpack[Options]
 ) -> tuple[dict[str, Any], Session]:
     """Run a method on a pool: what `replay_pool` returns, and the session that it comes from."""
     order = check_order(seed, in_order)
-    question = _checked_question(pool, n_clusters, delta, method, threshold, noise, distance_ratio)
-    run = _run(pool, question, order)
-    return _answer(pool, question, order, run), run.session
+    settings = _checked_settings(pool, n_clusters, options)
+    run = _run(pool, settings, order)
+    return _answer(pool, settings, order, run), run.session
 
 
-def _checked_question(
-    pool: Pool, n_clusters: Any, delta: Any, method: Any, threshold: Any, noise: Any, distance_ratio: Any
-) -> _Question:
+def _checked_settings(pool: Pool, n_clusters: Any, options: Options) -> Settings:
     """The settings of a session on this pool; `TableError` names the one that is wrong."""
     for i, name in enumerate(pool.names):
         checked(f"names[{i}]", check_text, name, f"names[{i}]")
-    _, clusters, _ = checked("n_clusters", check_shape, len(pool.names), n_clusters, pool.dim)
-    rule = checked("method", method_named, method)
-    if rule.needs_instance:
-        raise TableError(f"method {rule.name!r} knows the true groups: it is for simulations", field="method")
-    ratio = None
-    if rule.needs_ratio:
-        ratio = checked("distance_ratio", check_distance_ratio, distance_ratio)
-    elif distance_ratio is not None:  # not used, but a slip all the same
-        checked("distance_ratio", check_real, distance_ratio, "distance_ratio")
-    return _Question(
-        clusters,
-        checked("delta", check_delta, delta),
-        rule.name,
-        checked("threshold", check_threshold_kind, threshold),
-        checked("noise", Noise.of, noise, pool.dim),
-        ratio,
-    )
+    try:
+        given = Settings.of(len(pool.names), n_clusters, pool.dim, **options | {"names": pool.names})
+        rule = method_named(given.method)
+        if rule.simulates_only:
+            raise TableError(f"method {rule.name!r} knows the true groups: it is for simulations", field="method")
+        return prepared(given)[0]
+    except SettingError as error:
+        raise TableError(str(error), error.field) from None
 
 
-def _run(pool: Pool, question: _Question, order: Order) -> Replayed:
-    session = question.session(pool)
+def _started(settings: Settings) -> Session:
+    try:
+        return Session.of(settings)
+    except MemoryError:
+        n_arms, n_clusters, dim = settings.shape
+        raise TableError(f"{n_arms} arms, {n_clusters} groups and dimension {dim} do not fit in memory") from None
+
+
+def _run(pool: Pool, settings: Settings, order: Order) -> Replayed:
+    session = _started(settings)
     stacks = pool.stacks(order)
     used = [0] * len(pool.names)
     dry: int | None = None
@@ -170,9 +137,9 @@ def _run(pool: Pool, question: _Question, order: Order) -> Replayed:
     dry_at = None if dry is None else session.t
     if dry is not None:
         rest = _rest(stacks, used)
-        tell, unasked = np.full(rest.size, TELL), np.full(rest.size, UNASKED)
+        tell, unasked = np.full(rest.size, TOLD), np.full(rest.size, UNASKED)
         session.replay(tell, pool.arms[rest], unasked, pool.rows[rest])  # as told one by one, only faster
-        _plan_once_more(session)
+        session.check()  # results that nobody asked for may have been enough
     return Replayed(session, dry, dry_at)
 
 
@@ -183,19 +150,10 @@ def _rest(stacks: Sequence[IntArray], used: Sequence[int]) -> IntArray:
     return np.concatenate(left)[np.argsort(places, kind="stable")]
 
 
-def _plan_once_more(session: Session) -> None:
-    """Ask and forget: results that nobody asked for may have been enough, and only the next plan finds out."""
-    try:
-        session.ask()
-    except SessionDone:
-        return
-    session.forget(session.pending[-1][0])
-
-
-def _answer(pool: Pool, question: _Question, order: Order, run: Replayed) -> dict[str, Any]:
+def _answer(pool: Pool, settings: Settings, order: Order, run: Replayed) -> dict[str, Any]:
     """The answer of `replay_pool`, as plain JSON values."""
-    session, dry, names, noise = run.session, run.dry, pool.names, question.noise
-    labels, certifies = session.labels, method_named(question.method).certifies
+    session, dry, names, noise = run.session, run.dry, pool.names, settings.noise
+    labels, certifies = session.labels, method_named(settings.method).certifies
     counts = pool.counts
     found: dict[str, Any] = {
         "done": session.done,
@@ -220,7 +178,7 @@ def _answer(pool: Pool, question: _Question, order: Order, run: Replayed) -> dic
         "homogeneity": homogeneity_json(session, range(1, session.n_clusters + 1)),
         "noise": _noise_beside_spread(noise, pool.spread()),
         "misfits": _misfits(pool, noise, session) if session.done else [],
-        "fewer": None if session.done or session.alarm is not None else _fewer(pool, question, order),
+        "fewer": None if session.done or session.alarm is not None else _fewer(pool, settings, order),
         "certificate": session.certificate if certifies else None,
         "read": pool.described(),
     }
@@ -276,15 +234,15 @@ def _misfits(pool: Pool, noise: Noise, session: Session) -> list[dict[str, Any]]
     return [{"arm": arm, "name": pool.names[arm], "group": int(labels[arm]) + 1, "chi2": value} for arm, value in found]
 
 
-def _fewer(pool: Pool, question: _Question, order: Order) -> dict[str, Any] | None:
+def _fewer(pool: Pool, settings: Settings, order: Order) -> dict[str, Any] | None:
     """A smaller number of groups for which the same measurements are enough and every item fits, if there is one.
 
     It is tried downwards until one is proven. A single group proves nothing: there it only says that every item fits.
     """
-    for n_clusters in range(question.n_clusters - 1, max(question.n_clusters - 1 - _FEWER, 1), -1):
-        session = _run(pool, replace(question, n_clusters=n_clusters), order).session
+    for n_clusters in range(settings.n_clusters - 1, max(settings.n_clusters - 1 - _FEWER, 1), -1):
+        session = _run(pool, replace(settings, question=ExactGroups(n_clusters)), order).session
         if session.done:
-            fits = not _misfits(pool, question.noise, session)
+            fits = not _misfits(pool, settings.noise, session)
             return {"n_clusters": n_clusters, "t": session.t} if fits else None
     one_group = np.zeros(len(pool.names), dtype=np.int64)
-    return None if misfits(one_group, pool.arms, question.noise.whiten(pool.rows)) else {"n_clusters": 1, "t": None}
+    return None if misfits(one_group, pool.arms, settings.noise.whiten(pool.rows)) else {"n_clusters": 1, "t": None}

@@ -1,0 +1,136 @@
+"""The state of a campaign as bytes, for snapshots: plain JSON, and arrays as NumPy's own format keeps them.
+
+Most of a long log is arrays here, so that reading it back takes a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+
+from coterie.campaign.settings import CampaignSettings
+from coterie.campaign.state import Lease, State, Worker
+from coterie.session.memory import from_memory, memory_of
+
+LARGEST = 256 * 2**20
+"""Bytes: a state that takes more is not kept."""
+_FORMAT = 1
+_NAMES = "\n"  # no id and no lease has a line break in it
+
+
+def state_bytes(state: State) -> bytes | None:
+    """The state as bytes; None if its method keeps no memory, or it would be too large."""
+    found = memory_of(state.session)
+    if found is None:
+        return None
+    session, arrays = found
+    leases = list(state.leases.values())
+    names = sorted({lease.worker for lease in leases})
+    plain = {
+        "format": _FORMAT,
+        "seq": state.seq,
+        "session": session,
+        "workers": {name: [worker.told, worker.last] for name, worker in state.workers.items()},
+        "lease_workers": names,
+        "next_group": state.next_group,
+        "evidence_t": state.evidence_t,
+        "stopped_at": state.stopped_at,
+        "decisions": state.decisions,
+        "rules": state.rules,
+        "applied": state.applied,
+        "has_outcome": state.has_outcome,
+    }
+    worker_number = {name: i for i, name in enumerate(names)}
+    arrays |= {
+        "groups": np.zeros(0, dtype=np.int64) if state.groups is None else state.groups,
+        "ids": _text(state.ids),
+        "told_leases": _text(lease or "" for _, _, lease in state.results),
+        "lease.keys": _text(state.leases),
+        "lease.answers": _text(lease.answer or "" for lease in leases),
+        "lease.endings": _text(lease.ended or "" for lease in leases),
+        "lease.numbers": np.array(
+            [(one.ticket, one.arm, worker_number[one.worker], one.named) for one in leases], dtype=np.int64
+        ).reshape(-1, 4),
+        "lease.times": np.array([(one.asked_at, one.expires_at) for one in leases], dtype=np.float64).reshape(-1, 2),
+        "plain": _text([json.dumps(plain)]),
+    }
+    content = io.BytesIO()
+    np.savez_compressed(content, **{name: array for name, array in arrays.items() if name.startswith("run.")})
+    inner = np.frombuffer(content.getvalue(), dtype=np.uint8)
+    outer = io.BytesIO()
+    np.savez(outer, run=inner, **{name: array for name, array in arrays.items() if not name.startswith("run.")})
+    found_bytes = outer.getvalue()
+    return found_bytes if len(found_bytes) <= LARGEST else None
+
+
+def state_from(settings: CampaignSettings, content: bytes) -> State:
+    """The state that `state_bytes` gave."""
+    outer = np.load(io.BytesIO(content), allow_pickle=False)
+    plain = json.loads(_texts(outer["plain"])[0])
+    if plain["format"] != _FORMAT:
+        raise ValueError(f"a snapshot of format {plain['format']}")
+    session = from_memory(settings.run, plain["session"], _Arrays(outer))
+    log = session.log_arrays
+    state = State(settings, session, seq=plain["seq"])
+    for name in ("next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "has_outcome"):
+        setattr(state, name, plain[name])
+    state.workers = {name: Worker(told, last) for name, (told, last) in plain["workers"].items()}
+    state.groups = outer["groups"] if outer["groups"].size else None
+    told = [lease or None for lease in _texts(outer["told_leases"])]
+    state.results = list(zip(log.arms, log.values, told, strict=True))
+    state.ids = {name: place for place, name in enumerate(_texts(outer["ids"]))}
+    _restore_sums(state)
+    _restore_leases(state, outer, plain["lease_workers"])
+    return state
+
+
+class _Arrays(dict[str, Any]):
+    """The arrays of a snapshot; those of the method's run are unpacked when they are first looked at."""
+
+    def __init__(self, outer: Any) -> None:
+        super().__init__()
+        self._outer = outer
+
+    def __missing__(self, name: str) -> Any:
+        return self._outer[name]
+
+    def __iter__(self) -> Any:
+        inner = np.load(io.BytesIO(self._outer["run"].tobytes()), allow_pickle=False)
+        self.update({name: inner[name] for name in inner.files})
+        return super().__iter__()
+
+
+def _restore_sums(state: State) -> None:
+    arms = np.array([arm for arm, _, _ in state.results], dtype=np.int64)
+    order = np.argsort(arms, kind="stable")
+    values = np.array([one for _, one, _ in state.results]).reshape(-1, state.settings.dim)
+    starts = np.flatnonzero(np.diff(arms[order], prepend=-1))
+    for start, end in zip(starts, np.append(starts[1:], order.size), strict=True):
+        # One after the other, as they were added when they were told: to the last bit.
+        total = np.cumsum(values[order[start:end]], axis=0)[-1]
+        state.sums[int(arms[order[start]])] = (int(end - start), total)
+
+
+def _restore_leases(state: State, outer: Any, workers: list[str]) -> None:
+    keys, answers, endings = (_texts(outer[f"lease.{name}"]) for name in ("keys", "answers", "endings"))
+    numbers, times = outer["lease.numbers"].tolist(), outer["lease.times"].tolist()
+    for key, answer, ended, (ticket, arm, worker, named), (asked, expires) in zip(
+        keys, answers, endings, numbers, times, strict=True
+    ):
+        lease = Lease(key, ticket, arm, workers[worker], asked, expires, answer or None, bool(named), ended or None)
+        state.leases[key] = lease
+        if not answer and not ended:
+            state.open[ticket] = lease
+
+
+def _text(parts: Any) -> Any:
+    listed = list(parts)
+    return np.frombuffer((_NAMES.join(listed) if listed else "\r").encode(), dtype=np.uint8)
+
+
+def _texts(array: Any) -> list[str]:
+    text = array.tobytes().decode()
+    return [] if text == "\r" else text.split(_NAMES)
