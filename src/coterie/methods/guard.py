@@ -189,7 +189,7 @@ class Guarded(MethodRun):
     def partial(self, labels: IntArray | None) -> Partial:
         return self._step("partial", lambda: self._run.partial(None if labels is None else labels.copy()))
 
-    def certificate(self, decisions: list[Decision]) -> dict[str, Any]:
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         return self._step("certificate", lambda: self._run.certificate(decisions))
 
 

@@ -63,7 +63,9 @@ class Conversation:
 
     @property
     def waiting(self) -> int:
-        """Results that wait for an earlier ask of their arm."""
+        """Results that wait for an earlier ask of their arm; none does once the groups are found."""
+        if self.run.done:
+            return 0
         return sum(place.row >= 0 and not place.gone for line in self.lines.values() for place in line)
 
     def tickets(self) -> list[Ticket]:
