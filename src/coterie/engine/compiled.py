@@ -29,7 +29,7 @@ def compiled(function: F) -> F:
 
 
 def compiled_sum(function: F) -> F:
-    """The same for sums over the dimension, which may be added up in any order.
+    """Compile like `compiled`, for sums over the dimension, whose terms may be added up in any order.
 
     Only ``reassoc`` is allowed, so that the processor can add several terms at once; at d = 400 this makes
     a distance several times cheaper. The sum of d terms moves by a few units in the last place, far inside the
@@ -57,10 +57,10 @@ def entry(function: F) -> F:
     return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, nogil=True)(function))
 
 
-def spliced(function: F) -> F:
+def inlined(function: F) -> F:
     """A step with a single caller, compiled as part of it.
 
     numba optimises every function together with all that it calls, so each level of calls costs another round over
-    everything below; splicing the levels above the real work halves the first compilation.
+    everything below; inlining the levels above the real work halves the first compilation.
     """
     return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, inline="always")(function))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, spliced
+from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
     CORE_ROOM,
@@ -128,7 +128,7 @@ def pair_evidence_above(
 
 @compiled
 def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
-    """The same, whatever it is."""
+    """Evidence from the start that arms i and j differ, at these counts; however small it is."""
     far = s.ints[FAR] == 1
     return pair_evidence_above(
         s.prefixes, s.grid, s.offset, s.offset_rest, far, s.base, s.slope, s.crest, i, j, pulls_i, pulls_j, -math.inf
@@ -181,7 +181,7 @@ def _test_pair(
             settled[m, k] = 1
 
 
-@spliced
+@inlined
 def test_pair(s: Croc, m: int, k: int) -> None:
     """Latch arm m against the representative of k if the evidence from the start suffices. INOUT: settled, evidence."""
     if s.settled[m, k] == 0:

@@ -76,8 +76,8 @@ def freeze(s: Croc) -> int:
         for i in range(1, wanted):  # then the clearest arms
             best, clearest = -1, -math.inf
             for m in range(s.labels.size):
-                if s.labels[m] == k and s.in_core[e, m] == 0 and (best < 0 or s.near[m] > clearest):
-                    best, clearest = m, s.near[m]
+                if s.labels[m] == k and s.in_core[e, m] == 0 and (best < 0 or s.margin[m] > clearest):
+                    best, clearest = m, s.margin[m]
             s.core[e, k * CORE_ROOM + i] = best
             s.in_core[e, best] = 1
     return int(e)

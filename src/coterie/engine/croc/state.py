@@ -58,11 +58,11 @@ FIRST_PASS, PAIRS, EXPLORE, ROUNDS, CERTIFIED = 0, 1, 2, 3, 4  # MODE
 # Numbers of the run.
 LOG_INVERSE_DELTA = 0
 PAIR_LEVEL = 1  # log(H/(α·δ))
-DOUBT = 2  # P_w
+MISGROUPING_RISK = 2  # P_w
 GREEDY_LIMIT = 3
 MERGE_MARGIN = 4  # smallest margin of a merge and split over the estimate, and below which groups
 CHANCE = 5  # largest chance that two groups are one
-ARMS_DOUBT = 6  # the part of P_w that is about single arms
+ARMS_RISK = 6  # the part of P_w that is about single arms
 N_NUMBERS = 7
 # Places behind those numbers.
 SPLIT, MERGED_A, MERGED_B, CHANCE_A, CHANCE_B = 0, 1, 2, 3, 4
@@ -73,7 +73,7 @@ FIRST_SHARE = 0.8  # π_0; π_j = 0.8·0.2^j
 EPOCHS = 3  # frozen candidates that are remembered
 CORE = 3  # arms of a core; a group with at most CORE + 1 arms is its own core
 CORE_ROOM = CORE + 1
-FREEZE_DOUBT = 0.15  # freeze when P_w is below
+FREEZE_RISK = 0.15  # freeze when P_w is below
 STEADY = 0.02  # … and the partition has stood for this share of t
 FLIGHT = 64  # rounds that may be under way at once
 SCALE_UP = 8  # after so many of them, a round has twice as many pulls of each arm
@@ -104,8 +104,8 @@ class Croc(NamedTuple):
     offset: Floats  # (M, d) of the arm's own origin; 0 for most
     offset_rest: Floats  # (M, d)
     sums: Floats  # (M, d) from the arm's origin
-    prefixes: Floats  # (M, P+1, d) the same of the first n results
-    grid: Floats  # (M, GRID, d) … at counts from P on, see `coterie.engine.croc.evidence.grid_place`
+    prefixes: Floats  # (M, P+1, d) sums of the first n results, from the arm's origin
+    grid: Floats  # (M, GRID, d) sums of the first n results at counts n from P on, see `coterie.engine.croc.evidence.grid_place`
     labels: Ints  # (M)
     totals: Floats  # (K)
     centers: Floats  # (K, d)
@@ -116,16 +116,16 @@ class Croc(NamedTuple):
     settled_pulls: Ints  # (M, K, 2) counts of arm and representative when that was found
     evidence: Floats  # (M, K) log-evidence from the start of arm against the representative of k, latched
     queue: Ints  # (M) arms to pull next, outside rounds
-    near: Floats  # (M) smallest D_mk of the arm
+    margin: Floats  # (M) smallest D_mk of the arm
     rival: Ints  # (M) the group k of it
-    unsure: Floats  # (M) Σ_k e^−D_mk
+    arm_risk: Floats  # (M) Σ_k e^−D_mk
     sizes: Ints  # (K) arms of the groups
     means: Floats  # (M, d) of each arm's results, from the common origin
     base: Floats  # (P+1+GRID, scales) log p(ρ) − (d/2)·log(1+ρn) of the pairs' mixture; n = 0, 1, …, P, then the grid
     slope: Floats  # (P+1+GRID, scales) ½·ρn/(1+ρn)
     crest: Floats  # (P+1+GRID, CREST+1) that mixture at energies 0, CREST_STEP, 2·CREST_STEP, …
     # between two plans
-    heap: Ints  # (M) arms by committed pulls, one heap a group, see `coterie.engine.croc.least`
+    heap: Ints  # (M) arms by committed pulls, one heap a group, see `coterie.engine.croc.least_pulled`
     slot: Ints  # (M) where the arm is in `heap`
     first_slot: Ints  # (K+1)
     candidates: Ints  # (M)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, spliced
+from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.closing import close_ready
 from coterie.engine.croc.evidence import grid_count, grid_place, test_pair
 from coterie.engine.croc.flight import entry_of
@@ -58,7 +58,7 @@ def _place(s: Croc, arm: int, x: Floats) -> None:
         x[q] = (x[q] - s.offset[arm, q]) + (x[dim + q] - s.offset_rest[arm, q])
 
 
-@spliced
+@inlined
 def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s, x.
 
@@ -120,7 +120,7 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         close_ready(s, w)
 
 
-@spliced
+@inlined
 def plan_if_due(s: Croc, w: Work, outside: bool) -> None:
     """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s.
 
