@@ -18,7 +18,7 @@ import pytest
 from scipy.stats import binom
 
 import coterie
-from coterie.engine.croc import misgrouping, renewal, rounds, steps
+from coterie.engine.croc import claims, misgrouping, renewal, rounds, steps
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.croc.state import ALPHA, ESTIMATED, ROUND, T, share_of_epoch
 
@@ -66,7 +66,7 @@ def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ig
     misgrouping.misgrouping_risk(state, work)
     epoch = rounds.freeze(state)
     while state.ints[T] < limit:
-        if rounds.unmet(state, epoch, work) == 0:
+        if claims.unmet(state, epoch, work) == 0:
             return True
         if disturbed:
             extreme, best = 0, -1.0

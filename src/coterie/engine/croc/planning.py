@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.misgrouping import misgrouping_risk, update_misgrouping_risk
+from coterie.engine.croc.claims import pairs_done, raise_alarm, unmet
+from coterie.engine.croc.epochs import find_epoch
 from coterie.engine.croc.forecast import best_gains, greedy_gains, pulls_for_freeze, pulls_for_pairs
 from coterie.engine.croc.least_pulled import least_committed, least_pulled
-from coterie.engine.croc.renewal import forget_touched, pairs_done, patience, raise_alarm, renew
-from coterie.engine.croc.rounds import compose_round, find_epoch, freeze, unmet
+from coterie.engine.croc.misgrouping import misgrouping_risk, update_misgrouping_risk
+from coterie.engine.croc.renewal import forget_touched, patience, renew
+from coterie.engine.croc.rounds import compose_round, freeze
 from coterie.engine.croc.state import (
     ALARM,
     BY_EPOCH,
@@ -29,7 +31,6 @@ from coterie.engine.croc.state import (
     CHANGED,
     CLOSED,
     DONE,
-    MISGROUPING_RISK,
     EXPLORE,
     FREEZE_RISK,
     GREEDY,
@@ -37,6 +38,7 @@ from coterie.engine.croc.state import (
     MERGE_MARGIN,
     MERGED_A,
     MERGED_B,
+    MISGROUPING_RISK,
     MODE,
     PAIRS,
     PLANNED,

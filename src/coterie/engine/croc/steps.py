@@ -7,6 +7,7 @@ import math
 from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.closing import close_ready
 from coterie.engine.croc.evidence import grid_count, grid_place, test_pair
+from coterie.engine.croc.factors import score_result
 from coterie.engine.croc.flight import entry_of
 from coterie.engine.croc.planning import plan, see_proven
 from coterie.engine.croc.state import (
@@ -93,6 +94,7 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     if entry >= 0:
         for q in range(dim):
             s.entry_sums[entry, q] += x[q]
+        score_result(s, w, of_round, entry, arm, x)
         s.round_left[of_round % FLIGHT] -= 1
     if s.ints[ESTIMATED] > 0:
         home = s.labels[arm]
