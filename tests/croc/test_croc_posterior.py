@@ -12,7 +12,7 @@ import pytest
 import coterie
 from coterie.engine.croc import estimate, misgrouping, splitting
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import MISGROUPING_RISK, ESTIMATED, log_factorials
+from coterie.engine.croc.state import ESTIMATED, MISGROUPING_RISK, log_factorials
 
 TABLE = log_factorials(20)
 
