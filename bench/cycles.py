@@ -2,7 +2,7 @@
 
 One process under valgrind's callgrind plays all cases; `os.getppid` marks where a stretch begins and ends, because
 callgrind writes what it counted whenever that function is entered. Compiled steps have no names there, only addresses:
-the symbols of numba's cached machine code give the names back. Steps that are spliced into the loop (`advance`) cannot
+the symbols of numba's cached machine code give the names back. Steps that are inlined into the loop (`advance`) cannot
 be told apart in it; the oracle, which plays the same loop without an allocation, gives the allocation's part of it,
 and the random numbers, drawn alone, give theirs.
 

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 import pytest
 
-from coterie.engine.croc import rounds
+from coterie.engine.croc import claims
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.croc.state import CORE, CORE_ROOM, FREEZES
 
@@ -137,7 +137,7 @@ def test_lemma_needs_every_kind_of_test(dropped: str) -> None:
 
 @numba.njit
 def _count(state, work):  # type: ignore[no-untyped-def]
-    return rounds.unmet(state, 0, work)
+    return claims.unmet(state, 0, work)
 
 
 def count_unmet(run: CrocRun) -> tuple[int, list[int]]:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.engine.croc import doubt, estimate, splitting
+from coterie.engine.croc import estimate, misgrouping, splitting
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import DOUBT, ESTIMATED, log_factorials
+from coterie.engine.croc.state import ESTIMATED, MISGROUPING_RISK, log_factorials
 
 TABLE = log_factorials(20)
 
@@ -34,8 +34,8 @@ def estimate_anew(state, work):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def doubts_of(state, work):  # type: ignore[no-untyped-def]
-    return doubt.doubts(state, work)
+def risk_of(state, work):  # type: ignore[no-untyped-def]
+    return misgrouping.misgrouping_risk(state, work)
 
 
 def log_posterior(means: np.ndarray, pulls: np.ndarray, labels: np.ndarray) -> float:
@@ -150,7 +150,7 @@ def test_a_large_group_is_not_cut_by_chance() -> None:
     assert right >= 34
 
 
-def test_doubt_is_of_the_order_of_the_error() -> None:
+def test_misgrouping_risk_is_of_the_order_of_the_error() -> None:
     """Not a theorem: where P_w is small, the estimate is mostly right, for groups of any sizes."""
     sure, wrong = 0, 0
     for seed in range(400):
@@ -160,8 +160,8 @@ def test_doubt_is_of_the_order_of_the_error() -> None:
         truth = np.repeat(np.arange(3), sizes)
         run = measured(seed, 20, centers, truth, 6)
         estimate_anew(run.state, run._work)
-        doubts_of(run.state, run._work)
-        if run.state.numbers[DOUBT] <= 0.15:
+        risk_of(run.state, run._work)
+        if run.state.numbers[MISGROUPING_RISK] <= 0.15:
             sure += 1
             wrong += not coterie.same_partition(run.state.labels, truth)
     assert sure >= 60

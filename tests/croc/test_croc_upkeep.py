@@ -55,8 +55,8 @@ def test_pairs_are_evaluated_at_present_counts(looks: list[CrocRun]) -> None:
         assert (now[unmet] <= s.evidence[arm, k][unmet] + 1e-12).all()
 
 
-def test_estimate_and_doubts_match_oracle(looks: list[CrocRun]) -> None:
-    """Totals and centers are those of the labels; doubts of single arms lag behind moving centers only a little."""
+def test_estimate_and_margins_match_oracle(looks: list[CrocRun]) -> None:
+    """Totals and centers are those of the labels; margins of single arms lag behind moving centers only a little."""
     for run in looks:
         s = run.state
         totals = np.bincount(s.labels, weights=s.pulls, minlength=4)
@@ -72,5 +72,5 @@ def test_estimate_and_doubts_match_oracle(looks: list[CrocRun]) -> None:
         away = cost * totals / (s.pulls[:, None] + totals)
         away[rows, s.labels] = np.inf
         near = 0.5 * (away.min(axis=1) - own)
-        assert np.abs(s.near - near).max() < 0.5
-        assert np.median(np.abs(s.near - near)) < 0.05
+        assert np.abs(s.margin - near).max() < 0.5
+        assert np.median(np.abs(s.margin - near)) < 0.05

@@ -76,7 +76,7 @@ def test_a_round_is_composed_when_all_asks_before_are_out(workers: int) -> None:
 
 
 def test_many_workers_pull_in_rounds_only_once_groups_are_clear() -> None:
-    """With the candidate frozen and no doubt, no ask goes to an arm that no test needs."""
+    """With the candidate frozen and no risk of misgrouping, no ask goes to an arm that no test needs."""
     instance = coterie.Instance([0, 0, 0, 1, 1, 1], [[0.0], [1.5]])
     session = coterie.Session(6, 2, 1, 1e-40)
     rng = np.random.default_rng(0)

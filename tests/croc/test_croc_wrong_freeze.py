@@ -18,7 +18,7 @@ import pytest
 from scipy.stats import binom
 
 import coterie
-from coterie.engine.croc import doubt, renewal, rounds, steps
+from coterie.engine.croc import claims, misgrouping, renewal, rounds, steps
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.croc.state import ALPHA, ESTIMATED, ROUND, T, share_of_epoch
 
@@ -63,10 +63,10 @@ def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ig
             state.centers[k, q] /= state.totals[k]
     state.ints[ESTIMATED] = state.ints[T]
     renewal.choose_representatives(state)
-    doubt.doubts(state, work)
+    misgrouping.misgrouping_risk(state, work)
     epoch = rounds.freeze(state)
     while state.ints[T] < limit:
-        if rounds.unmet(state, epoch, work) == 0:
+        if claims.unmet(state, epoch, work) == 0:
             return True
         if disturbed:
             extreme, best = 0, -1.0

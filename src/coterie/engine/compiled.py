@@ -7,6 +7,9 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +32,7 @@ def compiled(function: F) -> F:
 
 
 def compiled_sum(function: F) -> F:
-    """The same for sums over the dimension, which may be added up in any order.
+    """Compile like `compiled`, for sums over the dimension, whose terms may be added up in any order.
 
     Only ``reassoc`` is allowed, so that the processor can add several terms at once; at d = 400 this makes
     a distance several times cheaper. The sum of d terms moves by a few units in the last place, far inside the
@@ -57,10 +60,68 @@ def entry(function: F) -> F:
     return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, nogil=True)(function))
 
 
-def spliced(function: F) -> F:
+def inlined(function: F) -> F:
     """A step with a single caller, compiled as part of it.
 
     numba optimises every function together with all that it calls, so each level of calls costs another round over
-    everything below; splicing the levels above the real work halves the first compilation.
+    everything below; inlining the levels above the real work halves the first compilation.
     """
     return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, inline="always")(function))
+
+
+class Kernel:
+    """A small function that compiled code calls by its address, so that the caller is compiled once for all of them.
+
+    Its arguments are floats, integers and contiguous arrays of floats; the signature says which. It is compiled when
+    its address is first asked for, and then kept in numba's cache beside its source. numba notices changes of that file
+    only: whatever the function calls should be in the same file. It must neither allocate nor raise; NaN says that
+    something is wrong.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        self.name = function.__name__
+        self._function, self._signature = function, signature
+        self._address = 0
+        self._machine_code: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it in plain Python."""
+        return self._function(*arguments)
+
+    @property
+    def address(self) -> int:
+        """Where its machine code is in this process, for good. Without the compiler: a number that stands for it."""
+        if self._address == 0:
+            if numba.config.DISABLE_JIT:
+                self._address = len(_kernels) + 1
+            else:
+                compile_it = _cfunc(self._signature, cache=True, error_model="numpy", _nrt=False)
+                self._machine_code = compile_it(self._function)
+                self._address = int(self._machine_code.address)
+            _kernels[self._address] = self
+        return self._address
+
+
+_cfunc: Any = numba.cfunc
+_kernels: dict[int, Kernel] = {}  # all that have an address: none may go while a run could call it
+
+
+def call_by_address(signature: Any) -> Any:
+    """A function for compiled code: f(address, arguments) calls the kernel of this signature at the address.
+
+    `arguments` is a tuple. They are handed over as numba holds them, arrays with their shape and strides: about 10 ns
+    an array on a slow machine.
+    """
+    if numba.config.DISABLE_JIT:
+        return lambda address, arguments: _kernels[int(address)](*arguments)
+
+    def definition(typing_context: Any, address: Any, arguments: Any) -> tuple[Any, Any]:
+        def generate(context: Any, builder: Any, found: Any, values: Any) -> Any:
+            types = [context.get_value_type(each) for each in signature.args]
+            function = ir.FunctionType(context.get_value_type(signature.return_type), types)
+            handed = cgutils.unpack_tuple(builder, values[1], len(types))
+            return builder.call(builder.inttoptr(values[0], function.as_pointer()), handed)
+
+        return signature.return_type(numba.int64, numba.types.Tuple(signature.args)), generate
+
+    return intrinsic(definition)

@@ -27,7 +27,7 @@ from coterie.engine.croc.entries import (
 from coterie.engine.croc.evidence import pair_evidence_at
 from coterie.engine.croc.flight import ask_again, ask_in_round, entry_of, start_round
 from coterie.engine.croc.forecast import pulls_for_freeze, pulls_for_pairs
-from coterie.engine.croc.least import commit, commit_arm, least_committed
+from coterie.engine.croc.least_pulled import commit, commit_arm, least_committed
 from coterie.engine.croc.planning import plan
 from coterie.engine.croc.renewal import forget_touched, renew
 from coterie.engine.croc.state import (

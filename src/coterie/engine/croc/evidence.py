@@ -1,16 +1,16 @@
-"""Evidence that two arms, or an arm and a pool, differ; logarithms, on the state's arrays (docs/CROC.md, 2 and 4).
+"""Evidence from the start that two arms differ, known covariance; logarithms, on the state's arrays (docs/CROC.md, 2).
 
-The same formulas, one small function each and without a state, are in `coterie.theory.evidence`.
+`coterie.theory.evidence` has these formulas as small functions without a state. Families of evidence without pairs from
+the start have an infinite level: then no pair is evaluated.
 """
 
 from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, spliced
+from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
-    CORE_ROOM,
     CREST_STEP,
     FAR,
     GRID_STEP,
@@ -128,27 +128,11 @@ def pair_evidence_above(
 
 @compiled
 def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
-    """The same, whatever it is."""
+    """Evidence from the start that arms i and j differ, at these counts; however small it is."""
     far = s.ints[FAR] == 1
     return pair_evidence_above(
         s.prefixes, s.grid, s.offset, s.offset_rest, far, s.base, s.slope, s.crest, i, j, pulls_i, pulls_j, -math.inf
     )
-
-
-@compiled
-def directed(s: Croc, e: int, weight: float, total: Floats, home: int, k: int, spread: float) -> float:
-    """log E of a test of epoch e: n = weight, S = total, θ0 = Û_home − Û_k, τ² = spread (docs/CROC.md, section 4)."""
-    here, there = s.core[e, home * CORE_ROOM], s.core[e, k * CORE_ROOM]
-    square, along, length = 0.0, 0.0, 0.0
-    for q in range(total.size):
-        theta = s.offset[here, q] - s.offset[there, q] + (s.offset_rest[here, q] - s.offset_rest[there, q])
-        theta += s.frozen_centers[e, home, q] - s.frozen_centers[e, k, q]
-        square += theta * theta
-        along += theta * total[q]
-        length += total[q] * total[q]
-    growth = 1.0 + weight * spread
-    # [‖θ0+τ²S‖²/(1+nτ²) − ‖θ0‖²]/(2τ²), multiplied out: no digits are lost when τ² is small or θ0 large.
-    return (2.0 * along + spread * length - weight * square) / (2.0 * growth) - 0.5 * total.size * math.log(growth)
 
 
 @compiled
@@ -170,6 +154,7 @@ def _test_pair(
     lead: int,
     level: float,
 ) -> None:
+    """Raise the latched evidence of a pair if it has grown; settle it at the level. INOUT: settled*, evidence."""
     value = pair_evidence_above(
         prefixes, grid, offset, offset_rest, far, base, slope, crest, m, lead, pulls[m], pulls[lead], evidence[m, k]
     )
@@ -181,10 +166,10 @@ def _test_pair(
             settled[m, k] = 1
 
 
-@spliced
+@inlined
 def test_pair(s: Croc, m: int, k: int) -> None:
     """Latch arm m against the representative of k if the evidence from the start suffices. INOUT: settled, evidence."""
-    if s.settled[m, k] == 0:
+    if s.settled[m, k] == 0 and s.numbers[PAIR_LEVEL] < math.inf:
         _test_pair(
             s.prefixes, s.grid, s.offset, s.offset_rest, s.ints[FAR] == 1, s.base, s.slope, s.crest, s.pulls, s.settled,
             s.settled_pulls, s.evidence, m, k, s.representative[k], s.numbers[PAIR_LEVEL],

@@ -43,6 +43,8 @@ def start_round(s: Croc, composition: Ints, epoch: int) -> bool:
             s.entry_arm[place], s.entry_pulls[place], s.entry_asked[place] = m, composition[m], 0
             for q in range(s.entry_sums.shape[1]):
                 s.entry_sums[place, q] = 0.0
+            for i in range(s.entry_scores.shape[1]):
+                s.entry_scores[place, i] = 0.0
             place += 1
     s.round_epoch[f], s.round_first[f], s.round_size[f] = epoch, first, size
     s.round_left[f], s.round_unasked[f], s.round_cursor[f] = pulls, pulls, first

@@ -11,14 +11,12 @@ import math
 import numpy as np
 
 from coterie.engine.compiled import compiled
+from coterie.engine.croc.epochs import next_level
+from coterie.engine.croc.factors import pulls_needed
 from coterie.engine.croc.state import (
-    ALPHA,
     BLOCK_RATIOS,
     CANDIDATES,
     DOUBLINGS,
-    FIRST_SHARE,
-    FREEZES,
-    LOG_INVERSE_DELTA,
     LOG_RATIO_WEIGHTS,
     PAIR_LEVEL,
     Croc,
@@ -31,15 +29,8 @@ FREEZE_FACTOR = 1.15
 
 
 @compiled
-def next_level(s: Croc) -> float:
-    """b_j of the epoch that would be frozen next."""
-    share = math.log(FIRST_SHARE) + s.ints[FREEZES] * math.log(1.0 - FIRST_SHARE)
-    return float(s.numbers[LOG_INVERSE_DELTA] - math.log(1.0 - ALPHA) - share)
-
-
-@compiled
 def _geometry(s: Croc, m: int, k: int, out: Floats) -> None:
-    """OUT: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖² for the arm's own group l."""
+    """How an arm lies to its own group l and to group k. OUT: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖²."""
     out[0], out[1], out[2] = 0.0, 0.0, 0.0
     home = s.labels[m]
     for q in range(s.means.shape[1]):
@@ -73,6 +64,8 @@ def _expected(shape: Floats, dim: int, now: int, arm: int, other: int) -> float:
 @compiled
 def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
     """Pulls that the pairs from the start still need, over levels of the representatives; inf if over `limit`."""
+    if not math.isfinite(s.numbers[PAIR_LEVEL]):
+        return math.inf
     dim, n_groups = s.sums.shape[1], s.totals.size
     shape = w.shape
     best = limit
@@ -118,15 +111,17 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
 def pulls_for_freeze(s: Croc, w: Work) -> float:
     """Pulls that a freeze of the present labels would need."""
     n_groups, dim = s.centers.shape
-    aim = 2.0 * (next_level(s) + 0.3 * dim)
+    level = next_level(s)
     reach, touched = w.square, w.names
     for k in range(n_groups):
         for j in range(n_groups):
+            if j == k:
+                continue
             gap = 0.0
             for q in range(dim):
                 gap += (s.centers[k, q] - s.centers[j, q]) ** 2
             sure = gap - dim * (1.0 / s.totals[k] + 1.0 / s.totals[j])
-            reach[k, j] = aim / max(sure, 0.25 * gap, 1e-300)
+            reach[k, j] = pulls_needed(w, level, max(sure, 0.25 * gap, 1e-300), float(s.sizes[k]), dim)
     total = 0.0
     for k in range(n_groups):
         touched[k] = 0

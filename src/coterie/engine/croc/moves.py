@@ -12,6 +12,7 @@ ONE = 1.000001
 
 @compiled
 def gap_between(a: Floats, i: int, b: Floats, j: int) -> float:
+    """The squared distance of row i of a and row j of b."""
     total = 0.0
     for q in range(a.shape[1]):
         total += (a[i, q] - b[j, q]) ** 2
@@ -100,6 +101,7 @@ def hartigan(points: Floats, weights: Floats, labels: Ints, centers: Floats, tot
 
 @compiled
 def copy_centers(centers: Floats, totals: Floats, to_centers: Floats, to_totals: Floats) -> None:
+    """Copy the centers and weights of all groups. OUT: to_centers, to_totals."""
     for k in range(totals.size):
         to_totals[k] = totals[k]
         for q in range(centers.shape[1]):

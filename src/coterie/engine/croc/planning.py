@@ -3,7 +3,7 @@
 Pulls under way count as made: with one worker there are none when a plan is made.
 
 A full plan looks at every arm, O(M·K·d). Until the next one is due, plans of the same kind look at its candidates only,
-with the doubts and gains of arms with new results brought up to date: O(K·d) for each of these.
+with the margins and gains of arms with new results brought up to date: O(K·d) for each of these.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.doubt import doubts, doubts_again
+from coterie.engine.croc.claims import pairs_done, raise_alarm, unmet
+from coterie.engine.croc.epochs import find_epoch
 from coterie.engine.croc.forecast import best_gains, greedy_gains, pulls_for_freeze, pulls_for_pairs
-from coterie.engine.croc.least import least_committed, least_pulled
-from coterie.engine.croc.renewal import forget_touched, pairs_done, patience, raise_alarm, renew
-from coterie.engine.croc.rounds import compose_round, find_epoch, freeze, unmet
+from coterie.engine.croc.least_pulled import least_committed, least_pulled
+from coterie.engine.croc.misgrouping import misgrouping_risk, update_misgrouping_risk
+from coterie.engine.croc.renewal import forget_touched, patience, renew
+from coterie.engine.croc.rounds import compose_round, freeze
 from coterie.engine.croc.state import (
     ALARM,
     BY_EPOCH,
@@ -29,14 +31,14 @@ from coterie.engine.croc.state import (
     CHANGED,
     CLOSED,
     DONE,
-    DOUBT,
     EXPLORE,
-    FREEZE_DOUBT,
+    FREEZE_RISK,
     GREEDY,
     GREEDY_LIMIT,
     MERGE_MARGIN,
     MERGED_A,
     MERGED_B,
+    MISGROUPING_RISK,
     MODE,
     PAIRS,
     PLANNED,
@@ -50,16 +52,19 @@ from coterie.engine.croc.state import (
     Work,
 )
 
-DOUBT_CAP, DOUBT_WINDOW = 5.0, 2.0
+MARGIN_CAP, MARGIN_WINDOW = 5.0, 2.0
+"""Explored are arms with a margin below the cap and within the window of the smallest one."""
 DRIFT = 1.0
-"""Arms with a doubt this much above the cap stay in view: it may fall as centers move."""
+"""Arms with a margin this much above the cap stay in view: it may fall as centers move."""
 MERGE_CAP = 2.0
+"""A merge and split with a smaller margin than this is explored."""
 LEAST_SHARE, LEAST_SHARE_IN_ROUNDS = 0.1, 0.02
 """No arm should have fewer pulls than this share of the mean, while exploring and in rounds."""
 
 
 @compiled
 def _push(s: Croc, arm: int) -> None:
+    """Put the arm at the end of the queue."""
     s.queue[s.ints[QUEUE_TAIL]] = arm
     s.ints[QUEUE_TAIL] += 1
 
@@ -102,26 +107,26 @@ def _greedy(s: Croc, w: Work) -> bool:
 
 
 @compiled
-def _forecast(s: Croc, m: int) -> float:
-    """The doubt about an arm when what is under way is in: it grows with the arm's pulls."""
-    if s.near[m] <= 0.0 or s.committed[m] == s.pulls[m]:
-        return float(s.near[m])
-    return float(s.near[m] * s.committed[m] / s.pulls[m])
+def _margin_ahead(s: Croc, m: int) -> float:
+    """The margin of an arm when what is under way is in: it is taken to grow with the arm's pulls."""
+    if s.margin[m] <= 0.0 or s.committed[m] == s.pulls[m]:
+        return float(s.margin[m])
+    return float(s.margin[m] * s.committed[m] / s.pulls[m])
 
 
 @compiled
 def _explore(s: Croc) -> None:
-    """Pull where the estimate is doubtful. OUT: the queue."""
-    smallest, doubtful = math.inf, -1
+    """Pull where the estimate may be wrong. OUT: the queue."""
+    smallest, least_sure = math.inf, -1
     for c in range(s.ints[CANDIDATES]):
-        doubt = _forecast(s, s.candidates[c])
-        if doubt < smallest:
-            smallest, doubtful = doubt, s.candidates[c]
-    limit = min(DOUBT_CAP, smallest + DOUBT_WINDOW)
+        margin = _margin_ahead(s, s.candidates[c])
+        if margin < smallest:
+            smallest, least_sure = margin, s.candidates[c]
+    limit = min(MARGIN_CAP, smallest + MARGIN_WINDOW)
     floor = _floor(s)
     for c in range(s.ints[CANDIDATES]):
         m = s.candidates[c]
-        if _forecast(s, m) < limit:
+        if _margin_ahead(s, m) < limit:
             _push_once(s, m)
             if s.totals[s.rival[m]] < 3 * s.pulls[m]:
                 _push_once(s, least_pulled(s, s.rival[m]))
@@ -134,7 +139,7 @@ def _explore(s: Croc) -> None:
             arm = least_pulled(s, s.places[i])
             if s.committed[arm] <= 2 * s.committed[split]:
                 _push_once(s, arm)
-    if s.numbers[CHANCE] > 0.25 * FREEZE_DOUBT:
+    if s.numbers[CHANCE] > 0.25 * FREEZE_RISK:
         first = least_pulled(s, s.places[CHANCE_A])
         _push_once(s, first)
         _push_once(s, least_pulled(s, s.places[CHANCE_B]))
@@ -150,7 +155,7 @@ def _explore(s: Croc) -> None:
             place -= 1
         s.queue[place] = arm
     if s.ints[QUEUE_TAIL] == 0:
-        _push(s, doubtful if doubtful >= 0 else least_committed(s))
+        _push(s, least_sure if least_sure >= 0 else least_committed(s))
 
 
 @compiled
@@ -160,7 +165,7 @@ def _choose_candidates(s: Croc, mode: int) -> None:
     for m in range(s.labels.size):
         take = False
         if mode == EXPLORE:
-            take = s.near[m] < DOUBT_CAP + DRIFT or s.pulls[m] < floor
+            take = s.margin[m] < MARGIN_CAP + DRIFT or s.pulls[m] < floor
         else:
             for k in range(s.totals.size):
                 if k != s.labels[m] and s.settled[m, k] == 0:
@@ -174,6 +179,7 @@ def _choose_candidates(s: Croc, mode: int) -> None:
 
 @compiled
 def certify(s: Croc, by: int, e: int) -> None:
+    """Stop: the groups are proven, BY_PAIRS or BY_EPOCH, and then by the epoch in slot e."""
     s.ints[DONE] = by
     s.ints[CERTIFIED_EPOCH] = e
 
@@ -192,7 +198,7 @@ def _decide(s: Croc, w: Work) -> int:
         certify(s, BY_PAIRS, -1)
         return CERTIFIED
     e = find_epoch(s, w.names)
-    doubt = doubts(s, w)
+    risk = misgrouping_risk(s, w)
     may_be_greedy = s.ints[ALARM] == 0 and s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
     rival = math.inf  # pulls that the pairs from the start have to beat
     if e >= 0:
@@ -202,16 +208,16 @@ def _decide(s: Croc, w: Work) -> int:
         rival = 0.0
         for m in range(s.labels.size):
             rival += w.mark[m]
-    elif doubt < 1.0:
+    elif risk < 1.0:
         rival = pulls_for_freeze(s, w)
-    if may_be_greedy and (e >= 0 or doubt < 1.0):
+    if may_be_greedy and (e >= 0 or risk < 1.0):
         needed = pulls_for_pairs(s, w, rival + 1.0)
         if needed <= rival:
             _allow_greedy(s, needed)
             return PAIRS
-    if e < 0 and doubt <= FREEZE_DOUBT and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
+    if e < 0 and risk <= FREEZE_RISK and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
         e = freeze(s)
-    elif e < 0 or doubt >= 1.0:
+    elif e < 0 or risk >= 1.0:
         return EXPLORE
     if unmet(s, e, w) == 0:
         certify(s, BY_EPOCH, e)
@@ -230,10 +236,10 @@ def _go_on(s: Croc, w: Work) -> bool:
         return s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT] and _greedy(s, w)
     if s.ints[MODE] != EXPLORE:
         return False
-    before = s.numbers[DOUBT]
-    doubt = doubts_again(s)
+    before = s.numbers[MISGROUPING_RISK]
+    risk = update_misgrouping_risk(s)
     steady = s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]
-    if (doubt < 1.0 <= before) or (doubt <= FREEZE_DOUBT and steady and 8 * since >= wait):
+    if (risk < 1.0 <= before) or (risk <= FREEZE_RISK and steady and 8 * since >= wait):
         return False
     _explore(s)
     return True

@@ -7,7 +7,7 @@ import math
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.estimate import estimate, move_touched
 from coterie.engine.croc.evidence import test_pair
-from coterie.engine.croc.state import ALARM, ESTIMATED, LEFT_GROUP, MODE, NEVER, PAIRS, PLANNED, TOUCHED, Croc, T, Work
+from coterie.engine.croc.state import ESTIMATED, LEFT_GROUP, MODE, NEVER, PAIRS, PLANNED, TOUCHED, Croc, T, Work
 
 TIE = 1e-9
 """Squared distances this close, relatively, tie."""
@@ -49,49 +49,6 @@ def choose_representatives(s: Croc) -> bool:
             if s.labels[m] != k:
                 test_pair(s, m, k)
     return changed
-
-
-@compiled
-def pairs_done(s: Croc) -> bool:
-    """Whether every arm is settled against the representatives of all other groups.
-
-    After an alarm pairs prove nothing: K is wrong, or a pair of equal arms was settled.
-    """
-    if s.ints[ALARM] == 1:
-        return False
-    for m in range(s.labels.size):
-        for k in range(s.totals.size):
-            if k != s.labels[m] and s.settled[m, k] == 0:
-                return False
-    return True
-
-
-@compiled
-def raise_alarm(s: Croc) -> None:
-    """An arm and K representatives, all known to differ, refute K. OUT: s.ints[ALARM], s.alarmed; never taken back."""
-    if s.ints[ALARM] == 1:
-        return
-    for k in range(s.totals.size):
-        for j in range(s.totals.size):
-            if j != k and s.settled[s.representative[k], j] == 0:
-                return  # two representatives may share a group: then the arm would only show that
-    for m in range(s.labels.size):
-        home = s.labels[m]
-        if s.representative[home] == m:
-            continue
-        others = True
-        for k in range(s.totals.size):
-            if k != home and s.settled[m, k] == 0:
-                others = False
-                break
-        if others:
-            test_pair(s, m, home)
-            if s.settled[m, home] == 1:
-                s.ints[ALARM] = 1
-                for k in range(s.totals.size):
-                    s.alarmed[k] = s.representative[k]
-                s.alarmed[s.totals.size] = m
-                return
 
 
 @compiled

@@ -25,6 +25,7 @@ from coterie.engine.croc.entries import (
     Entries,
     new_entries,
 )
+from coterie.engine.croc.family import Family
 from coterie.engine.croc.state import (
     ALARM,
     ASKED_IN,
@@ -36,6 +37,7 @@ from coterie.engine.croc.state import (
     ESTIMATED,
     FLIGHT,
     FREEZES,
+    KNOWN_COVARIANCE,
     OLDEST,
     OPEN_ROUNDS,
     PAIR_LEVEL,
@@ -73,10 +75,12 @@ def load() -> Any:
 class CrocRun:
     """State of one run and the steps on it."""
 
-    def __init__(self, n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -> None:
+    def __init__(
+        self, n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float, family: Family = KNOWN_COVARIANCE
+    ) -> None:
         self._steps = load()
-        self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta)
-        self._work = new_work(n_arms, n_clusters, dim)
+        self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta, family)
+        self._work = new_work(n_arms, n_clusters, dim, family)
         self._x = np.zeros(2 * dim)
         self._no_centers = fixed(np.zeros((1, dim)))
         self._no_truth = fixed(np.zeros(1, dtype=np.int64))

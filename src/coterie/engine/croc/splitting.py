@@ -1,4 +1,4 @@
-"""What a partition is worth, and the best way to cut a group in two: the posterior behind the estimate and its doubts.
+"""What a partition is worth, and the best way to cut a group in two: the posterior behind the estimate and its risk.
 
 Let the sizes of the groups be uniformly distributed, then the partition among those of its sizes, and the centers flat.
 The posterior of a partition is then, up to a constant, Π n_k!·W_k^(−d/2)·exp(−½·cost): the likelihood of the best

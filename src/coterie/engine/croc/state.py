@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.engine.croc.family import Family
 from coterie.engine.state import Floats, Ints
 
 Bits = NDArray[np.uint8]
@@ -57,13 +58,14 @@ FIRST_PASS, PAIRS, EXPLORE, ROUNDS, CERTIFIED = 0, 1, 2, 3, 4  # MODE
 
 # Numbers of the run.
 LOG_INVERSE_DELTA = 0
-PAIR_LEVEL = 1  # log(H/(α·δ))
-DOUBT = 2  # P_w
+PAIR_LEVEL = 1  # log(H/(α·δ)); infinite if α = 0: no pairs from the start
+MISGROUPING_RISK = 2  # P_w
 GREEDY_LIMIT = 3
 MERGE_MARGIN = 4  # smallest margin of a merge and split over the estimate, and below which groups
 CHANCE = 5  # largest chance that two groups are one
-ARMS_DOUBT = 6  # the part of P_w that is about single arms
-N_NUMBERS = 7
+ARMS_RISK = 6  # the part of P_w that is about single arms
+LOG_FROZEN_SHARE = 7  # log(1 − α): of the share of δ for frozen tests
+N_NUMBERS = 8
 # Places behind those numbers.
 SPLIT, MERGED_A, MERGED_B, CHANCE_A, CHANCE_B = 0, 1, 2, 3, 4
 
@@ -73,7 +75,7 @@ FIRST_SHARE = 0.8  # π_0; π_j = 0.8·0.2^j
 EPOCHS = 3  # frozen candidates that are remembered
 CORE = 3  # arms of a core; a group with at most CORE + 1 arms is its own core
 CORE_ROOM = CORE + 1
-FREEZE_DOUBT = 0.15  # freeze when P_w is below
+FREEZE_RISK = 0.15  # freeze when P_w is below
 STEADY = 0.02  # … and the partition has stood for this share of t
 FLIGHT = 64  # rounds that may be under way at once
 SCALE_UP = 8  # after so many of them, a round has twice as many pulls of each arm
@@ -84,6 +86,9 @@ BLOCK_RATIOS = np.array([1, 2, 4, 8])
 LOG_RATIO_WEIGHTS = np.log(np.array([0.4, 0.1, 0.1, 0.1]))  # the last three for each of two sides: 0.4 + 6·0.1 = 1
 SCALES = 4.0 ** np.arange(3, -8, -1)  # ρ
 LOG_SCALE_WEIGHTS = np.log(np.array([0.08, 0.19, 0.25, 0.25, 0.12] + [0.055 * 0.5**i for i in range(6)]))
+
+KNOWN_COVARIANCE = Family("known covariance", pair_share=ALPHA)
+"""Results are whitened before they come in; the kernels are compiled into the planner."""
 
 
 def share_of_epoch(j: int) -> float:
@@ -104,8 +109,8 @@ class Croc(NamedTuple):
     offset: Floats  # (M, d) of the arm's own origin; 0 for most
     offset_rest: Floats  # (M, d)
     sums: Floats  # (M, d) from the arm's origin
-    prefixes: Floats  # (M, P+1, d) the same of the first n results
-    grid: Floats  # (M, GRID, d) … at counts from P on, see `coterie.engine.croc.evidence.grid_place`
+    prefixes: Floats  # (M, P+1, d) sums of the first n results, from the arm's origin
+    grid: Floats  # (M, GRID, d) … at counts n from P on: `coterie.engine.croc.evidence.grid_place`
     labels: Ints  # (M)
     totals: Floats  # (K)
     centers: Floats  # (K, d)
@@ -116,16 +121,16 @@ class Croc(NamedTuple):
     settled_pulls: Ints  # (M, K, 2) counts of arm and representative when that was found
     evidence: Floats  # (M, K) log-evidence from the start of arm against the representative of k, latched
     queue: Ints  # (M) arms to pull next, outside rounds
-    near: Floats  # (M) smallest D_mk of the arm
+    margin: Floats  # (M) smallest D_mk of the arm
     rival: Ints  # (M) the group k of it
-    unsure: Floats  # (M) Σ_k e^−D_mk
+    arm_risk: Floats  # (M) Σ_k e^−D_mk
     sizes: Ints  # (K) arms of the groups
     means: Floats  # (M, d) of each arm's results, from the common origin
     base: Floats  # (P+1+GRID, scales) log p(ρ) − (d/2)·log(1+ρn) of the pairs' mixture; n = 0, 1, …, P, then the grid
     slope: Floats  # (P+1+GRID, scales) ½·ρn/(1+ρn)
     crest: Floats  # (P+1+GRID, CREST+1) that mixture at energies 0, CREST_STEP, 2·CREST_STEP, …
     # between two plans
-    heap: Ints  # (M) arms by committed pulls, one heap a group, see `coterie.engine.croc.least`
+    heap: Ints  # (M) arms by committed pulls, one heap a group, see `coterie.engine.croc.least_pulled`
     slot: Ints  # (M) where the arm is in `heap`
     first_slot: Ints  # (K+1)
     candidates: Ints  # (M)
@@ -147,7 +152,7 @@ class Croc(NamedTuple):
     weight_group: Floats  # (E, M, K) n of the test
     weight_core: Floats
     weight_pair: Floats
-    sum_group: Floats  # (E, M, K, d) S of the test
+    sum_group: Floats  # (E, M, K, kept) what the test keeps: S, or what the family of evidence says
     sum_core: Floats
     sum_pair: Floats
     # The round at which the test was met. Negative: by a pair from the start, and then minus the counts of that pair,
@@ -166,11 +171,18 @@ class Croc(NamedTuple):
     entry_pulls: Ints  # (entries) the round's pulls of the arm
     entry_asked: Ints  # (entries) of these, asked for
     entry_sums: Floats  # (entries, d) of the results so far, from the arm's origin
+    entry_scores: Floats  # (entries, scores) of the results so far, by the family of evidence
+    round_bet: Floats  # (FLIGHT, bet) of the family of evidence, fixed when the round was composed
 
 
 class Work(NamedTuple):
-    """Work space of the planning; nothing in it lasts from one plan to the next."""
+    """The kernels of the family of evidence, and work space, of which nothing lasts from one plan to the next.
 
+    Addresses are true in this process only: `Work` must never be saved or sent; it is made anew.
+    """
+
+    kernels: Ints  # addresses, see `coterie.engine.croc.family`
+    parameters: Floats  # of the family
     near: Floats  # (M)
     weights: Floats  # (M)
     gains: Floats  # (M)
@@ -207,6 +219,8 @@ class Work(NamedTuple):
     part: Floats  # (d)
     rest: Floats  # (d)
     contrast: Floats  # (d)
+    guess: Floats  # (d) θ0 of a test
+    pool_scores: Floats  # (2·K, scores) of a round in every core, then in every group
     shape: Floats  # (3)
 
 
@@ -214,8 +228,8 @@ DOUBLINGS = 6
 """Forecasts look at 1, 2, 4, …, 32 more pulls of a representative."""
 
 
-def new_work(n_arms: int, n_clusters: int, dim: int) -> Work:
-    """Work space for M arms, K groups, d dimensions: about 8·M·(K + 8) bytes."""
+def new_work(n_arms: int, n_clusters: int, dim: int, family: Family = KNOWN_COVARIANCE) -> Work:
+    """The family's kernels, and work space for M arms, K groups, d dimensions: about 8·M·(K + 8) bytes."""
     m, k, d = n_arms, n_clusters, dim
     rank = min(k - 1, d)
     wide = min(m, 2 * rank + 2, d)
@@ -227,12 +241,13 @@ def new_work(n_arms: int, n_clusters: int, dim: int) -> Work:
         return np.zeros(n, dtype=np.int64)
 
     return Work(
+        family.addresses(), family.parameter_array(),
         floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m), ints(m), ints(k * CORE_ROOM),
         np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
         ints(k), ints(k), ints(k), ints(k), ints(k),
         floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
         floats(k, d), floats(k, d), floats(k, d), floats(k, d), floats(wide, d), floats(wide, d),
-        floats(d), floats(d), floats(d), floats(d), floats(3),
+        floats(d), floats(d), floats(d), floats(d), floats(d), floats(2 * k, family.scores), floats(3),
     )  # fmt: skip
 
 
@@ -269,7 +284,9 @@ def mixture_tables(room: int, dim: int) -> tuple[Floats, Floats, Floats]:
     return base, slope, largest + np.log(np.exp(values - largest[:, :, None]).sum(axis=2))
 
 
-def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -> Croc:
+def new_croc(
+    n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float, family: Family = KNOWN_COVARIANCE
+) -> Croc:
     """A run that has measured nothing yet.
 
     Memory: 8·M·d·(P + 4) for the prefixes, and up to 16·E·M·K·d for the tests of the remembered epochs, which is only
@@ -278,6 +295,7 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
     """
     m, k, d, e, p = n_arms, n_clusters, dim, EPOCHS, prefix_room(n_arms, dim)
     c = k * CORE_ROOM
+    kept = d if family.kept is None else family.kept
     entries = max(2 * m, min(FLIGHT * m, 4096))
 
     def ints(*shape: int) -> Ints:
@@ -298,14 +316,18 @@ def new_croc(n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float) -
         ints(e), ints(e), np.zeros(e), ints(e, m), np.zeros((e, k)), np.zeros((e, k, d)), np.full((e, c), -1),
         bits(e, m), bits(e, m, k), bits(e, m, k), bits(e, c, c),
         np.zeros((e, m, k)), np.zeros((e, m, k)), np.zeros((e, c, c)),
-        np.zeros((e, m, k, d)), np.zeros((e, m, k, d)), np.zeros((e, c, c, d)),
+        np.zeros((e, m, k, kept)), np.zeros((e, m, k, kept)), np.zeros((e, c, c, kept)),
         ints(e, m, k), ints(e, m, k), ints(e, c, c),
         ints(FLIGHT), ints(FLIGHT), ints(FLIGHT), ints(FLIGHT), ints(FLIGHT), ints(FLIGHT),
-        ints(entries), ints(entries), ints(entries), np.zeros((entries, d)),
+        ints(entries), ints(entries), ints(entries), np.zeros((entries, d)), np.zeros((entries, family.scores)),
+        np.zeros((FLIGHT, family.bet_size)),
     )  # fmt: skip
     state.ints[UNSEEN] = m
     state.ints[OLDEST] = 1
     state.ints[PLANNED] = NEVER
     state.numbers[LOG_INVERSE_DELTA] = log_inverse_delta
-    state.numbers[PAIR_LEVEL] = math.log(max(equal_pairs, 1.0)) - math.log(ALPHA) + log_inverse_delta
+    state.numbers[PAIR_LEVEL] = math.inf
+    if family.pair_share > 0.0:
+        state.numbers[PAIR_LEVEL] = math.log(max(equal_pairs, 1.0)) - math.log(family.pair_share) + log_inverse_delta
+    state.numbers[LOG_FROZEN_SHARE] = math.log(1.0 - family.pair_share)
     return state

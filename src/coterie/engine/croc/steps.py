@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, spliced
+from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.closing import close_ready
 from coterie.engine.croc.evidence import grid_count, grid_place, test_pair
+from coterie.engine.croc.factors import score_result
 from coterie.engine.croc.flight import entry_of
 from coterie.engine.croc.planning import plan, see_proven
 from coterie.engine.croc.state import (
@@ -58,7 +59,7 @@ def _place(s: Croc, arm: int, x: Floats) -> None:
         x[q] = (x[q] - s.offset[arm, q]) + (x[dim + q] - s.offset_rest[arm, q])
 
 
-@spliced
+@inlined
 def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s, x.
 
@@ -93,6 +94,7 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     if entry >= 0:
         for q in range(dim):
             s.entry_sums[entry, q] += x[q]
+        score_result(s, w, of_round, entry, arm, x)
         s.round_left[of_round % FLIGHT] -= 1
     if s.ints[ESTIMATED] > 0:
         home = s.labels[arm]
@@ -120,7 +122,7 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         close_ready(s, w)
 
 
-@spliced
+@inlined
 def plan_if_due(s: Croc, w: Work, outside: bool) -> None:
     """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s.
 

@@ -1,6 +1,6 @@
 """The least-pulled arm of every group of the estimate: one binary heap a group, by (committed pulls, index).
 
-A heap fits as long as labels stay and committed pulls only grow by `heap_commit`; whoever does otherwise sets
+A heap fits as long as labels stay and committed pulls only grow by `commit_arm`; whoever does otherwise sets
 s.ints[HEAPED] to 0, and the next question builds it anew.
 """
 
@@ -14,7 +14,7 @@ from coterie.engine.state import Ints
 
 @compiled
 def _build(labels: Ints, committed: Ints, heap: Ints, slot: Ints, first_slot: Ints) -> None:
-    """OUT: heap, slot, first_slot."""
+    """Build the heaps of all groups anew. OUT: heap, slot, first_slot."""
     n_groups = first_slot.size - 1
     for k in range(n_groups + 1):
         first_slot[k] = 0
@@ -45,7 +45,7 @@ def commit_arm(ints: Ints, labels: Ints, committed: Ints, heap: Ints, slot: Ints
 
 @compiled
 def commit(s: Croc, arm: int) -> None:
-    """The same on the state."""
+    """A pull of the arm is under way: `commit_arm` with the arrays of the state. INOUT: s."""
     commit_arm(s.ints, s.labels, s.committed, s.heap, s.slot, s.first_slot, arm)
 
 
@@ -60,7 +60,7 @@ def least_pulled(s: Croc, k: int) -> int:
 
 @compiled
 def least_committed(s: Croc) -> int:
-    """The same of all arms."""
+    """The arm with the fewest committed pulls of all, the lowest index first."""
     best = 0
     if s.ints[ESTIMATED] == 0:
         for m in range(s.labels.size):

@@ -1,8 +1,8 @@
-"""How doubtful is the estimate? P_w, a rough probability that ĉ is wrong: only for deciding when to freeze.
+"""The misgrouping risk P_w: a rough probability that the estimate ĉ is wrong, only for deciding when to freeze.
 
 Three ways to be wrong: an arm belongs to another group (D_mk small); two groups are one and a third is two (the cost of
-merging k and l, C, is hardly above the gain of splitting h, G); two groups are one by chance. Nothing here enters the
-proof.
+merging k and l, C, is hardly above the gain of splitting h, G); two groups are one by chance. The *margin* of an arm is
+its smallest D_mk: how much better it fits its group than the next best one. Nothing here enters the proof.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import math
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.splitting import SIZE_PRICE, cut_worth, log_ways, two_means
 from coterie.engine.croc.state import (
-    ARMS_DOUBT,
+    ARMS_RISK,
     CHANCE,
     CHANCE_A,
     CHANCE_B,
-    DOUBT,
     MERGE_MARGIN,
     MERGED_A,
     MERGED_B,
+    MISGROUPING_RISK,
     SPLIT,
     TOUCHED,
     Croc,
@@ -29,6 +29,7 @@ from coterie.engine.croc.state import (
 
 @compiled
 def _unlikely(margin: float) -> float:
+    """About the probability of a reading that fits worse than the estimate by this log-likelihood."""
     if margin > 45.0:  # what is left out would not be seen in the sum
         return 0.0
     return math.exp(-margin) if margin > 0.0 else 1.0
@@ -36,6 +37,7 @@ def _unlikely(margin: float) -> float:
 
 @compiled
 def _gap_to_center(s: Croc, m: int, k: int) -> float:
+    """‖x̄_m − Û_k‖²."""
     total = 0.0
     for q in range(s.means.shape[1]):
         total += (s.means[m, q] - s.centers[k, q]) ** 2
@@ -43,10 +45,10 @@ def _gap_to_center(s: Croc, m: int, k: int) -> float:
 
 
 @compiled
-def _doubt_arm(s: Croc, m: int) -> float:
-    """D_mk of one arm. OUT: s.near, s.rival, s.unsure. Returns what it costs where it is, times two."""
+def _margin_of_arm(s: Croc, m: int) -> float:
+    """D_mk of one arm. OUT: s.margin, s.rival, s.arm_risk. Returns twice what the arm costs where it is."""
     home, n = s.labels[m], s.pulls[m]
-    s.near[m], s.rival[m], s.unsure[m] = math.inf, home, 0.0
+    s.margin[m], s.rival[m], s.arm_risk[m] = math.inf, home, 0.0
     if s.sizes[home] == 1:
         return 0.0
     own = _gap_to_center(s, m, home) * n * s.totals[home] / (s.totals[home] - n)
@@ -54,29 +56,32 @@ def _doubt_arm(s: Croc, m: int) -> float:
         if k == home:
             continue
         away = _gap_to_center(s, m, k) * n * s.totals[k] / (n + s.totals[k])
-        doubt = 0.5 * (away - own)
-        if doubt < s.near[m]:
-            s.near[m], s.rival[m] = doubt, k
-        s.unsure[m] += _unlikely(doubt)
+        margin = 0.5 * (away - own)
+        if margin < s.margin[m]:
+            s.margin[m], s.rival[m] = margin, k
+        s.arm_risk[m] += _unlikely(margin)
     return float(own)
 
 
 @compiled
-def doubts_again(s: Croc) -> float:
-    """P_w with the doubts of the arms that have new results; the others stay as they were. INOUT: as `doubts`."""
-    before = s.numbers[ARMS_DOUBT]
+def update_misgrouping_risk(s: Croc) -> float:
+    """P_w, with the margins of the arms that have new results; all other parts of it stay as they were.
+
+    INOUT: s.margin, s.rival, s.arm_risk of these arms; s.numbers[ARMS_RISK] and s.numbers[MISGROUPING_RISK].
+    """
+    before = s.numbers[ARMS_RISK]
     for i in range(s.ints[TOUCHED]):
         m = s.touched[i]
-        s.numbers[ARMS_DOUBT] -= s.unsure[m]
-        _doubt_arm(s, m)
-        s.numbers[ARMS_DOUBT] += s.unsure[m]
-    s.numbers[DOUBT] += s.numbers[ARMS_DOUBT] - before
-    return float(s.numbers[DOUBT])
+        s.numbers[ARMS_RISK] -= s.arm_risk[m]
+        _margin_of_arm(s, m)
+        s.numbers[ARMS_RISK] += s.arm_risk[m]
+    s.numbers[MISGROUPING_RISK] += s.numbers[ARMS_RISK] - before
+    return float(s.numbers[MISGROUPING_RISK])
 
 
 @compiled
-def doubts(s: Croc, w: Work) -> float:
-    """P_w. OUT: s.near, s.rival, s.unsure, s.sizes; s.numbers and s.places of the worst doubts."""
+def misgrouping_risk(s: Croc, w: Work) -> float:
+    """P_w. OUT: s.margin, s.rival, s.arm_risk, s.sizes; s.numbers and s.places of the worst readings."""
     n_groups, d = s.centers.shape
     sizes, gain, share, farthest, worth = s.sizes, w.gain, w.share, w.farthest, w.worth
     for k in range(n_groups):
@@ -85,12 +90,12 @@ def doubts(s: Croc, w: Work) -> float:
         sizes[s.labels[m]] += 1
     total = 0.0
     for m in range(s.labels.size):
-        own, home = _doubt_arm(s, m), s.labels[m]
-        total += s.unsure[m]
+        own, home = _margin_of_arm(s, m), s.labels[m]
+        total += s.arm_risk[m]
         if own > gain[home]:
             gain[home], farthest[home] = own, m
             share[home] = s.pulls[m] * (s.totals[home] - s.pulls[m]) / s.totals[home]
-    s.numbers[ARMS_DOUBT] = total
+    s.numbers[ARMS_RISK] = total
     for k in range(n_groups):
         if sizes[k] < 2:
             gain[k] = -math.inf
@@ -140,5 +145,5 @@ def doubts(s: Croc, w: Work) -> float:
                 if margin < s.numbers[MERGE_MARGIN]:
                     s.numbers[MERGE_MARGIN] = margin
                     s.places[SPLIT], s.places[MERGED_A], s.places[MERGED_B] = h, k, j
-    s.numbers[DOUBT] = total
+    s.numbers[MISGROUPING_RISK] = total
     return total
