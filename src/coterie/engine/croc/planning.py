@@ -56,6 +56,22 @@ DRIFT = 1.0
 MERGE_CAP = 2.0
 LEAST_SHARE, LEAST_SHARE_IN_ROUNDS = 0.1, 0.02
 """No arm should have fewer pulls than this share of the mean, while exploring and in rounds."""
+ROOT_FLOOR = 0.5
+"""… nor, while exploring, than this many times the square root of the mean."""
+LARGEST_DOUBT = 1.0
+"""Nothing but exploration makes sense while P_w is at least this."""
+FREEZE_LOOKS = 8
+"""Between full plans, so many looks at whether to freeze: a full plan for each."""
+RIVAL_PULLS = 3
+"""A doubtful arm's rival group is pulled too if it has fewer than this many times the arm's pulls."""
+BALANCE = 2
+"""Of groups that may have to be cut or merged, one is left out if it has this many times the pulls of the other."""
+CHANCE_SHARE = 0.25
+"""Groups are explored if their chance to be one is above this share of the doubt at which one may freeze."""
+PAIRS_PER_PULL = 64
+"""A greedy plan pulls one arm for so many unmet pairs."""
+GREEDY_FACTOR, GREEDY_EXTRA = 2.0, 20.0
+"""Greedy pulls are limited to this many times their first forecast, and so many more."""
 
 
 @compiled
@@ -76,7 +92,7 @@ def _push_once(s: Croc, arm: int) -> None:
 def _floor(s: Croc) -> float:
     """Forced exploration: no arm should have fewer pulls than this."""
     each = s.ints[T] / s.labels.size
-    return float(max(0.5 * math.sqrt(each), LEAST_SHARE * each))
+    return float(max(ROOT_FLOOR * math.sqrt(each), LEAST_SHARE * each))
 
 
 @compiled
@@ -92,7 +108,7 @@ def _greedy(s: Croc, w: Work) -> bool:
     pairs = greedy_gains(s, w)
     if pairs == 0:
         return False
-    count = best_gains(s, w, min(max(1, pairs // 64), s.labels.size))
+    count = best_gains(s, w, min(max(1, pairs // PAIRS_PER_PULL), s.labels.size))
     for i in range(count):
         _push(s, w.chosen[i])
     if count == 0:
@@ -123,7 +139,7 @@ def _explore(s: Croc) -> None:
         m = s.candidates[c]
         if _forecast(s, m) < limit:
             _push_once(s, m)
-            if s.totals[s.rival[m]] < 3 * s.pulls[m]:
+            if s.totals[s.rival[m]] < RIVAL_PULLS * s.pulls[m]:
                 _push_once(s, least_pulled(s, s.rival[m]))
         elif s.committed[m] < floor:
             _push_once(s, m)
@@ -132,15 +148,15 @@ def _explore(s: Croc) -> None:
         _push_once(s, split)
         for i in (MERGED_A, MERGED_B):
             arm = least_pulled(s, s.places[i])
-            if s.committed[arm] <= 2 * s.committed[split]:
+            if s.committed[arm] <= BALANCE * s.committed[split]:
                 _push_once(s, arm)
-    if s.numbers[CHANCE] > 0.25 * FREEZE_DOUBT:
+    if s.numbers[CHANCE] > CHANCE_SHARE * FREEZE_DOUBT:
         first = least_pulled(s, s.places[CHANCE_A])
         _push_once(s, first)
         _push_once(s, least_pulled(s, s.places[CHANCE_B]))
         if math.isfinite(s.numbers[MERGE_MARGIN]):
             arm = least_pulled(s, s.places[SPLIT])
-            if 2 * s.committed[arm] <= s.committed[first]:
+            if BALANCE * s.committed[arm] <= s.committed[first]:
                 _push_once(s, arm)
     for i in range(s.ints[QUEUE_TAIL]):  # in index order: insertion, as only the last few are out of place
         arm, place = s.queue[i], i
@@ -182,7 +198,7 @@ def certify(s: Croc, by: int, e: int) -> None:
 def _allow_greedy(s: Croc, needed: float) -> None:
     """Greedy pulls are limited by the first forecast: a wrong estimate must not hold the run for ever."""
     if s.numbers[GREEDY_LIMIT] == 0.0:
-        s.numbers[GREEDY_LIMIT] = 2.0 * needed + 20.0
+        s.numbers[GREEDY_LIMIT] = GREEDY_FACTOR * needed + GREEDY_EXTRA
 
 
 @compiled
@@ -202,16 +218,16 @@ def _decide(s: Croc, w: Work) -> int:
         rival = 0.0
         for m in range(s.labels.size):
             rival += w.mark[m]
-    elif doubt < 1.0:
+    elif doubt < LARGEST_DOUBT:
         rival = pulls_for_freeze(s, w)
-    if may_be_greedy and (e >= 0 or doubt < 1.0):
+    if may_be_greedy and (e >= 0 or doubt < LARGEST_DOUBT):
         needed = pulls_for_pairs(s, w, rival + 1.0)
         if needed <= rival:
             _allow_greedy(s, needed)
             return PAIRS
     if e < 0 and doubt <= FREEZE_DOUBT and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
         e = freeze(s)
-    elif e < 0 or doubt >= 1.0:
+    elif e < 0 or doubt >= LARGEST_DOUBT:
         return EXPLORE
     if unmet(s, e, w) == 0:
         certify(s, BY_EPOCH, e)
@@ -233,7 +249,8 @@ def _go_on(s: Croc, w: Work) -> bool:
     before = s.numbers[DOUBT]
     doubt = doubts_again(s)
     steady = s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]
-    if (doubt < 1.0 <= before) or (doubt <= FREEZE_DOUBT and steady and 8 * since >= wait):
+    may_freeze = doubt <= FREEZE_DOUBT and steady and FREEZE_LOOKS * since >= wait
+    if (doubt < LARGEST_DOUBT <= before) or may_freeze:
         return False
     _explore(s)
     return True
