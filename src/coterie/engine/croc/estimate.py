@@ -13,8 +13,13 @@ import math
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.moves import ONE, better_group, copy_centers, gap_between, hartigan, shift
 from coterie.engine.croc.regrouping import posterior_of, regroup
+from coterie.engine.croc.splitting import POSTERIOR_TIE
 from coterie.engine.croc.state import CHANGED, ESTIMATED, HEAPED, LEFT_GROUP, STARTED, TOUCHED, Croc, T, Work
 from coterie.engine.state import Floats, Ints
+
+STARTS_RESULTS, STARTS_WORK = 10, 1000
+"""Starts other than the labels so far wait for t/STARTS_RESULTS results, at most M²/STARTS_WORK."""
+SUBSPACE_PASSES = 12
 
 
 @compiled
@@ -59,7 +64,7 @@ def components(points: Floats, weights: Floats, rank: int, w: Work) -> None:
     for i in range(wide):
         for q in range(d):
             basis[i, q] = points[i * n // wide, q] - mean[q]
-    for _ in range(12):
+    for _ in range(SUBSPACE_PASSES):
         _orthonormalise(basis)
         for i in range(wide):
             for q in range(d):
@@ -148,7 +153,8 @@ def estimate(s: Croc, w: Work) -> int:
     first = s.ints[ESTIMATED] == 0
     rank = w.reduced.shape[1]
     starts = 4
-    if not first and s.ints[T] - s.ints[STARTED] < min(s.ints[T] // 10, n_arms * n_arms // 1000):
+    wait = min(s.ints[T] // STARTS_RESULTS, n_arms * n_arms // STARTS_WORK)
+    if not first and s.ints[T] - s.ints[STARTED] < wait:
         starts = 1
     else:
         s.ints[STARTED] = s.ints[T]
@@ -166,7 +172,7 @@ def estimate(s: Croc, w: Work) -> int:
             farthest_first(w.reduced if reduced else s.means, w.weights, n_groups, start == 3, w.near, w.labels)
         cost = hartigan(s.means, w.weights, w.labels, w.centers, w.totals)
         value = posterior_of(s, w.labels, w.totals, cost, w)
-        if value > best + 1e-9:
+        if value > best + POSTERIOR_TIE:
             best = value
             for m in range(n_arms):
                 w.winner[m] = w.labels[m]

@@ -25,7 +25,23 @@ from coterie.engine.croc.state import (
 from coterie.engine.state import Floats, Ints
 
 STEPS = np.array([0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
+"""More pulls of an arm that forecasts look at."""
+LEAD_LEVELS = 8
+"""Levels 1, 2, 4, … that forecasts raise all representatives to."""
+FORECAST_LOSS = 1.0
+"""Mixing over scales loses about this much of the log-evidence."""
 FREEZE_FACTOR = 1.15
+"""A freeze needs about this many times the pulls that the gap of two centers asks for."""
+FREEZE_LEAST_GAP = 0.25
+"""The share of a squared gap of centers that counts in any case, after what noise adds to it was taken off."""
+FREEZE_LEAST_PULLS, FREEZE_GROUP_PULLS = 1.5, 0.5
+"""Pulls of an arm with an unsettled pair, at least; and further ones of its group."""
+LEAST_DEFICIT = 0.2
+"""A pair lacks at least this much, so that no gain counts without measure."""
+LOOK_AHEAD = 3
+"""Up to so many more pulls of an arm are looked at: with block ratios, a single one may gain nothing."""
+TOGETHER_SHARE = 0.25
+"""What raising two representatives together counts for each of them."""
 
 
 @compiled
@@ -56,7 +72,7 @@ def _expected(shape: Floats, dim: int, now: int, arm: int, other: int) -> float:
             energy = apart - dim / arm + dim / n + dim / (n * ratio)
             energy *= n * ratio / (ratio + 1.0)
             if energy > dim:
-                value = 0.5 * (energy - dim) - 0.5 * dim * math.log(energy / dim) - 1.0 + LOG_RATIO_WEIGHTS[r]
+                value = 0.5 * (energy - dim) - 0.5 * dim * math.log(energy / dim) - FORECAST_LOSS + LOG_RATIO_WEIGHTS[r]
                 best = max(best, value)
     return best
 
@@ -70,7 +86,7 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
     shape = w.shape
     best = limit
     level = 1
-    for _ in range(8):
+    for _ in range(LEAD_LEVELS):
         cost = 0.0
         for k in range(n_groups):
             for m in range(s.labels.size):
@@ -121,7 +137,7 @@ def pulls_for_freeze(s: Croc, w: Work) -> float:
             for q in range(dim):
                 gap += (s.centers[k, q] - s.centers[j, q]) ** 2
             sure = gap - dim * (1.0 / s.totals[k] + 1.0 / s.totals[j])
-            reach[k, j] = pulls_needed(w, level, max(sure, 0.25 * gap, 1e-300), float(s.sizes[k]), dim)
+            reach[k, j] = pulls_needed(w, level, max(sure, FREEZE_LEAST_GAP * gap, 1e-300), float(s.sizes[k]), dim)
     total = 0.0
     for k in range(n_groups):
         touched[k] = 0
@@ -131,10 +147,10 @@ def pulls_for_freeze(s: Croc, w: Work) -> float:
             if k != home and s.settled[m, k] == 0:
                 worst = max(worst, reach[k, home])
         if worst > 0.0:
-            total += max(1.5, worst * FREEZE_FACTOR)
+            total += max(FREEZE_LEAST_PULLS, worst * FREEZE_FACTOR)
             touched[home] = 1
     for k in range(n_groups):
-        total += 0.5 * touched[k]
+        total += FREEZE_GROUP_PULLS * touched[k]
     return float(total)
 
 
@@ -165,10 +181,10 @@ def greedy_gains(s: Croc, w: Work) -> int:
             now = _expected(shape, dim, n_now, n_arm, n_lead)
             if n_arm > n_now or n_lead > s.pulls[lead]:  # what is under way
                 deficit -= max(now - _expected(shape, dim, n_now, n_now, s.pulls[lead]), 0.0)
-            deficit = max(deficit, 0.2)
+            deficit = max(deficit, LEAST_DEFICIT)
             leads = s.representative[home] == m
             if not leads:
-                for more in range(1, 4):
+                for more in range(1, LOOK_AHEAD + 1):
                     gain = min(_expected(shape, dim, n_now, n_arm + more, n_lead) - now, deficit) / deficit / more
                     if gain > 0.0:
                         gains[m] += gain
@@ -181,8 +197,8 @@ def greedy_gains(s: Croc, w: Work) -> int:
                 if leads:  # both are representatives: raise them together
                     gain = min(_expected(shape, dim, n_now, n_arm + more, n_lead + more) - now, deficit) / deficit
                     if gain > 0.0:
-                        lead_gain[k, i] += 0.25 * gain / more
-                        lead_gain[home, i] += 0.25 * gain / more
+                        lead_gain[k, i] += TOGETHER_SHARE * gain / more
+                        lead_gain[home, i] += TOGETHER_SHARE * gain / more
                 more *= 2
     for k in range(n_groups):
         best = 0.0

@@ -8,6 +8,8 @@ from coterie.engine.state import Floats, Ints
 PASSES = 20
 ONE = 1.000001
 """A group whose weight is below this many times an arm's is that arm alone."""
+MOVE_TIE = 1e-12
+"""An arm moves only if it then costs less by more than this, for each of its results."""
 
 
 @compiled
@@ -57,7 +59,7 @@ def better_group(points: Floats, m: int, weight: float, home: int, centers: Floa
     for k in range(totals.size):
         if k != home:
             value = gap_between(points, m, centers, k) * totals[k] / (totals[k] + weight)
-            if value < best - 1e-12:
+            if value < best - MOVE_TIE:
                 best, target = value, k
     return target
 

@@ -60,6 +60,22 @@ MERGE_CAP = 2.0
 """A merge and split with a smaller margin than this is explored."""
 LEAST_SHARE, LEAST_SHARE_IN_ROUNDS = 0.1, 0.02
 """No arm should have fewer pulls than this share of the mean, while exploring and in rounds."""
+ROOT_FLOOR = 0.5
+"""… nor, while exploring, than this many times the square root of the mean."""
+LARGEST_RISK = 1.0
+"""Nothing but exploration makes sense while P_w is at least this."""
+FREEZE_LOOKS = 8
+"""Between full plans, so many looks at whether to freeze: a full plan for each."""
+RIVAL_PULLS = 3
+"""An uncertain arm's rival group is pulled too if it has fewer than this many times the arm's pulls."""
+BALANCE = 2
+"""Of groups that may have to be cut or merged, one is left out if it has this many times the pulls of the other."""
+CHANCE_SHARE = 0.25
+"""Groups are explored if their chance to be one is above this share of the risk at which one may freeze."""
+PAIRS_PER_PULL = 64
+"""A greedy plan pulls one arm for so many unmet pairs."""
+GREEDY_FACTOR, GREEDY_EXTRA = 2.0, 20.0
+"""Greedy pulls are limited to this many times their first forecast, and so many more."""
 
 
 @compiled
@@ -81,7 +97,7 @@ def _push_once(s: Croc, arm: int) -> None:
 def _floor(s: Croc) -> float:
     """Forced exploration: no arm should have fewer pulls than this."""
     each = s.ints[T] / s.labels.size
-    return float(max(0.5 * math.sqrt(each), LEAST_SHARE * each))
+    return float(max(ROOT_FLOOR * math.sqrt(each), LEAST_SHARE * each))
 
 
 @compiled
@@ -97,7 +113,7 @@ def _greedy(s: Croc, w: Work) -> bool:
     pairs = greedy_gains(s, w)
     if pairs == 0:
         return False
-    count = best_gains(s, w, min(max(1, pairs // 64), s.labels.size))
+    count = best_gains(s, w, min(max(1, pairs // PAIRS_PER_PULL), s.labels.size))
     for i in range(count):
         _push(s, w.chosen[i])
     if count == 0:
@@ -128,7 +144,7 @@ def _explore(s: Croc) -> None:
         m = s.candidates[c]
         if _margin_ahead(s, m) < limit:
             _push_once(s, m)
-            if s.totals[s.rival[m]] < 3 * s.pulls[m]:
+            if s.totals[s.rival[m]] < RIVAL_PULLS * s.pulls[m]:
                 _push_once(s, least_pulled(s, s.rival[m]))
         elif s.committed[m] < floor:
             _push_once(s, m)
@@ -137,15 +153,15 @@ def _explore(s: Croc) -> None:
         _push_once(s, split)
         for i in (MERGED_A, MERGED_B):
             arm = least_pulled(s, s.places[i])
-            if s.committed[arm] <= 2 * s.committed[split]:
+            if s.committed[arm] <= BALANCE * s.committed[split]:
                 _push_once(s, arm)
-    if s.numbers[CHANCE] > 0.25 * FREEZE_RISK:
+    if s.numbers[CHANCE] > CHANCE_SHARE * FREEZE_RISK:
         first = least_pulled(s, s.places[CHANCE_A])
         _push_once(s, first)
         _push_once(s, least_pulled(s, s.places[CHANCE_B]))
         if math.isfinite(s.numbers[MERGE_MARGIN]):
             arm = least_pulled(s, s.places[SPLIT])
-            if 2 * s.committed[arm] <= s.committed[first]:
+            if BALANCE * s.committed[arm] <= s.committed[first]:
                 _push_once(s, arm)
     for i in range(s.ints[QUEUE_TAIL]):  # in index order: insertion, as only the last few are out of place
         arm, place = s.queue[i], i
@@ -188,7 +204,7 @@ def certify(s: Croc, by: int, e: int) -> None:
 def _allow_greedy(s: Croc, needed: float) -> None:
     """Greedy pulls are limited by the first forecast: a wrong estimate must not hold the run for ever."""
     if s.numbers[GREEDY_LIMIT] == 0.0:
-        s.numbers[GREEDY_LIMIT] = 2.0 * needed + 20.0
+        s.numbers[GREEDY_LIMIT] = GREEDY_FACTOR * needed + GREEDY_EXTRA
 
 
 @compiled
@@ -208,16 +224,16 @@ def _decide(s: Croc, w: Work) -> int:
         rival = 0.0
         for m in range(s.labels.size):
             rival += w.mark[m]
-    elif risk < 1.0:
+    elif risk < LARGEST_RISK:
         rival = pulls_for_freeze(s, w)
-    if may_be_greedy and (e >= 0 or risk < 1.0):
+    if may_be_greedy and (e >= 0 or risk < LARGEST_RISK):
         needed = pulls_for_pairs(s, w, rival + 1.0)
         if needed <= rival:
             _allow_greedy(s, needed)
             return PAIRS
     if e < 0 and risk <= FREEZE_RISK and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
         e = freeze(s)
-    elif e < 0 or risk >= 1.0:
+    elif e < 0 or risk >= LARGEST_RISK:
         return EXPLORE
     if unmet(s, e, w) == 0:
         certify(s, BY_EPOCH, e)
@@ -239,7 +255,8 @@ def _go_on(s: Croc, w: Work) -> bool:
     before = s.numbers[MISGROUPING_RISK]
     risk = update_misgrouping_risk(s)
     steady = s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]
-    if (risk < 1.0 <= before) or (risk <= FREEZE_RISK and steady and 8 * since >= wait):
+    may_freeze = risk <= FREEZE_RISK and steady and FREEZE_LOOKS * since >= wait
+    if (risk < LARGEST_RISK <= before) or may_freeze:
         return False
     _explore(s)
     return True

@@ -6,7 +6,7 @@ import math
 
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.moves import copy_centers, gap_between, hartigan
-from coterie.engine.croc.splitting import SIZE_PRICE, cost_alone, cut_worth, log_posterior, two_means
+from coterie.engine.croc.splitting import POSTERIOR_TIE, SIZE_PRICE, cost_alone, cut_worth, log_posterior, two_means
 from coterie.engine.croc.state import Croc, Work
 from coterie.engine.state import Floats, Ints
 
@@ -121,7 +121,7 @@ def regroup(s: Croc, w: Work, best: float) -> None:
                 w.labels[w.members[i]] = j
         cost = hartigan(s.means, w.weights, w.labels, w.centers, w.totals)
         value = posterior_of(s, w.labels, w.totals, cost, w)
-        if value <= best + 1e-9:
+        if value <= best + POSTERIOR_TIE:
             return
         best = value
         for m in range(w.winner.size):

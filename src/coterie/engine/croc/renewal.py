@@ -11,12 +11,16 @@ from coterie.engine.croc.state import ESTIMATED, LEFT_GROUP, MODE, NEVER, PAIRS,
 
 TIE = 1e-9
 """Squared distances this close, relatively, tie."""
+PATIENCE_RESULTS, PATIENCE_WORK = 100, 200
+"""Looks at everything are t/PATIENCE_RESULTS results apart, at most M·K·d/PATIENCE_WORK."""
+ESTIMATE_ARMS, ESTIMATE_RESULTS = 10, 50
+"""Estimates from scratch: M/ESTIMATE_ARMS results apart, or t/ESTIMATE_RESULTS and at most M·K·d/PATIENCE_WORK."""
 
 
 @compiled
 def patience(s: Croc) -> int:
     """Results between two looks at everything, O(M·K·d) each: 1 % of all, at most so many as pay for the look."""
-    return int(min(s.ints[T] // 100, s.sums.size * s.totals.size // 200))
+    return int(min(s.ints[T] // PATIENCE_RESULTS, s.sums.size * s.totals.size // PATIENCE_WORK))
 
 
 @compiled
@@ -59,7 +63,8 @@ def renew(s: Croc, w: Work) -> None:
     """
     since, moved = s.ints[T] - s.ints[ESTIMATED], 0
     first = s.ints[ESTIMATED] == 0
-    due = since >= max(1, s.labels.size // 10, min(s.ints[T] // 50, s.sums.size * s.totals.size // 200))
+    work = s.sums.size * s.totals.size // PATIENCE_WORK
+    due = since >= max(1, s.labels.size // ESTIMATE_ARMS, min(s.ints[T] // ESTIMATE_RESULTS, work))
     if first or due or (s.ints[LEFT_GROUP] == 1 and since >= patience(s)):
         moved = estimate(s, w)
         if moved > 0:

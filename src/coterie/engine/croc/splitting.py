@@ -18,6 +18,8 @@ from coterie.engine.state import Floats, Ints
 SIZE_PRICE = 1.0
 """τ, the power of the share of one partition among all of its sizes: 1 in the posterior."""
 SPLIT_PASSES = 6
+POSTERIOR_TIE = 1e-9
+"""Log posteriors this close tie: the partition that was found first stays."""
 
 
 @compiled

@@ -68,6 +68,7 @@ LOG_FROZEN_SHARE = 7  # log(1 − α): of the share of δ for frozen tests
 N_NUMBERS = 8
 # Places behind those numbers.
 SPLIT, MERGED_A, MERGED_B, CHANCE_A, CHANCE_B = 0, 1, 2, 3, 4
+N_PLACES = 5
 
 # The rule's constants.
 ALPHA = 0.2  # share of δ for the pairs from the start
@@ -79,10 +80,14 @@ FREEZE_RISK = 0.15  # freeze when P_w is below
 STEADY = 0.02  # … and the partition has stood for this share of t
 FLIGHT = 64  # rounds that may be under way at once
 SCALE_UP = 8  # after so many of them, a round has twice as many pulls of each arm
+ROUND_PLACES = 4096  # arms of rounds under way that there is room for, if FLIGHT rounds of all arms need more
 NEAR = 1024.0  # standard deviations from the first result within which an arm counts from it
-GRID_STEP = 8  # counts beyond P are P·2^j + i·GRID_STEP·2^j: all ratios of blocks divide them
-OCTAVES = 24  # doublings of P that the grid covers
 BLOCK_RATIOS = np.array([1, 2, 4, 8])
+GRID_STEP = int(np.lcm.reduce(BLOCK_RATIOS))  # counts beyond P are P·2^j + i·GRID_STEP·2^j: all ratios divide them
+OCTAVES = 24  # doublings of P that the grid covers
+PREFIX_ROOM = 64  # P, the prefixes of an arm that are all kept …
+PREFIX_NUMBERS = 2**25  # … halved as long as they are more than so many numbers: ¼ GiB
+SUBSPACE_EXTRA = 2  # rows of the subspace iteration beyond twice the components that it is to find
 LOG_RATIO_WEIGHTS = np.log(np.array([0.4, 0.1, 0.1, 0.1]))  # the last three for each of two sides: 0.4 + 6·0.1 = 1
 SCALES = 4.0 ** np.arange(3, -8, -1)  # ρ
 LOG_SCALE_WEIGHTS = np.log(np.array([0.08, 0.19, 0.25, 0.25, 0.12] + [0.055 * 0.5**i for i in range(6)]))
@@ -213,8 +218,8 @@ class Work(NamedTuple):
     won_centers: Floats  # (K, d)
     group_mean: Floats  # (K, d)
     core_mean: Floats  # (K, d)
-    basis: Floats  # (2·rank+2, d)
-    image: Floats  # (2·rank+2, d)
+    basis: Floats  # (2·rank + SUBSPACE_EXTRA, d)
+    image: Floats  # (2·rank + SUBSPACE_EXTRA, d)
     mean: Floats  # (d)
     part: Floats  # (d)
     rest: Floats  # (d)
@@ -225,14 +230,14 @@ class Work(NamedTuple):
 
 
 DOUBLINGS = 6
-"""Forecasts look at 1, 2, 4, …, 32 more pulls of a representative."""
+"""Forecasts look at 1, 2, 4, …, 2^(DOUBLINGS − 1) more pulls of a representative."""
 
 
 def new_work(n_arms: int, n_clusters: int, dim: int, family: Family = KNOWN_COVARIANCE) -> Work:
     """The family's kernels, and work space for M arms, K groups, d dimensions: about 8·M·(K + 8) bytes."""
     m, k, d = n_arms, n_clusters, dim
     rank = min(k - 1, d)
-    wide = min(m, 2 * rank + 2, d)
+    wide = min(m, 2 * rank + SUBSPACE_EXTRA, d)
 
     def floats(*shape: int) -> Floats:
         return np.zeros(shape)
@@ -253,8 +258,8 @@ def new_work(n_arms: int, n_clusters: int, dim: int, family: Family = KNOWN_COVA
 
 def prefix_room(n_arms: int, dim: int) -> int:
     """P, up to which all prefixes of an arm are kept: 64, 32, 16 or 8, the largest that takes at most ¼ GiB."""
-    room = 64
-    while room > GRID_STEP and room * n_arms * dim > 2**25:
+    room = PREFIX_ROOM
+    while room > GRID_STEP and room * n_arms * dim > PREFIX_NUMBERS:
         room //= 2
     return room
 
@@ -296,7 +301,7 @@ def new_croc(
     m, k, d, e, p = n_arms, n_clusters, dim, EPOCHS, prefix_room(n_arms, dim)
     c = k * CORE_ROOM
     kept = d if family.kept is None else family.kept
-    entries = max(2 * m, min(FLIGHT * m, 4096))
+    entries = max(2 * m, min(FLIGHT * m, ROUND_PLACES))  # a round has at most m
 
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
@@ -306,7 +311,7 @@ def new_croc(
 
     equal_pairs = (m - k + 1) * (m - k) / 2  # H, the largest possible number of truly equal pairs
     state = Croc(
-        ints(N_INTS), np.zeros(N_NUMBERS), ints(5),
+        ints(N_INTS), np.zeros(N_NUMBERS), ints(N_PLACES),
         ints(m), ints(m), np.zeros(d), np.zeros(d), np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d)),
         np.zeros((m, p + 1, d)), np.zeros((m, OCTAVES * p // GRID_STEP, d)),
         ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), log_factorials(m), ints(k + 1), bits(m, k),

@@ -1,0 +1,432 @@
+"""One run of the reference: asks, results, and the order of decisions (docs/CROC.md, sections 7 and 8)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, IntArray, check_arm, check_delta, check_measurement, check_shape
+from coterie.problem.partition import same_partition
+from coterie.reference_croc import rule
+from coterie.reference_croc.epochs import Epoch, Round, Rounds, Test, arms_of, level_of
+from coterie.reference_croc.forecasts import Forecast
+from coterie.reference_croc.pairs import Pairs, Stacks, pair_evidence
+from coterie.reference_croc.partitions import Partition, estimated, ordered_sum, squared
+from coterie.reference_croc.risk import Risk
+
+FIRST_PASS, PAIRS, EXPLORE, ROUNDS = "first pass", "pairs", "explore", "rounds"
+NEVER = -(2**60)
+
+
+class ReferenceCroc:
+    """`ask` says which arm to measure next, `tell` takes in a result; any number of asks may be open.
+
+    `freezes` are the epochs so far, `rounds` the rounds, `alarm` K + 1 arms that refute K, `by` how it was proven.
+    """
+
+    def __init__(self, n_arms: int, n_clusters: int, dim: int, delta: float) -> None:
+        self.n_arms, self.n_clusters, self.dim = check_shape(n_arms, n_clusters, dim)
+        m, k = self.n_arms, self.n_clusters
+        self._log_inverse_delta = -math.log(check_delta(delta))
+        equal_pairs = (m - k + 1) * (m - k) / 2  # H
+        pair_level = math.log(equal_pairs) - math.log(rule.PAIRS_SHARE) + self._log_inverse_delta
+        self.t, self.done, self.by = 0, False, ""
+        self.freezes: list[Epoch] = []
+        self.alarm: tuple[int, ...] | None = None
+        self._stacks = Stacks(m, self.dim)
+        self._pairs = Pairs(self._stacks, m, k, pair_level)
+        self._risk = Risk(self._stacks, m)
+        self._rounds = Rounds(m, self.dim)
+        self._guess: Partition | None = None
+        self._committed = [0] * m  # pulls, and those under way
+        self._open: list[deque[int]] = [deque() for _ in range(m)]  # of each arm's open asks: their rounds, 0 for none
+        self._queue: deque[int] = deque()
+        self._mode = FIRST_PASS
+        self._candidates: list[int] = []
+        self._touched: list[int] = []  # arms with results since the last plan
+        self._estimated_at = self._all_starts_at = self._changed_at = 0
+        self._planned_at = NEVER
+        self._left_group = self._closed = False
+        self._greedy_pulls, self._greedy_limit = 0, 0.0
+
+    # What is known.
+
+    @property
+    def labels(self) -> IntArray | None:
+        """The estimate; proven once `done`."""
+        return None if self._guess is None else self._guess.labels.copy()
+
+    @property
+    def rounds(self) -> list[Round]:
+        """All rounds composed so far."""
+        return self._rounds.all
+
+    @property
+    def _now(self) -> Partition:
+        assert self._guess is not None
+        return self._guess
+
+    @property
+    def _patience(self) -> int:
+        return min(self.t // rule.PATIENCE_RESULTS, self.n_arms * self.n_clusters * self.dim // rule.PATIENCE_WORK)
+
+    @property
+    def _floor(self) -> float:
+        """Forced exploration: no arm should have fewer pulls."""
+        each = self.t / self.n_arms
+        return max(rule.ROOT_FLOOR * math.sqrt(each), rule.FLOOR_SHARE * each)
+
+    @property
+    def _steady(self) -> bool:
+        return self.t - self._changed_at >= rule.STEADY_SHARE * self.t
+
+    @property
+    def _remembered(self) -> list[Epoch]:
+        return self.freezes[-rule.REMEMBERED_EPOCHS :]
+
+    def _unsettled(self, m: int) -> list[int]:
+        return self._pairs.unsettled(m, self._now.labels)
+
+    def _least_pulled(self, arms: Iterable[int]) -> int:
+        return min(arms, key=lambda arm: (self._committed[arm], arm))
+
+    def _least_of(self, group: int) -> int:
+        return self._least_pulled(np.flatnonzero(self._now.labels == group).tolist())
+
+    def _prove(self, by: str) -> None:
+        self.done, self.by = True, by
+
+    # Asks and results (section 8).
+
+    def ask(self) -> int | None:
+        """The arm to measure next, with an open ask; None if the groups are proven."""
+        of_round, arm = self._next()
+        if arm < 0:
+            self._plan_if_due(outside=False)
+            of_round, arm = self._next()
+        if arm < 0 and not self.done:  # rounds are open, and all of their asks are out
+            self._plan()
+            of_round, arm = self._next()
+        if arm < 0:
+            return None
+        self._committed[arm] += 1
+        self._open[arm].append(of_round)
+        return arm
+
+    def tell(self, arm: int, x: Any) -> None:
+        """A result: of the oldest open ask of its arm or, if there is none, one that nobody asked for."""
+        arm, value = check_arm(arm, self.n_arms), check_measurement(x, self.dim)
+        if self.done:
+            return
+        if self._open[arm]:
+            of_round = self._open[arm].popleft()
+        else:
+            of_round = 0
+            self._committed[arm] += 1
+            self._queue.clear()
+        self._observe(arm, value, of_round)
+        self._plan_if_due(outside=of_round == 0)
+
+    def forget(self, arm: int) -> None:
+        """Give up the oldest open ask of an arm; a round asks for it again."""
+        of_round = self._open[arm].popleft()
+        self._committed[arm] -= 1
+        if of_round > 0:
+            self.rounds[of_round - 1].unasked[arm] += 1
+
+    def _next(self) -> tuple[int, int]:
+        """The round and the arm of the next ask; arm −1 if all that was planned is asked for, or all is proven."""
+        if self.done:
+            return 0, -1
+        if self._mode == FIRST_PASS:
+            seen = self._stacks.pulls.min() > 0
+            return 0, -1 if seen else self._least_pulled(range(self.n_arms))
+        of_round, arm = self._rounds.next_ask()
+        return of_round, self._queue.popleft() if arm < 0 and self._queue else arm
+
+    def _plan_if_due(self, outside: bool) -> None:
+        """Plan when nothing planned is left; while rounds are open, only see whether the groups are proven."""
+        if self.done or self._stacks.pulls.min() == 0:
+            return
+        if not self._rounds.open:
+            if not self._queue:
+                self._plan()
+        elif outside or self._closed:
+            self._see_proven()
+
+    def _observe(self, arm: int, value: FloatArray, of_round: int) -> None:
+        x = self._stacks.add(arm, value)
+        self.t += 1
+        if arm not in self._touched:
+            self._touched.append(arm)
+        if of_round > 0:
+            self.rounds[of_round - 1].sums[arm] += x
+            self.rounds[of_round - 1].left -= 1
+        if self._guess is not None:
+            guess, home = self._guess, self._guess.labels[arm]
+            guess.totals[home] += 1.0
+            guess.centers[home] += (x - guess.centers[home]) / guess.totals[home]
+            if np.argmin(squared(self._stacks.mean(arm) - guess.centers)) != home:
+                self._left_group = True
+            self._pairs.read_arm(arm, guess.labels)
+            if self._pairs.leads[home] == arm:
+                self._pairs.read_lead(int(home), guess.labels)
+        if of_round > 0 and self.rounds[of_round - 1].left == 0 and self._rounds.close(self._remembered):
+            self._closed = True
+
+    # The order of decisions (section 7).
+
+    def _plan(self) -> None:
+        self._queue.clear()
+        self._closed = False
+        self._renew()
+        if not self._go_on():
+            self._planned_at = self.t
+            self._raise_alarm()
+            self._decide()
+            if not self.done:
+                self._candidates = [m for m in range(self.n_arms) if self._is_candidate(m)]
+                if self._mode == EXPLORE or (self._mode == PAIRS and not self._greedy()):
+                    self._explore()
+        self._touched = []
+
+    def _is_candidate(self, m: int) -> bool:
+        if self._mode == EXPLORE:
+            near = self._risk.margin[m] < rule.MARGIN_CAP + rule.MARGIN_DRIFT
+            return near or self._stacks.count(m) < self._floor
+        return self._mode == PAIRS and bool(self._unsettled(m))
+
+    def _renew(self) -> None:
+        """Step 1: the estimate if it is due, then the leads and their pairs."""
+        first, since = self._guess is None, self.t - self._estimated_at
+        work = self.n_arms * self.n_clusters * self.dim // rule.PATIENCE_WORK
+        due = since >= max(1, self.n_arms // rule.ESTIMATE_ARMS, min(self.t // rule.ESTIMATE_RESULTS, work))
+        moved: list[int] = []
+        if first or due or (self._left_group and since >= self._patience):
+            moved = self._estimate()
+            if moved:
+                self._planned_at = NEVER
+        elif self._left_group:
+            points, pulls = self._stacks.means, self._stacks.pulls
+            moved = [m for m in self._touched if self._now.move(m, points, pulls)]
+            if moved and self._mode == PAIRS:
+                self._planned_at = NEVER
+        if moved:
+            self._changed_at = self.t
+        self._left_group = False
+        self._choose_leads()
+        if not first:
+            for m in moved:
+                self._pairs.read_arm(m, self._now.labels)
+
+    def _estimate(self) -> list[int]:
+        """Estimate anew; returns the arms that changed their group."""
+        before = self._guess
+        wait = min(self.t // rule.STARTS_RESULTS, self.n_arms**2 // rule.STARTS_WORK)
+        all_starts = before is None or self.t - self._all_starts_at >= wait
+        if all_starts:
+            self._all_starts_at = self.t
+        now = estimated(self._stacks.means, self._stacks.pulls, self.n_clusters, before, all_starts)
+        self._guess, self._estimated_at = now, self.t
+        return [m for m in range(self.n_arms) if before is None or before.labels[m] != now.labels[m]]
+
+    def _choose_leads(self) -> None:
+        """A lead stays while it is in its group; else the most pulled arm, ties to the one nearest the center."""
+        labels = self._now.labels
+        for k in range(self.n_clusters):
+            if self._pairs.leads[k] >= 0 and labels[self._pairs.leads[k]] == k:
+                continue
+            best, away = -1, 0.0
+            for m in np.flatnonzero(labels == k).tolist():
+                gap = float(squared(self._stacks.mean(m) - self._now.centers[k]))
+                more = best < 0 or self._stacks.count(m) > self._stacks.count(best)
+                same = best >= 0 and self._stacks.count(m) == self._stacks.count(best)
+                if more or (same and gap < away * (1.0 - rule.LEAD_TIE)):
+                    best, away = m, gap
+            self._pairs.replace_lead(k, best, labels)
+            self._planned_at = NEVER
+
+    def _raise_alarm(self) -> None:
+        """Step 2: K leads and an arm, all settled against one another, refute K (section 10)."""
+        leads = self._pairs.leads
+        if self.alarm is not None or any(self._unsettled(lead) for lead in leads):
+            return
+        for m, home in enumerate(self._now.labels.tolist()):
+            if m != leads[home] and not self._unsettled(m):
+                self._pairs.read(m, home)
+                if self._pairs.settled[m, home]:
+                    self.alarm = (*leads, m)
+                    return
+
+    def _pairs_done(self) -> bool:
+        """The condition of Lemma 3; after an alarm pairs prove nothing."""
+        return self.alarm is None and not any(self._unsettled(m) for m in range(self.n_arms))
+
+    def _decide(self) -> None:
+        """Steps 3 to 7: what the next pulls are for, or that the groups are proven."""
+        if self._pairs_done():
+            return self._prove("pairs")
+        forecast = Forecast(self._stacks, self._now, self._pairs)
+        epoch, risk, rival = self._find_epoch(), self._risk.look(self._now), math.inf
+        if epoch is not None:
+            unmet = self._unmet(epoch)
+            if not unmet:
+                return self._prove("epoch")
+            rival = len(arms_of(unmet))
+        elif risk < rule.LARGEST_RISK:
+            rival = forecast.pulls_for_freeze(level_of(len(self.freezes), self._log_inverse_delta))
+        may_be_greedy = self.alarm is None and self._greedy_pulls <= self._greedy_limit
+        if may_be_greedy and (epoch is not None or risk < rule.LARGEST_RISK):
+            needed = forecast.pulls_for_pairs(rival + 1.0)
+            if needed <= rival:
+                if self._greedy_limit == 0.0:
+                    self._greedy_limit = rule.GREEDY_FACTOR * needed + rule.GREEDY_EXTRA
+                self._mode = PAIRS
+                return None
+        self._mode = EXPLORE
+        if epoch is None and risk <= rule.FREEZE_RISK and self._steady:
+            epoch = self._freeze()
+        elif epoch is None or risk >= rule.LARGEST_RISK:
+            return None
+        unmet = self._unmet(epoch)
+        if not unmet:
+            self._prove("epoch")
+        elif self._rounds.start(epoch, self._composition(epoch, unmet)):
+            self._mode = ROUNDS
+        return None
+
+    def _go_on(self) -> bool:
+        """A short plan, of the same kind as the last full one and for its candidates; False if a full one is due."""
+        since, wait = self.t - self._planned_at, self._patience
+        if since >= wait:
+            return False
+        if self._mode == PAIRS:
+            return self._greedy_pulls <= self._greedy_limit and self._greedy()
+        if self._mode != EXPLORE:
+            return False
+        before, risk = self._risk.total, self._risk.look_again(self._touched, self._now)
+        may_freeze = risk <= rule.FREEZE_RISK and self._steady and rule.FREEZE_LOOKS * since >= wait
+        if risk < rule.LARGEST_RISK <= before or may_freeze:
+            return False
+        self._explore()
+        return True
+
+    def _see_proven(self) -> None:
+        """While rounds are open: do the results so far prove the groups?"""
+        self._closed = False
+        self._renew()
+        self._touched = []
+        self._raise_alarm()
+        epoch = self._find_epoch()
+        if self._pairs_done():
+            self._prove("pairs")
+        elif epoch is not None and not self._unmet(epoch):
+            self._prove("epoch")
+
+    # Greedy pulls and exploration (section 7).
+
+    def _greedy(self) -> bool:
+        """Queue pulls for the pairs from the start; False if the candidates have no unsettled pair."""
+        least = self._least_pulled(range(self.n_arms))
+        if self._committed[least] < self._floor:
+            self._queue.append(least)
+            return True
+        pairs = [(m, k) for m in self._candidates for k in self._unsettled(m)]
+        if not pairs:
+            return False
+        gains = Forecast(self._stacks, self._now, self._pairs).gains(pairs, self._committed)
+        wanted = min(max(1, len(pairs) // rule.PAIRS_PER_PULL), self.n_arms)
+        best = sorted((m for m in gains if gains[m] > 0.0), key=lambda m: (-gains[m], m))[:wanted]
+        self._queue.extend(best or [least])
+        self._greedy_pulls += max(len(best), 1)
+        return True
+
+    def _expected_margin(self, m: int) -> float:
+        """D_mk grows with the arm's pulls: what it will be when those under way are in."""
+        margin, n = self._risk.margin[m], self._stacks.count(m)
+        return margin if margin <= 0.0 or self._committed[m] == n else margin * self._committed[m] / n
+
+    def _explore(self) -> None:
+        """Queue pulls where the estimate is doubtful, in index order."""
+        margins = {m: self._expected_margin(m) for m in self._candidates}
+        limit = min(rule.MARGIN_CAP, min(margins.values(), default=math.inf) + rule.MARGIN_WINDOW)
+        wanted = set()
+        for m, margin in margins.items():
+            if margin < limit:
+                wanted.add(m)
+                if self._now.totals[self._risk.rival[m]] < rule.RIVAL_PULLS * self._stacks.count(m):
+                    wanted.add(self._least_of(self._risk.rival[m]))
+            elif self._committed[m] < self._floor:
+                wanted.add(m)
+        margin, cut, *merged = self._risk.merge
+        alone = self._least_of(cut)
+        if margin < rule.MERGE_CAP:
+            others = [self._least_of(k) for k in merged]
+            wanted.add(alone)
+            wanted.update(m for m in others if self._committed[m] <= rule.BALANCE * self._committed[alone])
+        chance, a, b = self._risk.chance
+        if chance > rule.CHANCE_SHARE * rule.FREEZE_RISK:
+            first = self._least_of(a)
+            wanted.update((first, self._least_of(b)))
+            if math.isfinite(margin) and rule.BALANCE * self._committed[alone] <= self._committed[first]:
+                wanted.add(alone)
+        if not wanted:
+            finite = [m for m in margins if margins[m] < math.inf]
+            wanted = {min(finite, key=lambda m: margins[m])} if finite else {self._least_pulled(range(self.n_arms))}
+        self._queue.extend(sorted(wanted))
+
+    # Freezes and rounds (sections 4 to 6).
+
+    def _freeze(self) -> Epoch:
+        labels, pulls, cores, sums, totals = self._now.labels, self._stacks.pulls, [], [], []
+        for k, lead in enumerate(self._pairs.leads):
+            members = np.flatnonzero(labels == k).tolist()
+            clearest = sorted((m for m in members if m != lead), key=lambda m: (-self._risk.margin[m], m))
+            room = len(members) if len(members) <= rule.CORE_ARMS + 1 else rule.CORE_ARMS
+            cores.append([lead, *clearest][:room])
+            totals.append(float(pulls[members].sum()))
+            sums.append(ordered_sum(np.array([self._stacks.prefix(m, pulls[m]) for m in members]), axis=0))
+        level = level_of(len(self.freezes), self._log_inverse_delta)
+        centers = np.array(sums) / np.array(totals)[:, None]
+        epoch = Epoch(len(self.freezes), self.t, level, labels.tolist(), cores, centers, np.array(totals))
+        self.freezes.append(epoch)
+        return epoch
+
+    def _find_epoch(self) -> Epoch | None:
+        """The newest remembered epoch whose candidate is the estimate."""
+        for epoch in reversed(self._remembered):
+            if same_partition(epoch.labels, self._now.labels):
+                return epoch
+        return None
+
+    def _unmet(self, epoch: Epoch) -> list[Test]:
+        """The tests that are not met; those that a pair from the start meets are met from now on."""
+        for test in epoch.tests:
+            if self.alarm is None and test not in epoch.met:
+                if test.kind == "pair":
+                    settled = pair_evidence(self._stacks, test.arm, test.pool[0]) >= self._pairs.level
+                else:
+                    lead = epoch.cores[test.rival][0]
+                    group = self._now.labels[lead]
+                    settled = self._pairs.leads[group] == lead and bool(self._pairs.settled[test.arm, group])
+                if settled:
+                    epoch.met.add(test)
+        return [test for test in epoch.tests if test not in epoch.met]
+
+    def _composition(self, epoch: Epoch, unmet: list[Test]) -> dict[int, int]:
+        """The pulls of the next round: arms of unmet tests and neglected ones; pools topped up by their core."""
+        marked, floor = arms_of(unmet), rule.ROUND_FLOOR_SHARE * self.t / self.n_arms
+        pulls = {m: int(m in marked or self._committed[m] < floor) for m in range(self.n_arms)}
+        for k, core in enumerate(epoch.cores):
+            lacks = 0
+            for kind, pool in (("core", core), ("group", [m for m in pulls if epoch.labels[m] == k])):
+                tests = sum(test.kind == kind and test.rival == k for test in unmet)
+                lacks = max(lacks, math.ceil(rule.POOL_TOP_UP * math.sqrt(tests)) - sum(pulls[m] for m in pool))
+            for _ in range(lacks):
+                pulls[min(core, key=lambda m: self._committed[m] + pulls[m])] += 1
+        times = 2 ** (len(self._rounds.open) // rule.ROUNDS_PER_DOUBLING)
+        return {m: times * n for m, n in pulls.items() if n > 0}
