@@ -171,7 +171,7 @@ def cell(label: str, ended: Endings | None, delta: float) -> Row:
     """
     row: Row = dict.fromkeys(("mean", "median", "quantile95", "largest", "standard_error", "unfinished", "wrong"))
     row |= {"method": label, "trials": 0, "pilots": False}
-    endings = (ended or {}).get(delta)
+    endings = None if ended is None else ended.get(delta)
     if ended is not None and endings:
         t = np.array([ending.t if ending.done else np.inf for ending in endings])
         row |= summed_up(t) | {"each": t.tolist(), "pilots": ended.pilots, "trials": len(t)}

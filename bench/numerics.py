@@ -43,7 +43,7 @@ OVERLAPPING = World(
 
 
 def new_run(world: World, method: str) -> Run:
-    n_arms, n_clusters, dim = world.labels.size, *world.centers.shape
+    n_arms, (n_clusters, dim) = world.labels.size, world.centers.shape
     return Run(n_arms, n_clusters, dim, METHODS[method].sampling, levels_for(("heuristic",), (NEVER,), n_arms, dim))
 
 
@@ -154,7 +154,7 @@ def _queue_by_queue(run: CrocRun, world: World, centers: Any, rng: Any, pulls: i
 
 def croc(world: World, pulls: int = PULLS, part: int = PART) -> list[dict[str, Any]]:
     """CROC at a level that it never reaches, so that its rounds go on; and the same with its centers near 0."""
-    n_arms, n_clusters, dim = world.labels.size, *world.centers.shape
+    n_arms, (n_clusters, dim) = world.labels.size, world.centers.shape
     run, near = (CrocRun(n_arms, n_clusters, dim, NEVER) for _ in range(2))
     rngs, stream = [np.random.default_rng(SEED) for _ in range(2)], np.random.default_rng(SEED)
     far = world.centers + FAR

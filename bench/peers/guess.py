@@ -30,4 +30,5 @@ def groups_and_representatives(
 
 def unmet_tests(proven: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(M, K): arm m is not yet proven different from the representative of a group that is not its own."""
-    return ~proven & (labels[:, None] != np.arange(proven.shape[1]))
+    unmet: np.ndarray = ~proven & (labels[:, None] != np.arange(proven.shape[1]))
+    return unmet

@@ -116,4 +116,5 @@ def directed(n: int, total: np.ndarray, variance: float, thetas: np.ndarray, spr
     fit -= weight * (thetas * thetas).sum(axis=1)
     terms = fit / (2.0 * growth) - 0.5 * total.shape[1] * np.log(growth)
     largest = terms.max(axis=1)
-    return largest + np.log(np.exp(terms - largest[:, None]).mean(axis=1))
+    average: np.ndarray = largest + np.log(np.exp(terms - largest[:, None]).mean(axis=1))
+    return average

@@ -90,7 +90,8 @@ class Stacks:
     def means(self) -> np.ndarray:
         """The running means; 0 for an arm that was never measured."""
         newest = self.sums[np.arange(len(self.level)), self.level]
-        return newest / np.maximum(self.pulls, 1)[:, None]
+        means: np.ndarray = newest / np.maximum(self.pulls, 1)[:, None]
+        return means
 
     def cost(self, arms: np.ndarray, level: int) -> int:
         """Measurements that it takes to bring these arms to this level."""
@@ -121,7 +122,8 @@ class Stacks:
         blocked = np.concatenate([arms if swapped else rivals for swapped, _, _ in SIDES])
         found = self._contrast(singles, blocked, np.repeat([ratio for _, ratio, _ in SIDES], arms.size))
         weights = np.log([weight for _, _, weight in SIDES])
-        return (found.reshape(len(SIDES), arms.size) + weights[:, None]).max(axis=0)
+        best: np.ndarray = (found.reshape(len(SIDES), arms.size) + weights[:, None]).max(axis=0)
+        return best
 
     def _contrast(self, singles: np.ndarray, blocked: np.ndarray, ratio: np.ndarray) -> np.ndarray:
         """One result of a single against the mean of `ratio` results of a blocked arm, as often as there are."""

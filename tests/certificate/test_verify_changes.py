@@ -109,7 +109,7 @@ def matters(certificate: Certificate, events: Events, path: tuple[Any, ...], val
         return value is not None
     if path == ("t",):  # results after the last one that is used may be counted or not
         results = [i for i, event in enumerate(events) if event["event"] == "result"]
-        return value > len(results) or results[value] <= used_rows(certificate, events)[-1]
+        return bool(value > len(results) or results[value] <= used_rows(certificate, events)[-1])
     if path == ("noise",):
         return bool(value != 1)  # the same noise, said otherwise
     if path[0] == "representatives" and certificate["by"] == "epoch":
@@ -297,7 +297,7 @@ def used_rows(certificate: Certificate, events: Events) -> list[int]:
         use_pair(a, b, n_a, n_b)
     frozen = next(i for i, e in enumerate(events) if e["event"] == "freeze" and e["epoch"] == epoch["number"])
     labels = epoch["labels"]
-    pools = {
+    pools: dict[str, Callable[[int], list[int]]] = {
         "group_tests": lambda k: [m for m in range(len(labels)) if labels[m] == k],
         "core_tests": lambda k: epoch["cores"][k],
         "pair_tests": lambda q: [q],
@@ -322,7 +322,7 @@ def fits_round_1(events: Events, event: dict[str, Any]) -> bool:
     """Whether a result outside rounds could as well be the one that round 1 misses: then that would change nothing."""
     composed = next((dict(e["pulls"]) for e in events if e["event"] == "round" and e["round"] == 1), {})
     came = sum(e["event"] == "result" and e["round"] == 1 and e["arm"] == event["arm"] for e in events)
-    return event["round"] == 0 and came < composed.get(event["arm"], 0)
+    return bool(event["round"] == 0 and came < composed.get(event["arm"], 0))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "far away"])

@@ -76,7 +76,7 @@ def test_evidence_matches_oracle_wherever_results_lie(noise: str, scale: float, 
     events = log_of(values, arms, labels, [[0], [1], [2, 6], [3]])
     oracle = plain.Plain(events, labels, stated, 0.1, 8)
     record = parse_log(events, 8, 4, Noise.of(stated, 3), len(arms), True)
-    near = {"rel": 1e-9, "abs": 1e-9} if noise == "deviation" else {"rel": 1e-7, "abs": 1e-7}  # L is a rounded root
+    near: dict[str, Any] = {"rel": 1e-9, "abs": 1e-9} if noise == "deviation" else {"rel": 1e-7, "abs": 1e-7}  # L is a rounded root
 
     stacks = Stacks(record, 8, 8, True)
     a, b = (np.array(side) for side in zip(*[(a, b) for a in range(8) for b in range(a)], strict=True))

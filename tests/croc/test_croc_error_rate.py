@@ -29,7 +29,7 @@ def assert_rate_at_most(rate: float, errors: int, runs: int) -> None:
     assert errors <= allowed, f"{errors} of {runs} runs ended wrong, at most {allowed:.0f} may at rate {rate}"
 
 
-def hard_instance(rng: np.random.Generator, groups: tuple[int, int], arms: tuple[int, int], dims: int) -> tuple:
+def hard_instance(rng: np.random.Generator, groups: tuple[int, int], arms: tuple[int, int], dims: int) -> tuple[Any, Any]:
     """True labels and centers; the smallest gap between two groups is 0.4 to 1. Both ends of the ranges included."""
     n_groups = int(rng.integers(groups[0], groups[1] + 1))
     n_arms = int(rng.integers(max(arms[0], n_groups + 1), arms[1] + 1))

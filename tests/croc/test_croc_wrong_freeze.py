@@ -103,7 +103,7 @@ def cost(run: CrocRun, labels: np.ndarray) -> float:
         ours = labels == k
         center = s.sums[ours].sum(axis=0) / s.pulls[ours].sum()
         total += (s.pulls[ours] * ((s.sums[ours] / s.pulls[ours, None] - center) ** 2).sum(axis=1)).sum()
-    return total
+    return float(total)
 
 
 def certified_wrong(seed: int, delta: float, candidates: int, disturbed: bool) -> bool:
@@ -118,7 +118,7 @@ def certified_wrong(seed: int, delta: float, candidates: int, disturbed: bool) -
     run, x = CrocRun(n_arms, n_groups, dim, -math.log(delta)), np.zeros(2 * dim)
     measure_all(run.state, run._work, centers[truth], int(rng.integers(2, 30)), x, rng)
     labels = min((wrong_labels(truth, rng) for _ in range(candidates)), key=lambda some: cost(run, some))
-    return certifies(run.state, run._work, centers[truth], labels, 1200, disturbed, x, rng)
+    return bool(certifies(run.state, run._work, centers[truth], labels, 1200, disturbed, x, rng))
 
 
 @pytest.mark.parametrize("delta", [0.3, 0.1])

@@ -117,10 +117,10 @@ def group_evidence(stacks: Sequence[Sequence[Vector]], inner: Inner) -> float:
     spread = []
     for i in range(11):
         rho = Fraction(4) ** (3 - i)
-        g = [curbed(n, rho) for n in counts]
-        center = [sum((w * x[q] for w, x in zip(g, means, strict=True)), Fraction(0)) / sum(g) for q in range(d)]
+        gs = [curbed(n, rho) for n in counts]
+        center = [sum((w * x[q] for w, x in zip(gs, means, strict=True)), Fraction(0)) / sum(gs) for q in range(d)]
         away = [minus(x, center) for x in means]
-        energy = sum((w * inner(v, v) for w, v in zip(g, away, strict=True)), Fraction(0))
+        energy = sum((w * inner(v, v) for w, v in zip(gs, away, strict=True)), Fraction(0))
         spread.append(float(energy / 2) - d / 2 * sum(math.log(1 + rho * n) for n in counts))
     odd = []
     for m, own in enumerate(means):
