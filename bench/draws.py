@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 

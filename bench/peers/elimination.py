@@ -49,7 +49,7 @@ def run(instance: Instance, delta: float, rng: np.random.Generator, most: int) -
         unmet = unmet_tests(np.stack([proven[lead] for lead in leads.tolist()], axis=1), labels)
         if not unmet.any():
             return Outcome(stacks.t, labels, True, stacks.pulls)
-        busy: np.ndarray = unmet.any(axis=1)
+        busy = np.any(unmet, axis=1)
         busy[leads[unmet.any(axis=0)]] = True
         active = np.flatnonzero(busy)
         asleep = np.flatnonzero(~busy) if unmet[leads].any() else np.arange(0)

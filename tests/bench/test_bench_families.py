@@ -14,7 +14,7 @@ from bench.cells import Ending, Endings, cell, of_a_peer, of_the_engine, summed_
 from bench.crew import Crew, new_session
 from bench.families import FAMILIES, SIZES, Family, random_instance, yardstick
 from bench.family_cells import BOC, compared, headlines, median_text
-from bench.part import Part
+from bench.part import Part, Row
 from bench.peers import PEERS
 from coterie.simulate.plan import Running
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -348,7 +349,7 @@ def test_postgresql_restarted_while_several_measure(postgres: Any, world: Any) -
                 (ask,) = answer["asks"]
                 name = f"{number}-{len(mine)}"
                 result = {"id": name, "arm": ask["arm"], "values": world.values(ask["arm"], 1000 * number + len(mine))}
-                patiently(lambda result=result, ask=ask: at.tell(id, [result | {"lease": ask["lease"]}]))
+                patiently(partial(at.tell, id, [result | {"lease": ask["lease"]}]))
                 mine.append(name)
             return mine
 

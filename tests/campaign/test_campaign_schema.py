@@ -121,7 +121,8 @@ def test_a_log_that_other_rules_wrote_is_said_so(url: str) -> None:
         connection.execute(text("UPDATE asks SET arm = 2 WHERE seq = 2"))
     engine.dispose()
     with Campaigns(url) as store:
-        for call in (lambda: store.status(id), lambda: store.ask(id, "w")):
+        calls: tuple[Callable[[], object], ...] = (lambda: store.status(id), lambda: store.ask(id, "w"))
+        for call in calls:
             with pytest.raises(Conflict, match="row 2: the next arm is 1") as caught:
                 call()
             assert caught.value.code == "other_engine"

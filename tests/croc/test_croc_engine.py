@@ -22,7 +22,7 @@ CENTERS = np.array([[0.0, 0.0], [1.2, 0.0], [0.0, 1.2]])
 def conversation(seed: int, steps: int, delta: float = 0.05, truth: Any = TRUTH, centers: Any = CENTERS) -> Any:
     """A session after so many moves, or at its end: bursts of asks, answers in any order, results nobody asked for."""
     rng = np.random.default_rng(seed)
-    session = coterie.Session(len(truth), len(centers), centers.shape[1], delta)
+    session: Any = coterie.Session(len(truth), len(centers), centers.shape[1], delta)
     for _ in range(steps):
         if session.done:
             break
@@ -307,7 +307,7 @@ def test_session_equals_simulation(delta: float, seed: int) -> None:
     run = CrocRun(12, 3, 2, -math.log(delta))
     run.play(10**6, CENTERS, TRUTH, np.random.default_rng(seed))
     rng = np.random.default_rng(seed)
-    session = coterie.Session(12, 3, 2, delta)
+    session: Any = coterie.Session(12, 3, 2, delta)
     while not session.done:
         arm = session.ask()
         session.tell(arm, CENTERS[TRUTH[arm]] + rng.standard_normal(2))

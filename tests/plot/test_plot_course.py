@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 
 import coterie
 from coterie import plot
@@ -124,8 +125,7 @@ def test_results_told_after_the_stop_change_nothing() -> None:
 
 def test_freezes_and_the_stop_are_marked() -> None:
     session = finish(new_session("croc", delta=1e-12), seed=3)
-    assert session.certificate is not None
-    frozen_at = [epoch["frozen_at"] for epoch in session.certificate["epochs"]]
+    frozen_at = [epoch["frozen_at"] for epoch in known(session.certificate)["epochs"]]
     assert frozen_at
     ax: Any = plot.evidence(session)
     marks = {line.get_label(): line.get_xdata()[0] for line in ax.lines[2:] if not line.get_label().startswith("_")}

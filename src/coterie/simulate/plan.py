@@ -84,7 +84,7 @@ _loaded: set[bool] = set()
 def plan_for(
     instance: Instance,
     method: str,
-    deltas: Sequence[float] | float,
+    deltas: Sequence[float] | FloatArray | float,
     kinds: Sequence[str] | str,
     max_pulls: int | None = None,
     distance_ratio: float | None = None,
