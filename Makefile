@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 WORKERS ?= 2
+COVERAGE ?= --cov # what the tests leave out is printed at the end; COVERAGE= spares the time that counting takes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test guarantees lowest lint docs browser bench clean
 
 help: ## Show the targets
 	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
-	@echo "make test    set up .venv, then lint, type check, check the rooms, build the documentation, run the tests"
+	@echo "make test    set up .venv, then lint, type check, check the rooms, build the documentation, run the tests;"
+	@echo "             the lines that no test runs are listed at the end (docs/TESTS.md); COVERAGE= leaves that out"
 	@echo "make guarantees  the slow statistical tests of the guarantees, thousands of runs"
 	@echo "make lint    the first part of make test: ruff, mypy, import-linter"
 	@echo "make docs    the documentation as a site, in docs/_build/html (open index.html)"
@@ -57,7 +59,7 @@ browser:
 	  { echo "the page's tests need Chromium: install it, or set COTERIE_CHROMIUM to its path" >&2; exit 1; }
 
 test: lint docs browser ## Everything that must hold, but for the guarantees
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not guarantee"
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not guarantee" $(COVERAGE)
 
 guarantees: $(VENV)/.coterie-dev ## Error probabilities, by thousands of runs
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m guarantee
@@ -69,5 +71,5 @@ bench: $(VENV)/.coterie-dev ## Measured side by side; parts and options in BENCH
 	$(VENV)/bin/coterie bench $(BENCH)
 
 clean: ## Remove what was generated
-	rm -rf $(VENV) .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo.png docs/_build
+	rm -rf $(VENV) .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo.png docs/_build .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,8 +8,8 @@ whole numbers matter). The best draws by that are then simulated.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def predicted(draw: int) -> dict[tuple[str, int], float]:
     return found
 
 
-def middle(values: Any) -> float:
+def middle(values: Collection[float]) -> float:
     return 0.5 * (max(values) + min(values))
 
 

@@ -113,10 +113,11 @@ def headlines(found: list[Row]) -> list[Headline]:
     if not found:
         return lines
     count = f"{len(found)} families"
-    for what, key, asked, kept in (
+    bounds: tuple[tuple[str, str, str, Callable[[float], bool]], ...] = (
         ("BOC with β over CROC, medians, least", "boc_over_croc", f"≥ {LEAST_BOC:g}×", lambda x: x >= LEAST_BOC),
         ("best peer over CROC, medians, least", "peer_over_croc", f"> {LEAST_PEER:g}×", lambda x: x > LEAST_PEER),
-    ):
+    )
+    for what, key, asked, kept in bounds:
         known = [row for row in found if row[key] is not None]
         if known:
             least = min(known, key=lambda row: row[key])

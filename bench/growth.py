@@ -74,7 +74,8 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     for axis, values in points.items():
         own: list[Row] = []
         for value in values:
-            shape = [*(USUAL | {axis: value}).values()]
+            n_arms, n_clusters, dim = (USUAL | {axis: value}).values()
+            shape = n_arms, n_clusters, dim
             if quick:
                 boc, croc = boc_pace(*shape, 2_000), measured(*shape, 12.0)
             else:

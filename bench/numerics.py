@@ -44,7 +44,7 @@ OVERLAPPING = World(
 
 
 def new_run(world: World, method: str) -> Run:
-    n_arms, n_clusters, dim = world.labels.size, *world.centers.shape
+    n_arms, (n_clusters, dim) = world.labels.size, world.centers.shape
     return Run(n_arms, n_clusters, dim, SAMPLING[method], levels_for(("heuristic",), (NEVER,), n_arms, dim))
 
 
@@ -53,6 +53,14 @@ def put_right(run: Run, world: World, noise: ExactSums) -> None:
     truth = Truth(world, noise, run.state.origin, run.state.labels, len(world.centers))
     run.state.sums[:] = [[float(x) for x in row] for row in truth.sums]
     run.state.counters[SINCE_SUMMED] = 2**40
+
+
+def _placed(rows: Any, counts: Any, origin: list[Fraction]) -> list[list[Fraction]]:
+    """Sums of so many results relative to an origin, in the coordinates of the measurements."""
+    return [
+        [Fraction(x) + n * o for x, o in zip(row, origin, strict=True)]
+        for row, n in zip(rows.tolist(), counts, strict=True)
+    ]
 
 
 def paper_method(world: World, method: str, pulls: int = PULLS, part: int = PART) -> list[dict[str, Any]]:
@@ -100,13 +108,6 @@ def paper_method(world: World, method: str, pulls: int = PULLS, part: int = PART
     exact_z1, exact_z2 = sum(truth.scatter(before.centers), Fraction(0)), truth.closest(before.centers)
     origin = flat(s.origin)
 
-    def placed(rows: Any, counts: Any) -> list[list[Fraction]]:
-        """In the coordinates of the measurements."""
-        return [
-            [Fraction(x) + n * o for x, o in zip(row, origin, strict=True)]
-            for row, n in zip(rows.tolist(), counts, strict=True)
-        ]
-
     def of_gap(rows: Any, counts: Any) -> list[list[Fraction]]:
         return [[n * Fraction(world.gap)] * len(row) for row, n in zip(rows, counts, strict=True)]
 
@@ -116,9 +117,9 @@ def paper_method(world: World, method: str, pulls: int = PULLS, part: int = PART
     name = f"{method}, {world.name}"
     path = f"{certified / parts:.0%} of the looks on the separated path, {seconds / pulls * 1e6:.2f} µs a pull"
     found = [
-        _row(name, pulls, "arms' sums", relative(placed(s.sums, truth.pulls), truth.values),
+        _row(name, pulls, "arms' sums", relative(_placed(s.sums, truth.pulls, origin), truth.values),
              relative(s.sums, truth.sums, of_gap(truth.sums, truth.pulls)), path),
-        _row(name, pulls, "groups' sums", relative(placed(s.group_sums, truth.totals), truth.group_values),
+        _row(name, pulls, "groups' sums", relative(_placed(s.group_sums, truth.totals, origin), truth.group_values),
              relative(s.group_sums, truth.group_sums, of_gap(truth.group_sums, truth.totals))),
         _row(name, pulls, "statistic Z1", relative(z1, exact_z1)),
         _row(name, pulls, "statistic Z2", relative(z2, exact_z2)),
@@ -128,7 +129,7 @@ def paper_method(world: World, method: str, pulls: int = PULLS, part: int = PART
     ]  # fmt: skip
     if guessed:
         found += [
-            _row(name, pulls, "centers", relative(placed(s.centers, ones), their_centers),
+            _row(name, pulls, "centers", relative(_placed(s.centers, ones, origin), their_centers),
                  relative(s.centers, truth.centers, of_gap(truth.centers, ones))),
             _row(name, pulls, "scatter", relative(s.scatter, truth.scatter(truth.centers))),
         ]  # fmt: skip
@@ -155,7 +156,7 @@ def _queue_by_queue(run: CrocRun, world: World, centers: Any, rng: Any, pulls: i
 
 def croc(world: World, pulls: int = PULLS, part: int = PART) -> list[dict[str, Any]]:
     """CROC at a level that it never reaches, so that its rounds go on; and the same with its centers near 0."""
-    n_arms, n_clusters, dim = world.labels.size, *world.centers.shape
+    n_arms, (n_clusters, dim) = world.labels.size, world.centers.shape
     run, near = (CrocRun(n_arms, n_clusters, dim, NEVER) for _ in range(2))
     rngs, stream = [np.random.default_rng(SEED) for _ in range(2)], np.random.default_rng(SEED)
     far = world.centers + FAR

@@ -32,7 +32,8 @@ def record(instance: coterie.Instance, method: str, results: int) -> tuple[coter
     """
     session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method)
     rng = np.random.default_rng(1)
-    arms, values = [], []
+    arms: list[int] = []
+    values: list[np.ndarray] = []
     start = time.perf_counter()
     while len(arms) < results and not session.done:
         arms.append(session.ask())

@@ -22,7 +22,7 @@ def _gap(a: np.ndarray, i: int, b: np.ndarray, j: int) -> float:
 
 
 @njit
-def _scratch_loop(means: np.ndarray, k: int, rng: np.random.Generator, pulls: int, before: int) -> float:
+def _scratch_loop(means: np.ndarray, k: int, rng: np.random.Generator, pulls: int, before: int) -> float:  # noqa: C901
     m, d = means.shape
     sums = np.empty((m, d))
     for i in range(m):

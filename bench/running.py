@@ -148,14 +148,15 @@ def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> boo
             console.print(f"{name} failed: {' '.join(str(error).split())[:500]}", markup=False)
             failed = True
             continue
+        seconds = round(time.perf_counter() - start, 1)
         content = {
-            "when": datetime.now(UTC).isoformat(timespec="seconds"), "seconds": round(time.perf_counter() - start, 1),
+            "when": datetime.now(UTC).isoformat(timespec="seconds"), "seconds": seconds,
             "quick": quick, "load_before": load, "machine": machine(), "rows": rows,
         }  # fmt: skip
         keep(name, content, folder)
         done.append(name)
         print_rows(part, rows)
-        console.print(f"{duration(content['seconds'])}, kept in {_short(folder / name)}.json", markup=False)
+        console.print(f"{duration(seconds)}, kept in {_short(folder / name)}.json", markup=False)
     lines = summary(folder)
     when = datetime.now(UTC).isoformat(timespec="seconds")
     keep("summary", {"when": when, "machine": machine(), "rows": lines}, folder)

@@ -96,7 +96,8 @@ class Client:
 
 async def load(port: int, token: str, id: str, round_trips: int) -> tuple[float, list[float]]:
     """(round trips a second, the milliseconds of every request)."""
-    left, times = round_trips, []
+    left = round_trips
+    times: list[float] = []
 
     async def work(number: int) -> None:
         nonlocal left

@@ -32,7 +32,8 @@ def test_version() -> None:
 def test_every_option_is_documented() -> None:
     import typer.main
 
-    for name, command in typer.main.get_command(app).commands.items():
+    family: Any = typer.main.get_command(app)
+    for name, command in family.commands.items():
         assert command.help, name
         for parameter in command.params:
             assert getattr(parameter, "help", None), f"{name} {parameter.name}"

@@ -37,7 +37,8 @@ class World:
 @pytest.mark.parametrize("threshold", ["proven", "heuristic"])
 def test_the_groups_are_proven(method: str, threshold: str) -> None:
     world = World()
-    more: dict[str, Any] = {"boc-linear": {"distance_ratio": 0.5}, "oracle": {"instance": INST}}.get(method, {})
+    needs: dict[str, dict[str, Any]] = {"boc-linear": {"distance_ratio": 0.5}, "oracle": {"instance": INST}}
+    more = needs.get(method, {})
     result = coterie.cluster(world, 7, 3, delta=0.01, method=method, threshold=threshold, progress=False, **more)
     assert result.done
     assert result.labels is not None

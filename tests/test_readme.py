@@ -147,8 +147,8 @@ def run_shell(block: str) -> str:
         else:
             lines.append(line)
     command = ["bash", "-euo", "pipefail", "-c", "\n".join(lines)]
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    answer = subprocess.run(command, env=environment(), text=True, **both)
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
+    answer = subprocess.run(command, env=environment(), text=True, stdout=pipe, stderr=both)
     assert answer.returncode == 0, (block, answer.stdout)
     return answer.stdout
 

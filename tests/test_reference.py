@@ -128,6 +128,19 @@ def test_allocation_of_a_guess() -> None:
 # --- Algorithm 1
 
 
+def tracked_arm(method: str, t: int, pulls: np.ndarray, shares: np.ndarray) -> int:
+    """The arm of an unforced pull, given λ* of the guess."""
+    if method == "uniform":
+        return t % 5
+    if method == "oracle":
+        return int((t * allocation(INSTANCE) - pulls).argmax())
+    if method == "boc":
+        return int((t * shares - pulls).argmax())
+    low = 0.2**2 / 10
+    tau = max(0.0, low * (shares < low).sum() - shares[shares < low].sum()) / max((shares >= low).sum(), 1)
+    return int((t * np.maximum(shares - tau, low) - pulls).argmax())
+
+
 @pytest.mark.parametrize("method", ["boc", "boc-linear", "uniform", "oracle"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_run_equals_a_replay_of_its_log(method: str, seed: int) -> None:
@@ -149,17 +162,7 @@ def test_run_equals_a_replay_of_its_log(method: str, seed: int) -> None:
             forced += 1
         else:
             guess = kmeans_maximin_reference(means, pulls, 3)
-            shares = guess_allocation(*guess)
-            if method == "uniform":
-                expected = t % 5
-            elif method == "oracle":
-                expected = int((t * allocation(INSTANCE) - pulls).argmax())
-            elif method == "boc":
-                expected = int((t * shares - pulls).argmax())
-            else:
-                low = 0.2**2 / 10
-                tau = max(0.0, low * (shares < low).sum() - shares[shares < low].sum()) / max((shares >= low).sum(), 1)
-                expected = int((t * np.maximum(shares - tau, low) - pulls).argmax())
+            expected = tracked_arm(method, t, pulls, guess_allocation(*guess))
         scores_tie = method in ("boc", "oracle", "boc-linear")
         if found.arms[t] != expected:  # only a tie may explain it, and then the lower index was taken
             assert scores_tie

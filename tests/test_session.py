@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 
 import coterie
 from coterie import reference
@@ -73,8 +74,7 @@ def test_evidence_is_what_the_stopping_rule_reads(method: str, kind: str) -> Non
     inst = INSTANCES[0]
     session = new_session(inst, method, threshold=kind, delta=0.1)
     measure = world(inst, 8)
-    assert session.labels is None
-    assert session.centers is None
+    assert (session.labels, session.centers) == (None, None)
     while not session.done:
         arm = session.ask()
         session.tell(arm, measure(arm))
@@ -126,13 +126,13 @@ def test_results_after_the_end_are_kept_and_change_nothing() -> None:
         session.tell(batch, [measure(arm) for arm in batch])
     spare = [(ticket, arm) for ticket, arm in session.pending]
     assert spare == []  # a batch is told whole, even if the stop falls inside it
-    before = (session.t, session.labels, session.centers, session.pulls, session.evidence)
+    before: tuple[Any, ...] = (session.t, session.labels, session.centers, session.pulls, session.evidence)
     told = len(session.log)
     for _ in range(60):  # data that would tear every group apart
         session.tell(3, [1000.0, -1000.0])
     session.tell([0, 1], [[5.0, 5.0], [6.0, 6.0]])
     assert session.done
-    after = (session.t, session.labels, session.centers, session.pulls, session.evidence)
+    after: tuple[Any, ...] = (session.t, session.labels, session.centers, session.pulls, session.evidence)
     for old, new in zip(before, after, strict=True):
         assert np.array_equal(old, new) if isinstance(old, np.ndarray) else old == new
     assert len(session.log) == told + 62
@@ -141,7 +141,7 @@ def test_results_after_the_end_are_kept_and_change_nothing() -> None:
     again = coterie.Session.from_dict(session.to_dict())
     assert again.done
     assert again.t == session.t
-    assert np.array_equal(again.centers, session.centers)
+    assert np.array_equal(known(again.centers), known(session.centers))
     assert len(again.log) == told + 62
 
 
@@ -183,8 +183,8 @@ def test_what_a_session_hands_out_is_a_copy() -> None:
             same.labels[:] = 0
             same.centers[:] = 0.0
     assert same.to_dict() == session.to_dict()
-    assert np.array_equal(same.labels, session.labels)
-    assert np.array_equal(same.centers, session.centers)
+    assert np.array_equal(known(same.labels), known(session.labels))
+    assert np.array_equal(known(same.centers), known(session.centers))
     assert np.array_equal(same.pulls, session.pulls)
 
 

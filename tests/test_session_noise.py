@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 
 import coterie
 
@@ -49,9 +50,9 @@ def test_known_noise_keeps_the_arms_and_the_stop(method: str, name: str) -> None
     session, same_arms = drive(told, method, factor, noise=noise)
     assert same_arms == arms
     assert len(arms) > 12
-    assert np.array_equal(session.labels, plain.labels)
+    assert np.array_equal(known(session.labels), known(plain.labels))
     assert plain.centers is not None
-    np.testing.assert_allclose(session.centers, plain.centers @ factor.T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(known(session.centers), plain.centers @ factor.T, rtol=1e-9, atol=1e-9)
     assert session.evidence.statistic == pytest.approx(plain.evidence.statistic, rel=1e-9)
     assert session.evidence.threshold == pytest.approx(plain.evidence.threshold, rel=1e-12)
     np.testing.assert_allclose(session.log[0][1], factor @ plain.log[0][1], rtol=1e-12)  # the log is as told
@@ -72,9 +73,9 @@ def test_a_far_away_origin_keeps_the_arms_and_the_stop(method: str, noise: Any) 
     shifted = coterie.Instance(INST.labels, INST.centers + 1e6)
     far, same_arms = drive(shifted, method, np.eye(2), shift=1e6, noise=noise)
     assert same_arms == arms
-    assert np.array_equal(far.labels, near.labels)
+    assert np.array_equal(known(far.labels), known(near.labels))
     assert near.centers is not None
-    np.testing.assert_allclose(far.centers, near.centers + 1e6, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(known(far.centers), near.centers + 1e6, rtol=0, atol=1e-8)
     assert far.evidence.statistic == pytest.approx(near.evidence.statistic, rel=1e-6)
 
 
@@ -92,5 +93,5 @@ def test_a_batch_with_a_covariance_keeps_every_bit_of_single_tells() -> None:
     batch.tell(arms, values)
     loaded = coterie.Session.from_dict(single.to_dict())
     for other in (batch, loaded):
-        assert np.array_equal(other.centers, single.centers)
+        assert np.array_equal(known(other.centers), known(single.centers))
         assert other.evidence == single.evidence

@@ -30,7 +30,8 @@ class Recorded:
         self.entries: list[tuple[int, int, int, Any]] = []
 
     def draw(self, arm: int) -> np.ndarray:
-        return self.spread * INST.means[arm] + self.rng.standard_normal(2)
+        x: np.ndarray = self.spread * INST.means[arm] + self.rng.standard_normal(2)
+        return x
 
     def ask(self) -> None:
         try:

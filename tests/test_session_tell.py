@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 
 import coterie
 from coterie.reference import guess_allocation, kmeans_maximin_reference
@@ -160,8 +161,8 @@ def test_batch_tell_equals_single_tells(method: str) -> None:
     batch.tell(arms[20:].tolist(), values[20:].tolist())
     assert batch.to_dict() == single.to_dict()
     assert batch.evidence == single.evidence
-    assert np.array_equal(batch.labels, single.labels)
-    assert np.array_equal(batch.centers, single.centers)
+    assert np.array_equal(known(batch.labels), known(single.labels))
+    assert np.array_equal(known(batch.centers), known(single.centers))
     assert np.array_equal(batch.pulls, single.pulls)
     assert batch.ask(10) == single.ask(10)
 
@@ -180,7 +181,7 @@ def test_a_stop_inside_a_batch_is_the_stop_of_single_tells() -> None:
     assert batch.t == single.t
     assert 12 < batch.t < 360
     assert batch.to_dict() == single.to_dict()
-    assert np.array_equal(batch.centers, single.centers)
+    assert np.array_equal(known(batch.centers), known(single.centers))
     assert len(batch.log) == 360
 
 
@@ -198,7 +199,7 @@ def test_results_in_any_order_are_the_same_counts() -> None:
     assert mixed.pending == []
     assert mixed.pulls.tolist() == straight.pulls.tolist()
     assert coterie.same_partition(mixed.labels, straight.labels)
-    np.testing.assert_allclose(mixed.centers, straight.centers, rtol=1e-9)
+    np.testing.assert_allclose(known(mixed.centers), known(straight.centers), rtol=1e-9)
     assert mixed.ask() == straight.ask()
 
 
@@ -275,7 +276,9 @@ def test_arms_can_be_told_by_name() -> None:
 
 
 def test_numbers_of_any_kind_are_taken() -> None:
-    session = coterie.Session(np.int64(4), 2, np.int32(1))
+    four: Any = np.int64(4)
+    one: Any = np.int32(1)
+    session = coterie.Session(four, 2, one)
     session.tell(np.int64(0), 1)
     session.tell(np.array(1), np.float32(2.0))
     session.tell(2, [3])

@@ -104,6 +104,21 @@ def guess_allocation(labels: IntArray, centers: FloatArray, *, as_printed: bool 
     return np.asarray(shares[labels])
 
 
+def _tracked_allocation(
+    method: str, n_arms: int, instance: Instance | None, distance_ratio: float | None, as_printed: bool
+) -> Callable[[IntArray, FloatArray], FloatArray]:
+    """What a method tracks, from the labels and centers of a guess; "uniform" does not use it."""
+    if method == "oracle":
+        if instance is None:
+            raise ValueError("method 'oracle' needs the true instance")
+        true_allocation = guess_allocation(instance.labels, instance.centers, as_printed=as_printed)
+        return lambda labels, centers: true_allocation
+    if method == "boc-linear":  # equation_newsamplingrule
+        floor = check_distance_ratio(distance_ratio) ** 2 / (2 * n_arms)
+        return lambda labels, centers: project_to_floor(guess_allocation(labels, centers, as_printed=as_printed), floor)
+    return lambda labels, centers: guess_allocation(labels, centers, as_printed=as_printed)  # algo1, line 7
+
+
 def run(
     measure: Callable[[int], Any],
     n_arms: int,
@@ -128,11 +143,7 @@ def run(
     n_arms, n_clusters, dim = check_shape(n_arms, n_clusters, dim)
     if method not in METHODS:
         raise ValueError(f"unknown method {short(method)}: choose one of {', '.join(METHODS)}")
-    floor = check_distance_ratio(distance_ratio) ** 2 / (2 * n_arms) if method == "boc-linear" else 0.0
-    if method == "oracle":
-        if instance is None:
-            raise ValueError("method 'oracle' needs the true instance")
-        true_allocation = guess_allocation(instance.labels, instance.centers, as_printed=as_printed)
+    allocation_of = _tracked_allocation(method, n_arms, instance, distance_ratio, as_printed)
     levels = [check_log_inverse_delta(x) for x in log_inverse_deltas]
     waiting = [(check_threshold_kind(kind), level) for kind in kinds for level in levels]
     max_pulls = check_count(max_pulls, "max_pulls", n_arms)
@@ -162,13 +173,7 @@ def run(
             if method == "uniform":
                 arm = t % n_arms
             else:
-                if method == "oracle":
-                    allocation = true_allocation
-                else:
-                    allocation = guess_allocation(*guess_before_pull, as_printed=as_printed)  # algo1, line 7
-                if method == "boc-linear":
-                    allocation = project_to_floor(allocation, floor)  # equation_newsamplingrule
-                scores = t * allocation - pulls  # algo1, line 8: D-tracking
+                scores = t * allocation_of(*guess_before_pull) - pulls  # algo1, lines 7-8: D-tracking
                 arm = int(np.argmax(scores >= scores.max() - 1e-9 * t))
         pull(arm)
         t += 1  # algo1, line 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from bench.cells import Ending, Endings, cell, summed_up, trials_of
 from bench.crew import Crew, new_session
 from bench.families import FAMILIES, SIZES, Family, random_instance, yardstick
 from bench.family_cells import BOC, compared, headlines, median_text
-from bench.part import Part
+from bench.part import Part, Row
 from bench.peers import PEERS
 from coterie.simulate.plan import Running
 
@@ -167,7 +168,7 @@ class Recorded(coterie.Session):
 
     def __init__(self, method: str = "croc") -> None:
         super().__init__(EASY.n_arms, EASY.n_clusters, EASY.dim, 0.05, method=method)
-        self.told: list[tuple[object, object, object]] = []
+        self.told: list[tuple[Any, Any, Any]] = []
         self.open_asks: list[int] = []
         self.given_up: list[int] = []
 
@@ -255,7 +256,7 @@ def test_ratios_of_workers_are_to_one_worker() -> None:
 
 
 def test_foreign_results_are_compared_with_uniform() -> None:
-    rows = [
+    rows: list[Row] = [
         {"ratio": 0.5, "met": True, "croc_unfinished": 0, "runs": 5},
         {"ratio": None, "met": False, "croc_unfinished": 4, "runs": 5},
     ]
@@ -267,6 +268,6 @@ def test_foreign_results_are_compared_with_uniform() -> None:
 
 def test_a_part_prints_its_rows_in_the_tables_that_they_belong_to() -> None:
     part: Part = scan.PART
-    rows = [{"sizes": "all"}, {"seed": 3}, {"seed": 4}]
+    rows: list[Row] = [{"sizes": "all"}, {"seed": 3}, {"seed": 4}]
     assert [[len(own)] for _, own in part.tables(rows)] == [[1], [2]]
     assert len(part.tables(rows[:1])) == 1

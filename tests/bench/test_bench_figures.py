@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,8 +58,12 @@ def test_ratio_is_the_median_of_the_rounds_own() -> None:
 def test_rounds_take_turns_after_a_warm_up() -> None:
     calls: list[tuple[str, int]] = []
 
-    def contestant(name: str, value: float):
-        return lambda i: calls.append((name, i)) or value * i
+    def contestant(name: str, value: float) -> Callable[[int], float]:
+        def run(i: int) -> float:
+            calls.append((name, i))
+            return value * i
+
+        return run
 
     found = in_turn({"a": contestant("a", 1.0), "b": contestant("b", 2.0)}, 2)
     assert calls == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
@@ -138,8 +144,9 @@ def test_names_of_compiled_steps_are_found_in_their_machine_code() -> None:
     from coterie.simulate.plan import plan_for
 
     plan_for(named("easy"), "boc", 0.1, "proven").load()
-    assert advance.advance.overloads  # loaded, and compiled
-    names = {name for _, name in named_at(advance.advance)}
+    compiled: Any = advance.advance
+    assert compiled.overloads  # loaded, and compiled
+    names = {name for _, name in named_at(compiled)}
     assert {"advance.advance", "steps.closest_alternative_now", "guess.add_measurement"} <= names
     assert plain("_ZN7coterie6engine5guess6sum_upB3v28B54c8") == "guess.sum_up"
     with pytest.raises(StopIteration):

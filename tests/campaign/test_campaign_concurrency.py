@@ -34,7 +34,8 @@ def measure(store: Campaigns, id: str, worker: str, world: Any) -> list[str]:
 
 def check_consistent(store: Campaigns, id: str, accepted: list[str]) -> None:
     """Everything acknowledged is there exactly once, every lease has one fate, and a replay agrees."""
-    events, after = [], 0
+    events: list[Any] = []
+    after: int | None = 0
     while after is not None:
         page = store.events(id, after=after)
         events += page["events"]
@@ -226,7 +227,12 @@ def test_interrupted_requests_do_not_hang_the_others() -> None:
     commits = GroupCommit(interrupted)
     with pytest.raises(KeyboardInterrupt):
         commits.submit(Request("x", lambda turn: None))
-    commits.serve = lambda requests: [request.settle("fine") for request in requests] and None
+
+    def settle(requests: list[Request]) -> None:
+        for request in requests:
+            request.settle("fine")
+
+    commits.serve = settle
     assert commits.submit(Request("x", lambda turn: None)) == "fine"
 
 

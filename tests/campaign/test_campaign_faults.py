@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,8 @@ coterie.cli.main()
 def test_a_store_that_cannot_be_made_is_said_in_a_line(tmp_path: Path) -> None:
     """The disk is full before the file's first byte."""
     script = [sys.executable, "-B", "-c", FULL_FROM_THE_START, str(tmp_path / "store.db")]
-    answer = subprocess.run(script, capture_output=True, text=True, timeout=300)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}  # it writes files too
+    answer = subprocess.run(script, capture_output=True, text=True, timeout=300, env=env)
     assert answer.returncode == 2, answer.stderr
     assert answer.stderr.startswith("coterie: the store cannot be used now: ")
     assert answer.stderr.count("\n") == 1
@@ -348,7 +350,7 @@ def test_postgresql_restarted_while_several_measure(postgres: Any, world: Any) -
                 (ask,) = answer["asks"]
                 name = f"{number}-{len(mine)}"
                 result = {"id": name, "arm": ask["arm"], "values": world.values(ask["arm"], 1000 * number + len(mine))}
-                patiently(lambda result=result, ask=ask: at.tell(id, [result | {"lease": ask["lease"]}]))
+                patiently(partial(at.tell, id, [result | {"lease": ask["lease"]}]))
                 mine.append(name)
             return mine
 

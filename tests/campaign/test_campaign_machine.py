@@ -94,7 +94,8 @@ class CampaignMachine(RuleBasedStateMachine):
     def ask(self, at: int, worker: str, n: int) -> None:
         answer = self.stores[at].ask(self.id, worker, n)
         self._write()
-        if self.session.done:
+        ended: bool = self.session.done
+        if ended:
             assert answer == {"done": True, "asks": []}
             return
         own = [k for k in self.open if self.leases[k]["worker"] == worker]

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -87,21 +88,28 @@ def made_by_pairs() -> tuple[Certificate, Events]:
     return claim | {"pairs": table}, events
 
 
-def made_by_epoch() -> tuple[Certificate, Events]:
-    rng = np.random.default_rng(2)
-    events: Events = []
-    epochs: list[dict[str, Any]] = []
+class Rounds:
+    """A log of freezes and rounds in the making."""
 
-    def pull(arm: int, number: int) -> None:
-        values = (CENTERS[LABELS[arm]] + rng.normal(size=2)).tolist()
-        events.append({"event": "result", "arm": arm, "round": number, "values": values})
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(2)
+        self.events: Events = []
+        self.epochs: list[dict[str, Any]] = []
 
-    def freeze(labels: list[int], cores: list[list[int]]) -> None:
-        j = len(epochs)
+    @property
+    def t(self) -> int:
+        return sum(event["event"] == "result" for event in self.events)
+
+    def pull(self, arm: int, number: int) -> None:
+        values = (CENTERS[LABELS[arm]] + self.rng.normal(size=2)).tolist()
+        self.events.append({"event": "result", "arm": arm, "round": number, "values": values})
+
+    def freeze(self, labels: list[int], cores: list[list[int]]) -> None:
+        j = len(self.epochs)
         share = 0.8 * 0.2**j
-        at = sum(event["event"] == "result" for event in events)
-        events.append({"event": "freeze", "epoch": j, "labels": labels, "cores": cores})
-        epochs.append(
+        at = self.t
+        self.events.append({"event": "freeze", "epoch": j, "labels": labels, "cores": cores})
+        self.epochs.append(
             {
                 "number": j,
                 "frozen_at": at,
@@ -112,85 +120,89 @@ def made_by_epoch() -> tuple[Certificate, Events]:
             }
         )
 
-    def compose(number: int, epoch: int, pulls: list[list[int]]) -> None:
-        events.append({"event": "round", "round": number, "epoch": epoch, "pulls": pulls})
+    def compose(self, number: int, epoch: int, pulls: list[list[int]]) -> None:
+        self.events.append({"event": "round", "round": number, "epoch": epoch, "pulls": pulls})
         for arm, count in pulls[::-1]:
             for _ in range(count):
-                pull(arm, number)
+                self.pull(arm, number)
             if arm == 3:
-                pull(11, 0)  # explored on the way
+                self.pull(11, 0)  # explored on the way
 
+
+def made_by_epoch() -> tuple[Certificate, Events]:
+    log = Rounds()
     for _ in range(6):
         for arm in range(12):
-            pull(arm, 0)
+            log.pull(arm, 0)
     wrong = [0, 1, 0, 2, 0, 1, 0, 1, 1, 2, 1, 1]
-    freeze(wrong, CORES)
-    compose(1, 0, [[arm, 1] for arm in range(12)])
+    log.freeze(wrong, CORES)
+    log.compose(1, 0, [[arm, 1] for arm in range(12)])
     for arm in range(12):
-        pull(arm, 0)
-    freeze(LABELS, CORES)
+        log.pull(arm, 0)
+    log.freeze(LABELS, CORES)
     for number in range(2, 14):
         # the core of group 1 is pulled twice; arm 7 rests in every third round
-        compose(number, 1, [[a, 2 if a in (1, 5) else 1] for a in range(12) if a != 7 or number % 3])
+        log.compose(number, 1, [[a, 2 if a in (1, 5) else 1] for a in range(12) if a != 7 or number % 3])
         if number == 5:
-            pull(0, 0)
-    compose(14, 0, [[3, 1], [0, 4]])
-    t = sum(event["event"] == "result" for event in events)
-    claim = head(0.1, LABELS, "epoch", t, epochs)
-    claim["epoch"] = epoch_section(claim, events)
-    return claim, events
+            log.pull(0, 0)
+    log.compose(14, 0, [[3, 1], [0, 4]])
+    claim = head(0.1, LABELS, "epoch", log.t, log.epochs)
+    claim["epoch"] = epoch_section(claim, log.events)
+    return claim, log.events
+
+
+def first_round(claim: Certificate, events: Events, arm: int, k: int, pool: list[int], wanted: float) -> list[Any]:
+    """Evidence of a test of epoch 1 and the round in which it first reaches the level, by brute force."""
+    labels, at = claim["labels"], claim["epochs"][1]["frozen_at"]
+    before = [event for event in events if event["event"] == "result"][:at]
+    own, other = ([e["values"] for e in before if labels[e["arm"]] == group] for group in (labels[arm], k))
+    gap = np.mean(own, axis=0) - np.mean(other, axis=0)
+    spread = 1 / len(own) + 1 / len(other)
+    weight, total = 0.0, np.zeros(2)
+    for number in rounds_of(events, 1):
+        mine, its = ([e["values"] for e in events if e.get("arm") in arms and e["round"] == number]
+                     for arms in ([arm], pool))  # fmt: skip
+        if mine and its:
+            variance = 1 / len(mine) + 1 / len(its)
+            weight += 1 / variance
+            total = total + (np.mean(mine, axis=0) - np.mean(its, axis=0)) / variance
+            value = directed_log(weight, total, gap, spread)
+            if value >= wanted:
+                return [value, number]
+    raise AssertionError("more rounds are needed")
+
+
+def rounds_of(events: Events, epoch: int) -> list[int]:
+    return [event["round"] for event in events if event["event"] == "round" and event["epoch"] == epoch]
 
 
 def epoch_section(claim: Certificate, events: Events) -> dict[str, Any]:
     """Tests of epoch 1 by brute force; group 2 is so far away that pairs from the start settle it."""
     labels, level = claim["labels"], claim["epochs"][1]["level"]
-    at = claim["epochs"][1]["frozen_at"]
-    before = [event for event in events if event["event"] == "result"][:at]
-    inside = [[e["values"] for e in before if labels[e["arm"]] == k] for k in range(3)]
-    stacks = stacks_of(before)
-    rounds = [event["round"] for event in events if event["event"] == "round" and event["epoch"] == 1]
+    stacks = stacks_of([event for event in events if event["event"] == "result"][: claim["epochs"][1]["frozen_at"]])
+    section: dict[str, Any] = {"number": 1, "rounds": rounds_of(events, 1)}
+    section |= {"group_tests": [], "core_tests": [], "pair_tests": [], "by_pairs": []}
 
-    def first_round(arm: int, k: int, pool: list[int], wanted: float) -> list[Any]:
-        gap = np.mean(inside[labels[arm]], axis=0) - np.mean(inside[k], axis=0)
-        spread = 1 / len(inside[labels[arm]]) + 1 / len(inside[k])
-        weight, total = 0.0, np.zeros(2)
-        for number in rounds:
-            mine = [e["values"] for e in events if e.get("arm") == arm and e["round"] == number]
-            its = [e["values"] for e in events if e.get("arm") in pool and e["round"] == number]
-            if mine and its:
-                variance = 1 / len(mine) + 1 / len(its)
-                weight += 1 / variance
-                total = total + (np.mean(mine, axis=0) - np.mean(its, axis=0)) / variance
-                value = directed_log(weight, total, gap, spread)
-                if value >= wanted:
-                    return [value, number]
-        raise AssertionError("more rounds are needed")
+    def add_pair(arm: int, other: int) -> None:
+        value = pair_evidence(stacks[arm], stacks[other], prefix_room=ROOM)
+        section["by_pairs"].append([arm, other, value, len(stacks[arm]), len(stacks[other])])
 
-    section: dict[str, Any] = {"number": 1, "rounds": rounds, "group_tests": [], "core_tests": [], "pair_tests": []}
-    section["by_pairs"] = []
     in_core = [arm for core in CORES for arm in core]
     groups = [[arm for arm in range(12) if labels[arm] == k] for k in range(3)]
-    for arm in range(12):
-        for k in range(3):
-            if k == labels[arm]:
-                continue
-            if 2 in (k, labels[arm]):
-                other = CORES[k][0]
-                value = pair_evidence(stacks[arm], stacks[other], prefix_room=ROOM)
-                section["by_pairs"].append([arm, other, value, len(stacks[arm]), len(stacks[other])])
-                continue
-            wanted = level if arm in in_core else level / 2
-            section["core_tests"].append([arm, k, *first_round(arm, k, CORES[k], wanted)])
-            if arm not in in_core:
-                section["group_tests"].append([arm, k, *first_round(arm, k, groups[k], level)])
-    for p in CORES[0]:
-        for q in CORES[1]:
-            section["pair_tests"].append([p, q, *first_round(p, 1, [q], level / 2)])
-    for k in (0, 1):
-        for p in CORES[k]:
-            for q in CORES[2][1:]:
-                value = pair_evidence(stacks[p], stacks[q], prefix_room=ROOM)
-                section["by_pairs"].append([q, p, value, len(stacks[q]), len(stacks[p])])
+    for arm, k in product(range(12), range(3)):
+        if k == labels[arm]:
+            continue
+        if 2 in (k, labels[arm]):
+            add_pair(arm, CORES[k][0])
+            continue
+        wanted = level if arm in in_core else level / 2
+        section["core_tests"].append([arm, k, *first_round(claim, events, arm, k, CORES[k], wanted)])
+        if arm not in in_core:
+            section["group_tests"].append([arm, k, *first_round(claim, events, arm, k, groups[k], level)])
+    for p, q in product(CORES[0], CORES[1]):
+        section["pair_tests"].append([p, q, *first_round(claim, events, p, 1, [q], level / 2)])
+    for p, q in product([*CORES[0], *CORES[1]], CORES[2][1:]):
+        add_pair(q, p)
     return section
 
 

@@ -153,6 +153,7 @@ def test_a_log_of_many_arms_is_read_back(case: Case, tmp_path: Path) -> None:
 
 def test_arguments_of_another_type_are_errors(case: Case, tmp_path: Path) -> None:
     certificate, events = case("easy")
+    wrong: Any
     for wrong in (3, None, [certificate], b"c.json"):
         with pytest.raises(TypeError, match="a certificate must be a dict or the path"):
             coterie.verify(wrong, events)

@@ -6,6 +6,7 @@ import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -109,42 +110,52 @@ def matters(certificate: Certificate, events: Events, path: tuple[Any, ...], val
         return value is not None
     if path == ("t",):  # results after the last one that is used may be counted or not
         results = [i for i, event in enumerate(events) if event["event"] == "result"]
-        return value > len(results) or results[value] <= used_rows(certificate, events)[-1]
+        return bool(value > len(results) or results[value] <= used_rows(certificate, events)[-1])
     if path == ("noise",):
         return bool(value != 1)  # the same noise, said otherwise
     if path[0] == "representatives" and certificate["by"] == "epoch":
         return not (0 <= value < certificate["n_arms"]) or certificate["labels"][value] != path[1]
     stacks = stacks_of(events, certificate["noise"])
     if path[:2] in (("pairs", "pulls_arm"), ("pairs", "pulls_representative")) and isinstance(value, int):
-        # the evidence may be the same with a result more or less: then nothing that is used has changed
-        m, k = path[2:]
-        if certificate["labels"][m] == k:
-            return True
-        changed = with_change(certificate, path, value)["pairs"]
-        n, other = changed["pulls_arm"][m][k], changed["pulls_representative"][m][k]
-        lead = certificate["representatives"][k]
-        return evidence_moved(certificate, stacks, m, lead, n, other, changed["evidence"][m][k])
-    if path[:2] == ("epoch", "by_pairs") and path[-1] in (3, 4):
+        return matters_in_pairs(certificate, stacks, path, value)
+    if path[:2] == ("epoch", "by_pairs") and path[-1] in (3, 4):  # as in the table of pairs
         row = [*certificate["epoch"]["by_pairs"][path[2]]]
         row[path[-1]] = value
         return evidence_moved(certificate, stacks, row[0], row[1], row[3], row[4], row[2])
-    if path[:2] == ("epoch", "by_pairs") and path[-1] in (0, 1):
-        return True
     if path[0] == "epoch" and path[1].endswith("_tests") and path[-1] == 3:
-        # a round in which the arm or its pool rests changes nothing
-        rounds = {event["round"]: event for event in events if event["event"] == "round"}
-        old, new = certificate["epoch"][path[1]][path[2]][3], value
-        if new not in certificate["epoch"]["rounds"]:
-            return True
-        arm, other = certificate["epoch"][path[1]][path[2]][:2]
-        pulls = dict(rounds[max(old, new)]["pulls"])
-        pool = [other]
-        if path[1] == "core_tests":
-            pool = certificate["epochs"][certificate["epoch"]["number"]]["cores"][other]
-        elif path[1] == "group_tests":
-            pool = [m for m, label in enumerate(certificate["labels"]) if label == other]
-        return arm in pulls and any(m in pulls for m in pool)
+        return matters_in_rounds(certificate, events, path, value)
     return True
+
+
+def matters_in_pairs(certificate: Certificate, stacks: Any, path: tuple[Any, ...], value: int) -> bool:
+    """The evidence may be the same with a result more or less: then nothing that is used has changed."""
+    m, k = path[2:]
+    if certificate["labels"][m] == k:
+        return True
+    changed = with_change(certificate, path, value)["pairs"]
+    n, other = changed["pulls_arm"][m][k], changed["pulls_representative"][m][k]
+    lead = certificate["representatives"][k]
+    return evidence_moved(certificate, stacks, m, lead, n, other, changed["evidence"][m][k])
+
+
+def matters_in_rounds(certificate: Certificate, events: Events, path: tuple[Any, ...], new: Any) -> bool:
+    """A round in which the arm or its pool rests changes nothing."""
+    if new not in certificate["epoch"]["rounds"]:
+        return True
+    rounds = {event["round"]: event for event in events if event["event"] == "round"}
+    arm, other, _, old = certificate["epoch"][path[1]][path[2]]
+    pulls = dict(rounds[max(old, new)]["pulls"])
+    return arm in pulls and any(m in pulls for m in pool_of(certificate, path[1], other))
+
+
+def pool_of(certificate: Certificate, kind: str, other: int) -> list[int]:
+    """The arms that a frozen test of this kind compares an arm with."""
+    epoch = certificate["epochs"][certificate["epoch"]["number"]]
+    if kind == "core_tests":
+        return list(epoch["cores"][other])
+    if kind == "group_tests":
+        return [m for m, label in enumerate(epoch["labels"]) if label == other]
+    return [other]
 
 
 def evidence_moved(
@@ -286,43 +297,42 @@ def used_rows(certificate: Certificate, events: Events) -> list[int]:
 
     if certificate["by"] == "pairs":
         table = certificate["pairs"]
-        for m, label in enumerate(certificate["labels"]):
-            for k, lead in enumerate(certificate["representatives"]):
-                if k != label:
-                    use_pair(m, lead, table["pulls_arm"][m][k], table["pulls_representative"][m][k])
+        for (m, label), (k, lead) in product(
+            enumerate(certificate["labels"]), enumerate(certificate["representatives"])
+        ):
+            if k != label:
+                use_pair(m, lead, table["pulls_arm"][m][k], table["pulls_representative"][m][k])
         return sorted(used)
-    section = certificate["epoch"]
-    epoch = certificate["epochs"][section["number"]]
-    for a, b, _, n_a, n_b in section["by_pairs"]:
+    for a, b, _, n_a, n_b in certificate["epoch"]["by_pairs"]:
         use_pair(a, b, n_a, n_b)
-    frozen = next(i for i, e in enumerate(events) if e["event"] == "freeze" and e["epoch"] == epoch["number"])
-    labels = epoch["labels"]
-    pools = {
-        "group_tests": lambda k: [m for m in range(len(labels)) if labels[m] == k],
-        "core_tests": lambda k: epoch["cores"][k],
-        "pair_tests": lambda q: [q],
-    }
-    for kind, pool in pools.items():
-        for arm, other, _, last in section[kind]:
-            its = pool(other)
-            groups = {labels[arm], labels[its[0]]}
-            used.update(
-                i for i in range(frozen) if events[i]["event"] == "result" and labels[events[i]["arm"]] in groups
-            )
-            for event in events:
-                if event["event"] == "round" and event["epoch"] == epoch["number"] and event["round"] <= last:
-                    pulled = dict(event["pulls"])
-                    if arm in pulled and any(m in pulled for m in its):
-                        for m in (arm, *its):
-                            used.update(i for i in places[m] if events[i]["round"] == event["round"])
+    for kind in ("group_tests", "core_tests", "pair_tests"):
+        for arm, other, _, last in certificate["epoch"][kind]:
+            used |= used_by_test(certificate, events, arm, pool_of(certificate, kind, other), last)
     return sorted(used)
+
+
+def used_by_test(certificate: Certificate, events: Events, arm: int, pool: list[int], last: int) -> set[int]:
+    """Places of what a frozen test reads: its groups before the freeze, and its arms in the rounds up to `last`."""
+    epoch = certificate["epochs"][certificate["epoch"]["number"]]
+    labels, number = epoch["labels"], epoch["number"]
+    frozen = next(i for i, e in enumerate(events) if e["event"] == "freeze" and e["epoch"] == number)
+    groups = {labels[arm], labels[pool[0]]}
+    pulls = {e["round"]: dict(e["pulls"]) for e in events if e["event"] == "round" and e["epoch"] == number}
+    rounds = {r for r, pulled in pulls.items() if r <= last and arm in pulled and any(m in pulled for m in pool)}
+    used = set()
+    for i, event in enumerate(events):
+        if event["event"] == "result":
+            before = i < frozen and labels[event["arm"]] in groups
+            if before or (event["arm"] in (arm, *pool) and event["round"] in rounds):
+                used.add(i)
+    return used
 
 
 def fits_round_1(events: Events, event: dict[str, Any]) -> bool:
     """Whether a result outside rounds could as well be the one that round 1 misses: then that would change nothing."""
     composed = next((dict(e["pulls"]) for e in events if e["event"] == "round" and e["round"] == 1), {})
     came = sum(e["event"] == "result" and e["round"] == 1 and e["arm"] == event["arm"] for e in events)
-    return event["round"] == 0 and came < composed.get(event["arm"], 0)
+    return bool(event["round"] == 0 and came < composed.get(event["arm"], 0))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "far away"])

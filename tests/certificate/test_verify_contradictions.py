@@ -137,8 +137,9 @@ def test_more_than_k_groups_are_found_where_no_representative_stands_apart() -> 
             if s == 0 or arm != 0:
                 talk.pull(arm)
     certificate = plain.Plain(talk.events, [0, 1, 0, 0, 1, 0], None, 0.1, 64).by_pairs()
-    evidence = [plain.pair(*(plain.Plain(talk.events, [0, 1, 0, 0, 1, 0], None, 0.1, 64).stacks[m] for m in pair),
-                           plain.inner_product(None, 1), 64) for pair in ((0, 2), (0, 3), (0, 5), (2, 3))]  # fmt: skip
+    stacks = plain.Plain(talk.events, [0, 1, 0, 0, 1, 0], None, 0.1, 64).stacks
+    inner = plain.inner_product(None, 1)
+    evidence = [plain.pair(stacks[a], stacks[b], inner, 64) for a, b in ((0, 2), (0, 3), (0, 5), (2, 3))]
     assert max(evidence[:3]) < certificate["pair_level"] < evidence[3]
     (problem,) = coterie.verify(certificate, talk.events).problems
     assert problem.startswith("the log refutes K = 2: arms ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +23,7 @@ COVARIANCE = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.5]])
 
 
 def length(inner: plain.Inner, vector: plain.Vector) -> float:
-    return float(inner(vector, vector)) ** 0.5
+    return math.sqrt(inner(vector, vector))
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -41,7 +42,7 @@ def test_contrasts_are_exact_to_1e_9(scale: float, offset: float) -> None:
         sides = [plain.mean([plain.exact(values[i]) for i in rows]) for rows in (one, two)]
         for q in range(2):
             wanted = (sides[0][q] - sides[1][q]) / Fraction(scale)
-            assert abs(Fraction(float(found[q])) - wanted) <= Fraction(1e-12) * max(1, abs(wanted))
+            assert abs(Fraction(float(found[q])) - wanted) <= Fraction(1e-12) * max(Fraction(1), abs(wanted))
 
 
 def log_of(values: np.ndarray[Any, Any], arms: list[int], labels: list[int], cores: list[list[int]]) -> Any:
@@ -76,7 +77,8 @@ def test_evidence_matches_oracle_wherever_results_lie(noise: str, scale: float, 
     events = log_of(values, arms, labels, [[0], [1], [2, 6], [3]])
     oracle = plain.Plain(events, labels, stated, 0.1, 8)
     record = parse_log(events, 8, 4, Noise.of(stated, 3), len(arms), True)
-    near = {"rel": 1e-9, "abs": 1e-9} if noise == "deviation" else {"rel": 1e-7, "abs": 1e-7}  # L is a rounded root
+    error = 1e-9 if noise == "deviation" else 1e-7  # L is a rounded root
+    near: dict[str, Any] = {"rel": error, "abs": error}
 
     stacks = Stacks(record, 8, 8, True)
     a, b = (np.array(side) for side in zip(*[(a, b) for a in range(8) for b in range(a)], strict=True))

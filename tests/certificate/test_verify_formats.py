@@ -191,7 +191,7 @@ def test_pairs_match_oracle_at_all_counts(number: int) -> None:
 
 def test_long_stacks_keep_only_sums_on_the_grid() -> None:
     rng = np.random.default_rng(13)
-    events = [
+    events: Events = [
         {"event": "result", "arm": i % 2, "round": 0, "values": [x]} for i, x in enumerate(rng.normal(size=60_000))
     ]
     record = parse_log(events, 2, 2, Noise.of(None, 1), len(events), True)

@@ -21,7 +21,7 @@ def bad_start(session: coterie.Session, means: np.ndarray, how: str, rng: np.ran
     n_arms, dim = means.shape
     for turn in range(6):
         for arm in range(n_arms):
-            x = rng.standard_normal(dim)
+            x = rng.standard_normal((dim,))
             if how == "another group":
                 x += means[(arm + 1) % n_arms]
             elif how == "all alike":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ CENTERS = np.array([[0.0, 0.0], [1.2, 0.0], [0.0, 1.2]])
 def conversation(seed: int, steps: int, delta: float = 0.05, truth: Any = TRUTH, centers: Any = CENTERS) -> Any:
     """A session after so many moves, or at its end: bursts of asks, answers in any order, results nobody asked for."""
     rng = np.random.default_rng(seed)
-    session = coterie.Session(len(truth), len(centers), centers.shape[1], delta)
+    session: Any = coterie.Session(len(truth), len(centers), centers.shape[1], delta)
     for _ in range(steps):
         if session.done:
             break
@@ -243,34 +243,38 @@ def test_frozen_tests_are_met_only_at_their_level(seed: int) -> None:
     for epoch in session._driver._epochs[-len(s.level) :]:
         slot = epoch["number"] % len(s.level)
         groups, cores = pools(epoch)
-        for m, home in enumerate(epoch["labels"]):
+        for (m, home), k in product(enumerate(epoch["labels"]), range(session.n_clusters)):
+            if k == home:
+                continue
             core = m in cores[home]
-            for k in range(session.n_clusters):
-                if k == home:
-                    continue
-                kinds = [(s.met_core, s.last_core, cores[k], epoch["level"] / (1 if core else 2))]
-                if not core:
-                    kinds.append((s.met_group, s.last_group, groups[k], epoch["level"]))
-                for met, last, pool, level in kinds:
-                    if met[slot, m, k] == 0:
-                        assert recomputed(events, epoch["number"], m, pool, 10**9)[0] < level
-                    elif last[slot, m, k] > 0:
-                        assert recomputed(events, epoch["number"], m, pool, last[slot, m, k])[0] >= level - 1e-9
-                    else:
-                        counts = -s.last_core[slot, m, k], -s.last_group[slot, m, k]
-                        assert run.pair_evidence(m, cores[k][0], *counts) >= run.pair_level
-                    checked += 1
-        places = {arm: i for i, arm in enumerate(s.core[slot].tolist()) if arm >= 0}
-        for p in places:
-            for q in places:
-                if places[q] // CORE_ROOM < places[p] // CORE_ROOM and s.met_pair[slot, places[p], places[q]]:
-                    last = s.last_pair[slot, places[p], places[q]]
-                    if last > 0:
-                        assert recomputed(events, epoch["number"], p, [q], last)[0] >= epoch["level"] / 2 - 1e-9
-                    else:
-                        counts = -last, -s.last_pair[slot, places[q], places[p]]
-                        assert run.pair_evidence(p, q, *counts) >= run.pair_level
+            kinds = [(s.met_core, s.last_core, cores[k], epoch["level"] / (1 if core else 2))]
+            if not core:
+                kinds.append((s.met_group, s.last_group, groups[k], epoch["level"]))
+            for met, last, pool, level in kinds:
+                if met[slot, m, k] == 0:
+                    assert recomputed(events, epoch["number"], m, pool, 10**9)[0] < level
+                elif last[slot, m, k] > 0:
+                    assert recomputed(events, epoch["number"], m, pool, last[slot, m, k])[0] >= level - 1e-9
+                else:
+                    counts = -s.last_core[slot, m, k], -s.last_group[slot, m, k]
+                    assert run.pair_evidence(m, cores[k][0], *counts) >= run.pair_level
+                checked += 1
+        check_met_pairs(run, events, epoch, slot)
     assert checked > 20
+
+
+def check_met_pairs(run: CrocRun, events: list[dict[str, Any]], epoch: dict[str, Any], slot: int) -> None:
+    """Pairs of core arms that are met: their level was reached, in the rounds or from the start."""
+    s = run.state
+    places = {arm: i for i, arm in enumerate(s.core[slot].tolist()) if arm >= 0}
+    for p, q in product(places, places):
+        if places[q] // CORE_ROOM < places[p] // CORE_ROOM and s.met_pair[slot, places[p], places[q]]:
+            last = s.last_pair[slot, places[p], places[q]]
+            if last > 0:
+                assert recomputed(events, epoch["number"], p, [q], last)[0] >= epoch["level"] / 2 - 1e-9
+            else:
+                counts = -last, -s.last_pair[slot, places[q], places[p]]
+                assert run.pair_evidence(p, q, *counts) >= run.pair_level
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -307,7 +311,7 @@ def test_session_equals_simulation(delta: float, seed: int) -> None:
     run = CrocRun(12, 3, 2, -math.log(delta))
     run.play(10**6, CENTERS, TRUTH, np.random.default_rng(seed))
     rng = np.random.default_rng(seed)
-    session = coterie.Session(12, 3, 2, delta)
+    session: Any = coterie.Session(12, 3, 2, delta)
     while not session.done:
         arm = session.ask()
         session.tell(arm, CENTERS[TRUTH[arm]] + rng.standard_normal(2))

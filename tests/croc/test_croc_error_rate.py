@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 from scipy.stats import binom
 
 import coterie
@@ -29,7 +31,9 @@ def assert_rate_at_most(rate: float, errors: int, runs: int) -> None:
     assert errors <= allowed, f"{errors} of {runs} runs ended wrong, at most {allowed:.0f} may at rate {rate}"
 
 
-def hard_instance(rng: np.random.Generator, groups: tuple[int, int], arms: tuple[int, int], dims: int) -> tuple:
+def hard_instance(
+    rng: np.random.Generator, groups: tuple[int, int], arms: tuple[int, int], dims: int
+) -> tuple[Any, Any]:
     """True labels and centers; the smallest gap between two groups is 0.4 to 1. Both ends of the ranges included."""
     n_groups = int(rng.integers(groups[0], groups[1] + 1))
     n_arms = int(rng.integers(max(arms[0], n_groups + 1), arms[1] + 1))
@@ -110,7 +114,7 @@ def foreign_rule(seed: int, rule: Rule, share: float, limit: int) -> tuple[int, 
         own = rng.random() >= share
         s = run.state
         sums = s.sums + s.pulls[:, None] * s.origin
-        arm, of_round = run.pop() if own else (rule(sums, s.pulls, means, run.t, rng), 0)
+        arm, of_round = known(run.pop()) if own else (rule(sums, s.pulls, means, run.t, rng), 0)
         run.absorb(arm, means[arm] + rng.standard_normal(centers.shape[1]), of_round, own)
     return outcome(run, truth)
 

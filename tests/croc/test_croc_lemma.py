@@ -20,10 +20,8 @@ from coterie.engine.croc.run import CrocRun
 from coterie.engine.croc.state import CORE, CORE_ROOM, FREEZES
 
 
-class Test(NamedTuple):
+class Required(NamedTuple):
     """One required test: its kind, the arm, the group or other arm, all arms in it, and its level in halves of b."""
-
-    __test__ = False  # not for pytest
 
     kind: str
     arm: int
@@ -36,7 +34,7 @@ def bits(arms: list[int]) -> int:
     return sum(1 << arm for arm in arms)
 
 
-def required_tests(labels: list[int], cores: list[list[int]]) -> list[Test]:
+def required_tests(labels: list[int], cores: list[list[int]]) -> list[Required]:
     """What a certificate of an epoch must show (docs/CROC.md): the rules, written down once more."""
     groups = [[m for m, label in enumerate(labels) if label == k] for k in range(len(cores))]
     tests = []
@@ -44,12 +42,12 @@ def required_tests(labels: list[int], cores: list[list[int]]) -> list[Test]:
         in_core = m in cores[home]
         for k in range(len(cores)):
             if k != home:
-                tests.append(Test("core", m, k, bits([m, *cores[k]]), 2 if in_core else 1))
+                tests.append(Required("core", m, k, bits([m, *cores[k]]), 2 if in_core else 1))
                 if not in_core:
-                    tests.append(Test("group", m, k, bits([m, *groups[k]]), 2))
+                    tests.append(Required("group", m, k, bits([m, *groups[k]]), 2))
     for k, h in combinations(range(len(cores)), 2):
         if len(cores[k]) > 1 and len(cores[h]) > 1:
-            tests += [Test("pair", p, q, bits([p, q]), 1) for p in cores[h] for q in cores[k]]
+            tests += [Required("pair", p, q, bits([p, q]), 1) for p in cores[h] for q in cores[k]]
     return tests
 
 
@@ -70,7 +68,7 @@ def groups_of(labels: list[int]) -> list[int]:
     return [bits([m for m, label in enumerate(labels) if label == k]) for k in range(max(labels) + 1)]
 
 
-def refuted(groups: list[int], tests: list[Test]) -> bool:
+def refuted(groups: list[int], tests: list[Required]) -> bool:
     """Whether the partition puts together the arms of one full test, or of two half tests without a common arm."""
     together = [test for test in tests if any(test.arms & ~group == 0 for group in groups)]
     if any(test.halves == 2 for test in together):
@@ -159,7 +157,7 @@ def frozen_run(labels: list[int], cores: list[list[int]]) -> CrocRun:
     return run
 
 
-def set_met(run: CrocRun, test: Test, met: int) -> None:
+def set_met(run: CrocRun, test: Required, met: int) -> None:
     s = run.state
     if test.kind == "pair":
         places = {int(arm): i for i, arm in enumerate(s.core[0]) if arm >= 0}

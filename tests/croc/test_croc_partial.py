@@ -17,7 +17,8 @@ def with_budget(budget: int | None, seed: int, delta: float = 0.01) -> Any:
     rng = np.random.default_rng(seed)
 
     def measure(arm: int) -> np.ndarray:
-        return CENTERS[TRUTH[arm]] + rng.standard_normal(2)
+        x: np.ndarray = CENTERS[TRUTH[arm]] + rng.standard_normal(2)
+        return x
 
     return coterie.cluster(measure, 10, 3, delta=delta, budget=budget, progress=False)
 

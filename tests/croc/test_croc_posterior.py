@@ -17,7 +17,7 @@ from coterie.engine.croc.state import ESTIMATED, MISGROUPING_RISK, log_factorial
 TABLE = log_factorials(20)
 
 
-@numba.njit
+@numba.njit()
 def worth_of(gain: float, a: int, b: int, weight: float, dim: int) -> float:
     return splitting.cut_worth(TABLE, gain, a, b, weight, dim)
 

@@ -21,7 +21,8 @@ def new_session(delta: float = 0.05) -> Any:
 
 
 def draw(arm: int, rng: np.random.Generator) -> np.ndarray:
-    return CENTERS[TRUTH[arm]] + rng.standard_normal(2)
+    x: np.ndarray = CENTERS[TRUTH[arm]] + rng.standard_normal(2)
+    return x
 
 
 def moves(session: Any, rng: np.random.Generator, count: int) -> None:
@@ -103,7 +104,7 @@ def test_loaded_session_equals_never_stopped_after_the_end() -> None:
     ticket, arm = session.pending[0]
     session.tell(arm, draw(arm, rng), ticket)
     session.tell([0, 1], [draw(0, rng), draw(1, rng)])
-    loaded = coterie.Session.from_dict(json.loads(json.dumps(session.to_dict())))
+    loaded: Any = coterie.Session.from_dict(json.loads(json.dumps(session.to_dict())))
     np.testing.assert_equal(snapshot(loaded), snapshot(session))
     assert loaded.log[-1][0] == 1
     assert (loaded.t, loaded.labels.tolist(), loaded.certificate, loaded.events) == before
@@ -172,8 +173,8 @@ def test_order_of_delivery_keeps_what_counts(before: int, order: str) -> None:
     places = np.arange(mine.prefixes.shape[1])
     heights = np.where(places <= mine.pulls[:, None], places, 0)[:, :, None]
     for name, counts in (("sums", mine.pulls[:, None]), ("prefixes", heights)):
-        there_and_here = [getattr(state, name) + counts * state.origin for state in (mine, its)]
-        np.testing.assert_allclose(*there_and_here, rtol=0, atol=1e-11)
+        a, b = (getattr(state, name) + counts * state.origin for state in (mine, its))
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
     for arm in range(N):
         stacks = [
             [(e["values"], e["round"]) for e in s.events if e["event"] == "result" and e["arm"] == arm]
@@ -192,7 +193,7 @@ def test_order_of_delivery_keeps_the_tests_of_a_round(order: str) -> None:
         session.tell(arm, draw(arm, rng))
     saved, found = session.to_dict(), []
     for how in ("as asked", order):
-        one = coterie.Session.from_dict(saved)
+        one: Any = coterie.Session.from_dict(saved)
         run = one._driver._run
         one.ask(sum(count for _, count in run.composition(5)[1]))
         values = np.random.default_rng(5)

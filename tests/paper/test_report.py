@@ -18,7 +18,7 @@ from coterie.paper.table_model import Column, Table, Text
 
 
 def row(part: str, **more: Any) -> Row:
-    settings = {
+    settings: dict[str, Any] = {
         "part": part, "instance": "yeast", "method": "boc", "threshold": "heuristic", "delta": 0.1, "trials": 256,
         "mean": 100.0, "std": 1.0, "standard_error": 0.1, "median": 100.0, "wrong": 0, "given_up": 0,
         "lower_bound": 1.0, "printed": 100.0, "printed_std": 1.0, "difference": 0.0, "difference_in_errors": 0.0,

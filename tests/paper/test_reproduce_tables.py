@@ -101,10 +101,10 @@ def test_table3_matches_simulate_and_takes_over_what_is_there(tmp_path: Path) ->
         (row,) = of_cell(rows, cell, cell.kinds[0])
         assert float(row["mean"]) == 50_001 + 100 * before.index(cell)
     for method, column in TABLE_MNIST.items():
-        for dim, number in zip(MNIST_DIMS, column, strict=True):
+        for dim, printed in zip(MNIST_DIMS, column, strict=True):
             key = (f"mnist-{dim}-implied", method, "heuristic")
             (row,) = [row for row in rows if (row["instance"], row["method"], row["threshold"]) == key]
-            assert (float(row["printed"]), float(row["printed_std"])) == (number.mean, number.std)
+            assert (float(row["printed"]), float(row["printed_std"])) == (printed.mean, printed.std)
             if dim <= 50:  # docs/REPRODUCTION.md: within 5 % at the implied scale; two trials may be a little farther
-                assert float(row["mean"]) == pytest.approx(number.mean, rel=0.1)
+                assert float(row["mean"]) == pytest.approx(printed.mean, rel=0.1)
     assert_written(found, "table3", ["2,932.0 ± 52.4", "122,508.3 ± 369.9", "Seed 0"])

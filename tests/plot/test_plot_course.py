@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known import known
 
 import coterie
 from coterie import plot
@@ -27,7 +28,8 @@ def new_session(method: str, **more: Any) -> coterie.Session:
 
 
 def measured(arm: int, rng: np.random.Generator) -> np.ndarray:
-    return INST.means[arm] + rng.normal(size=INST.dim)
+    x: np.ndarray = INST.means[arm] + rng.normal(size=INST.dim)
+    return x
 
 
 def disorderly(session: coterie.Session, seed: int, deeds: int) -> Steps:
@@ -64,7 +66,7 @@ def finish(session: coterie.Session, seed: int = 0) -> coterie.Session:
     return session
 
 
-def curves(ax: Any) -> tuple[Steps, Steps]:
+def curves(ax: Any) -> tuple[dict[int, float], dict[int, float]]:
     """Statistic and threshold by time, from the first two lines."""
     statistic, threshold = (dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in ax.lines[:2])
     return statistic, threshold
@@ -123,18 +125,19 @@ def test_results_told_after_the_stop_change_nothing() -> None:
 
 def test_freezes_and_the_stop_are_marked() -> None:
     session = finish(new_session("croc", delta=1e-12), seed=3)
-    frozen_at = [epoch["frozen_at"] for epoch in session.certificate["epochs"]]
+    frozen_at = [epoch["frozen_at"] for epoch in known(session.certificate)["epochs"]]
     assert frozen_at
-    ax = plot.evidence(session)
+    ax: Any = plot.evidence(session)
     marks = {line.get_label(): line.get_xdata()[0] for line in ax.lines[2:] if not line.get_label().startswith("_")}
     assert marks == {"candidate frozen": frozen_at[0], f"stop at $t$ = {session.t}": session.t}
     assert [line.get_xdata()[0] for line in ax.lines[2:]] == [*frozen_at, session.t]
-    assert not [line for line in plot.evidence(finish(new_session("uniform"))).lines if "frozen" in line.get_label()]
+    labels = [str(line.get_label()) for line in plot.evidence(finish(new_session("uniform"))).lines]
+    assert not [label for label in labels if "frozen" in label]
 
 
 def test_several_sessions_are_drawn_as_shares_of_their_thresholds() -> None:
     croc, boc = finish(new_session("croc")), finish(new_session("boc", threshold="heuristic"))
-    ax = plot.evidence({"ours": croc, "theirs": boc}, points=5000)
+    ax: Any = plot.evidence({"ours": croc, "theirs": boc}, points=5000)
     shares = {line.get_label(): line for line in ax.lines if line.get_label() in ("ours", "theirs")}
     for label, session in (("ours", croc), ("theirs", boc)):
         line = shares[label]

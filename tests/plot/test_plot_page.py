@@ -109,7 +109,7 @@ def test_the_legend_covers_no_data(session: coterie.Session) -> None:
     from matplotlib.figure import Figure
 
     for figure, outside in ((None, True), (Figure(), False), (Figure(layout="constrained"), True)):
-        ax = plot.means(session, ax=None if figure is None else figure.add_subplot())
+        ax: Any = plot.means(session, ax=None if figure is None else figure.add_subplot())
         ax.figure.draw_without_rendering()
         legend, area = ax.get_legend().get_window_extent(), ax.get_window_extent()
         assert (legend.x0 > area.x1) == outside

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import coterie
 from coterie import plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 pytest.importorskip("matplotlib")
 
@@ -20,6 +23,13 @@ TIMES = np.array([[10, 20, 40], [14, 26, 40], [12, 29, 43], [20, 21, 57]])
 def trials(times: Any = TIMES, deltas: Any = (0.1, 1e-10, 1e-300), method: str = "boc", kind: str = "heuristic") -> Any:
     table = np.asarray(times)
     return coterie.Trials(method, kind, tuple(deltas), 0, table, table >= 0)
+
+
+def legend_of(ax: Axes) -> list[str]:
+    """What the legend says, line by line."""
+    legend = ax.get_legend()
+    assert legend is not None
+    return [text.get_text() for text in legend.get_texts()]
 
 
 def drawn(ax: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -39,7 +49,7 @@ def test_means_and_standard_deviations_against_log_inverse_delta() -> None:
         assert mean == pytest.approx(TIMES.mean(axis=0) + shift)
         assert (high - low) / 2 == pytest.approx(TIMES.std(axis=0, ddof=1))
         assert (high + low) / 2 == pytest.approx(mean)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["first", "second"]
+    assert legend_of(ax) == ["first", "second"]
     assert "standard deviation" in ax.get_ylabel()
     assert ax.get_xlabel() == r"$\log(1/\delta)$"
 
@@ -66,7 +76,7 @@ def test_lower_bound_is_that_of_the_theory_at_every_delta_of_any_run() -> None:
     deltas = (0.5, 0.1, 1e-10, 1e-300)
     assert bound.get_xdata() == pytest.approx([-math.log(delta) for delta in deltas])
     assert bound.get_ydata() == pytest.approx([coterie.lower_bound(INST, delta) for delta in deltas], abs=1e-9)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two", "lower bound"]
+    assert legend_of(ax) == ["one", "two", "lower bound"]
 
 
 def test_levels_beyond_the_smallest_double_can_be_given() -> None:
@@ -74,8 +84,9 @@ def test_levels_beyond_the_smallest_double_can_be_given() -> None:
     ax = plot.stopping_times(trials(), instance=INST, log_inverse_deltas=levels)
     assert drawn(ax, 0)[0].tolist() == levels
     (bound,) = [line for line in ax.lines if line.get_label() == "lower bound"]
-    assert bound.get_ydata()[0] == pytest.approx(coterie.lower_bound(INST, math.exp(-2.0)))
-    assert bound.get_ydata()[1:] == pytest.approx(coterie.hardness(INST) * np.array([800.0, 5000.0]))
+    heights = np.asarray(bound.get_ydata())
+    assert heights[0] == pytest.approx(coterie.lower_bound(INST, math.exp(-2.0)))
+    assert heights[1:] == pytest.approx(coterie.hardness(INST) * np.array([800.0, 5000.0]))
 
 
 def test_the_bound_does_not_jump_where_delta_leaves_the_doubles() -> None:
@@ -92,7 +103,7 @@ def test_a_delta_with_trials_given_up_is_left_out_and_the_label_says_so() -> Non
     assert x == pytest.approx([math.log(10), 10 * math.log(10)])
     assert mean == pytest.approx(TIMES.mean(axis=0)[:2])
     assert np.isfinite(np.concatenate([low, high])).all()
-    first, second, _ = [text.get_text().replace("\n", " ") for text in ax.get_legend().get_texts()]
+    first, second, _ = [text.replace("\n", " ") for text in legend_of(ax)]
     assert first == "short (1 of 3 δ left out: trials given up)"
     assert second == "long"
     assert drawn(ax, 1)[0].size == 3
@@ -104,11 +115,11 @@ def test_simulated_trials_are_labelled_by_method_and_threshold() -> None:
     )
     croc = coterie.simulate(INST, "croc", deltas=(0.1, 0.01), trials=3, progress=False)
     ax = plot.stopping_times([*found.values(), croc, croc])
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    labels = legend_of(ax)
     assert labels == ["boc, proven", "boc, heuristic", "croc", "croc (2)"]
     assert drawn(ax, 2)[1] == pytest.approx(croc.mean())
     by_kind = plot.stopping_times(found)
-    assert [text.get_text() for text in by_kind.get_legend().get_texts()] == ["proven", "heuristic"]
+    assert legend_of(by_kind) == ["proven", "heuristic"]
 
 
 BAD = [

@@ -10,6 +10,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,22 +137,18 @@ def cases() -> Iterator[tuple[str, Case]]:
                 delta = (0.1, 0.01)[seed % 2]
                 yield (
                     f"{method}, {name}, seed {seed}",
-                    lambda instance=instance, method=method, delta=delta, seed=seed: one_by_one(
-                        instance, method, delta, seed
-                    ),
+                    partial(one_by_one, instance, method, delta, seed),
                 )
-            yield f"{method}, {name}, simulated", lambda method=method, name=name: simulated(method, name)
+            yield f"{method}, {name}, simulated", partial(simulated, method, name)
         for workers in (3, 8):
             yield (
                 f"{method}, {workers} workers",
-                lambda method=method, workers=workers: with_workers(
-                    SHAPES["three in a plane"], method, 0.05, workers, workers
-                ),
+                partial(with_workers, SHAPES["three in a plane"], method, 0.05, workers, workers),
             )
         for name, noise in NOISES.items():
             yield (
                 f"{method}, {name} noise",
-                lambda method=method, noise=noise: one_by_one(SHAPES["three in a plane"], method, 0.05, 11, noise),
+                partial(one_by_one, SHAPES["three in a plane"], method, 0.05, 11, noise),
             )
 
 

@@ -64,7 +64,7 @@ class Cluster:
     def address_of(self, name: str, client: Any) -> str:
         """The address of a worker."""
         workers = client.scheduler_info()["workers"].items()
-        return next(address for address, worker in workers if worker["id"] == name)
+        return str(next(address for address, worker in workers if worker["id"] == name))
 
     until = staticmethod(until)
 

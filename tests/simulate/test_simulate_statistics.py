@@ -60,7 +60,8 @@ def test_proven_threshold_error_rate_within_delta(inst: coterie.Instance, method
     binom = pytest.importorskip("scipy.stats").binom
     n, deltas = 400, np.array([0.1, 0.01, 0.9])
     found = coterie.simulate(
-        *(inst, method),
+        inst,
+        method,
         deltas=deltas,
         threshold=("proven", "heuristic"),
         trials=n,

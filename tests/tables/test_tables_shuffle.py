@@ -152,7 +152,8 @@ def test_an_items_order_is_its_own() -> None:
 
     def stack(given: Any, name: str, seed: int = 4) -> list[float]:
         pool = read_pool(given)
-        return pool.rows[pool.stacks(Order(seed))[pool.names.index(name)], 0].tolist()
+        found: list[float] = pool.rows[pool.stacks(Order(seed))[pool.names.index(name)], 0].tolist()
+        return found
 
     wanted = stack(content, "item1")
     assert wanted != content["item1"][:, 0].tolist()

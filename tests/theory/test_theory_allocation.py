@@ -18,7 +18,7 @@ from coterie.theory import solve_allocation
 def minimax(sizes: np.ndarray, gaps: np.ndarray, weights: np.ndarray, as_printed: bool = False) -> float:
     """theorem_opt3's objective: 2 max (n_k/w_k + 1/w_j) / Delta^2_kj."""
     return 2 * max(
-        (sizes[k] / weights[k] + 1 / weights[j]) / gaps[k, j]
+        float((sizes[k] / weights[k] + 1 / weights[j]) / gaps[k, j])
         for k in range(sizes.size)
         for j in range(sizes.size)
         if k != j and (sizes[k] > 1 or not as_printed)

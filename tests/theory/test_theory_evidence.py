@@ -225,7 +225,8 @@ def test_nothing_to_compare_is_no_evidence() -> None:
 
 def test_the_callers_arrays_stay_as_they_are() -> None:
     x, y = np.ones((3, 2)), np.zeros((5, 2))
-    x.setflags(write=False), y.setflags(write=False)
+    x.setflags(write=False)
+    y.setflags(write=False)
     pair_evidence(x, y), pair_evidence(x, y, "product")
 
 

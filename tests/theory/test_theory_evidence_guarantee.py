@@ -111,7 +111,8 @@ def product_log(n_x: np.ndarray, n_y: np.ndarray, gap: np.ndarray) -> np.ndarray
     g_i, g_j = i * n_x[:, None] / (1 + i), j * n_y[:, None] / (1 + j)
     energy = np.einsum("id,id->i", gap, gap)[:, None]
     terms = 0.5 * g_i * g_j / (g_i + g_j) * energy - gap.shape[1] / 2 * (np.log1p(i) + np.log1p(j))
-    return np.logaddexp.reduce(np.log(SCALE_WEIGHTS) + terms, axis=1)
+    logs: np.ndarray = np.logaddexp.reduce(np.log(SCALE_WEIGHTS) + terms, axis=1)
+    return logs
 
 
 @pytest.mark.parametrize(
@@ -202,8 +203,8 @@ def test_delays_that_depend_on_values_do_no_harm_in_ask_order() -> None:
                     arrived[arm].append(stacks[arm, batch, back[arm][batch, k]])
                 prefix = [int(np.argmin([*there[arm], False])) for arm in range(2)]
                 by_ask = [np.concatenate([earlier[arm], stacks[arm, batch, : prefix[arm]]]) for arm in range(2)]
-                asked_crossed[i] |= pair_evidence(*by_ask) >= level
+                asked_crossed[i] |= pair_evidence(by_ask[0], by_ask[1]) >= level
                 by_arrival = [np.concatenate([earlier[arm], np.array(arrived[arm])]) for arm in range(2)]
-                arrived_crossed[i] |= pair_evidence(*by_arrival) >= level
+                arrived_crossed[i] |= pair_evidence(by_arrival[0], by_arrival[1]) >= level
     assert_rate_at_most(a, asked_crossed)
     assert arrived_crossed.mean() > 0.9

@@ -32,12 +32,12 @@ def plain_group(pulls: list[int], means: list[list[float]]) -> float:
         return 0.0
     spread = []
     for rho in RHOS:
-        g = [rho * count**2 / (1 + rho * count) for count in pulls]
-        center = [sum(g[m] * means[m][q] for m in range(n)) / sum(g) for q in range(dim)]
+        gs = [rho * count**2 / (1 + rho * count) for count in pulls]
+        center = [sum(gs[m] * means[m][q] for m in range(n)) / sum(gs) for q in range(dim)]
         total = 0.0
         for m in range(n):
             apart = sum((means[m][q] - center[q]) ** 2 for q in range(dim))
-            total += 0.5 * g[m] * apart - 0.5 * dim * math.log(1 + rho * pulls[m])
+            total += 0.5 * gs[m] * apart - 0.5 * dim * math.log(1 + rho * pulls[m])
         spread.append(total)
     odd = []
     for m in range(n):

@@ -21,7 +21,8 @@ def by_bisection(x: np.ndarray, floor: float) -> np.ndarray:
             low = middle
         else:
             high = middle
-    return np.maximum(x - low, floor)
+    projected: np.ndarray = np.maximum(x - low, floor)
+    return projected
 
 
 VECTORS = st.lists(st.floats(-3, 3), min_size=1, max_size=30)

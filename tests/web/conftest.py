@@ -242,13 +242,17 @@ def opened(browser: Any, api: Any) -> Iterator[Callable[..., Any]]:
     contexts: list[Any] = []
     complaints: list[str] = []
 
+    def note_request(url: str, served_at: str) -> None:
+        if not url.startswith(served_at):
+            complaints.append(f"it asks {url}")
+
     def open_page(path: str = "/", token: str = api.token, served: Any = api, **more: Any) -> Any:
         context = browser.new_context(base_url=served.url, **{"viewport": {"width": 1200, "height": 900}} | more)
         contexts.append(context)
         context.set_default_timeout(20_000)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: asked.url.startswith(served.url) or complaints.append(f"it asks {asked.url}"))
+        page.on("request", lambda asked: note_request(asked.url, served.url))
         page.goto(path)
         page.get_by_label("Token").fill(token)
         page.keyboard.press("Enter")

@@ -31,7 +31,7 @@ def tell(id: str, name: str, value: Any) -> tuple[Any, ...]:
 
 def test_each_call_has_its_own_answer(store: Campaigns) -> None:
     first, second = (store.create("x", 3, 2, 1)["id"] for _ in range(2))
-    asked, bad, told, unknown, other, again = store.batch(
+    answers: list[Any] = store.batch(
         [
             ("ask", first, "w", 2),
             tell(first, "a", "wrong"),
@@ -41,6 +41,7 @@ def test_each_call_has_its_own_answer(store: Campaigns) -> None:
             tell(first, "b", 1.0),
         ]
     )
+    asked, bad, told, unknown, other, again = answers
     assert [ask["arm"] for ask in asked["asks"]] == [0, 1]
     assert isinstance(bad, BadValue)
     assert told == {"accepted": 1, "duplicates": 0, "done": False}

@@ -170,11 +170,16 @@ def claim_of(given: dict[str, Any]) -> Claim:
         _alarm(given.get("alarm"), n_arms) if number > 1 else None,
     )
     if claim.epoch is not None:
-        if claim.epoch.number >= len(freezes):
-            raise ValueError(f"the certificate rests on epoch {claim.epoch.number}, but lists only {len(freezes)}")
-        if not np.array_equal(freezes[claim.epoch.number].labels, labels):
-            raise ValueError(f"labels are not the candidate of epoch {claim.epoch.number}, on which it rests")
+        _check_candidate(claim, claim.epoch.number)
     return claim
+
+
+def _check_candidate(claim: Claim, epoch: int) -> None:
+    """The epoch on which a claim rests is listed, and its candidate is what is claimed."""
+    if epoch >= len(claim.freezes):
+        raise ValueError(f"the certificate rests on epoch {epoch}, but lists only {len(claim.freezes)}")
+    if not np.array_equal(claim.freezes[epoch].labels, claim.labels):
+        raise ValueError(f"labels are not the candidate of epoch {epoch}, on which it rests")
 
 
 def _prefix_room(value: Any, number: int) -> int:

@@ -29,7 +29,7 @@ HEADROOM = 1.3
 
 
 def proportions(
-    run: Session | Result | Sequence[int],
+    run: Session | Result | Sequence[int] | IntArray,
     instance: Instance,
     *,
     ax: Any = None,

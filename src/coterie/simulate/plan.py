@@ -44,7 +44,7 @@ __all__ = [
 def plan_for(
     instance: Instance,
     method: str | Method,
-    deltas: Sequence[float] | float,
+    deltas: Sequence[float] | FloatArray | float,
     thresholds: Sequence[str] | str,
     max_pulls: int | None = None,
     distance_ratio: float | None = None,

@@ -128,19 +128,7 @@ def pair_evidence(
 
     −inf if there is nothing to compare. With known noise other than I, give it results that `Noise.whiten` has treated.
     """
-    if not isinstance(kind, str):
-        raise TypeError(f"kind must be one of {', '.join(KINDS)}, got {short(kind)}")
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind of evidence {kind!r}: choose one of {', '.join(KINDS)}")
-    for name, given in (("prefix_room", prefix_room), ("grid_from", grid_from)):
-        if kind != "paired" and given is not None:
-            raise ValueError(f"{name} is for paired evidence: leave it out for {kind!r}, got {short(given)}")
-    if grid_from is not None and check_count(grid_from, "grid_from", 1) not in GRID_ROOMS:
-        raise ValueError(f"grid_from must be one of {', '.join(map(str, GRID_ROOMS))}, got {grid_from}")
-    if kind != "directed" and (center_gap is not None or spread is not None):
-        raise ValueError(f"center_gap and spread are for directed evidence: leave them out for {kind!r}")
-    if kind == "directed" and (center_gap is None or spread is None):
-        raise ValueError("directed evidence needs center_gap (θ0) and spread (τ²), fixed before the results")
+    _check_options(kind, prefix_room, grid_from, center_gap, spread)
     first, second = _stacks(x, y)
     if kind == "product":
         return _product(first, second)
@@ -157,6 +145,23 @@ def pair_evidence(
         if ratio > 1:  # with one result against one there is only one side
             best = max(best, math.log(weight) + _paired(second, first, ratio, grid_from))
     return best
+
+
+def _check_options(kind: Any, prefix_room: Any, grid_from: Any, center_gap: Any, spread: Any) -> None:
+    """The options of `pair_evidence`: a known kind, and only those that belong to it."""
+    if not isinstance(kind, str):
+        raise TypeError(f"kind must be one of {', '.join(KINDS)}, got {short(kind)}")
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind of evidence {kind!r}: choose one of {', '.join(KINDS)}")
+    for name, given in (("prefix_room", prefix_room), ("grid_from", grid_from)):
+        if kind != "paired" and given is not None:
+            raise ValueError(f"{name} is for paired evidence: leave it out for {kind!r}, got {short(given)}")
+    if grid_from is not None and check_count(grid_from, "grid_from", 1) not in GRID_ROOMS:
+        raise ValueError(f"grid_from must be one of {', '.join(map(str, GRID_ROOMS))}, got {grid_from}")
+    if kind != "directed" and (center_gap is not None or spread is not None):
+        raise ValueError(f"center_gap and spread are for directed evidence: leave them out for {kind!r}")
+    if kind == "directed" and (center_gap is None or spread is None):
+        raise ValueError("directed evidence needs center_gap (θ0) and spread (τ²), fixed before the results")
 
 
 def grid_floor(n: int, room: int) -> int:
