@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.session.croc import CrocDriver
+from coterie.methods.croc import CrocMethodRun
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2, 2], [[0.0, 0.0, 1.0], [8.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
 
@@ -357,7 +357,7 @@ HARD = coterie.Instance(THREE.labels, 0.001 * THREE.centers)
 @pytest.fixture
 def alarmed_at_nine(monkeypatch: pytest.MonkeyPatch) -> None:
     """CROC raises an alarm with the ninth result; on `HARD` there is no proof by then."""
-    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (3, 0, 1) if driver.t >= 9 else None))
+    monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda driver: (3, 0, 1) if driver.t >= 9 else None))
 
 
 def test_items_that_differ_end_the_run() -> None:
@@ -443,7 +443,7 @@ def test_a_proof_of_groups_that_look_mixed_warns() -> None:
 
 def test_a_proof_of_what_is_refuted_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """An alarm was raised, and the run, told to go on, came to a proof for the K given."""
-    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (0, 4, 8) if driver.t > 5 else None))
+    monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda driver: (0, 4, 8) if driver.t > 5 else None))
     with pytest.warns(UserWarning, match="the data refute K = 2") as said:
         result = coterie.cluster(World(CLOSE, seed=1), 12, 2, on_alarm="continue", progress=False)
     assert result.done

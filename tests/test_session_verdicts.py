@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import coterie
+from coterie.methods.croc import CrocMethodRun
 from coterie.session import Alarm, Homogeneity
-from coterie.session.croc import CrocDriver
 from coterie.theory.homogeneity import group_evidence
 
 FAR = np.array([0.0, 20.0, 0.0, 50.0, 20.0, 50.0])  # three groups
@@ -36,7 +36,7 @@ def mixed_session(**more: Any) -> coterie.Session:
 def refuted_and_done(monkeypatch: pytest.MonkeyPatch) -> coterie.Session:
     """A session that is done and has an alarm: one was raised, and the run went on to a proof for K."""
     session = mixed_session(names=list("abcdefghijkl"))
-    monkeypatch.setattr(CrocDriver, "alarm", property(lambda _: (0, 4, 8)))
+    monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda _: (0, 4, 8)))
     return session
 
 
@@ -71,7 +71,7 @@ def test_an_alarm_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     session = coterie.Session(6, 2, 1)
     for _ in range(9):
         session.tell(session.ask(), 0.0)
-    monkeypatch.setattr(CrocDriver, "alarm", property(lambda _: (5, 0, 3)))
+    monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda _: (5, 0, 3)))
     assert session.alarm is not None
     assert session.alarm.arms == (0, 3, 5)
     first, second = repr(session).splitlines()
@@ -176,8 +176,8 @@ def test_results_out_of_order_count_in_the_order_of_asks() -> None:
         if not session.done and len(session.pending) < 4:
             if session.t > 4 and held in session.pending:
                 session.tell(held[1], means[held[1]], held[0])
-            session._open(3)
-    rows = [event["row"] for event in session._driver.events if event["event"] == "result"]  # type: ignore[attr-defined]
+            session.open(3)
+    rows = session.counted.tolist()
     log = session.log
     sums, pulls = np.zeros(4), np.zeros(4)
     for row in rows:

@@ -21,6 +21,7 @@ import pytest
 from sqlalchemy import event
 
 from coterie.campaign import Campaigns, StoreUnavailable
+from coterie.store.sql import Database
 
 # One worker: the k-th measurement of an arm is always the same, and every acknowledged one is printed.
 WORKER = """
@@ -46,6 +47,12 @@ with Campaigns(url) as store:
         store.tell(id, [{"id": f"{arm}-{pulls[arm]}", "arm": arm, "values": values, "lease": ask["lease"]}])
         print(f"{arm}-{pulls[arm]}", flush=True)
 """
+
+
+def database(store: Campaigns) -> Database:
+    journal = store._campaigns.journal
+    assert isinstance(journal, Database)
+    return journal
 
 
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(url: str, world: Any) -> None:
@@ -101,7 +108,7 @@ def test_a_full_database_is_said_so_and_nothing_is_lost(lite: Campaigns, world: 
     def limited(connection: Any) -> None:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {limit[0]}")
 
-    event.listen(lite._campaigns.journal.engine, "begin", limited)
+    event.listen(database(lite).engine, "begin", limited)
     kept = [k for k in range(20) if tell_one(lite, id, world, k)["accepted"]]
     limit[0] = 1  # SQLite takes it as: no more than there are now
     refused, messages = 0, set()
@@ -133,12 +140,12 @@ def test_after_a_failed_commit_the_state_is_what_is_on_disk(lite: Campaigns, wor
         if fails[0]:
             raise sqlite3.OperationalError("disk I/O error")
 
-    engine = lite._campaigns.journal.engine
+    engine = database(lite).engine
     event.listen(engine, "commit", broken)
     with pytest.raises(Exception, match="disk I/O error"):
         lite.ask(id, "lost", 2)
     fails[0] = False
-    with Campaigns(lite._campaigns.journal.url.database or "") as other:
+    with Campaigns(database(lite).url.database or "") as other:
         other.tell(id, [{"id": "a", "arm": 5, "values": [0.0, 0.0]}])
         assert lite.latest(id) == 3  # the ask, the result, its note: as many as the lost asks made
         assert lite.status(id) == other.status(id)
@@ -223,7 +230,7 @@ root = os.geteuid() == 0
 store = Campaigns(path)
 store.ask(id, "w")  # everything is loaded
 before = store.status(id)
-store._campaigns.journal.engine.dispose()  # open files stay writable, whatever their mode is now
+database(store).engine.dispose()  # open files stay writable, whatever their mode is now
 
 def protect(on):
     if root:
@@ -311,7 +318,7 @@ def test_a_store_that_is_locked_at_once_is_tried_again(
     with store:
         id = world.create(store)
         for work in (lambda: store.list(), lambda: tell_one(store, id, world, 1)):
-            store._campaigns.journal.engine.dispose()
+            database(store).engine.dispose()
             other = sqlite3.connect(tmp_path / "locked.db", isolation_level=None, check_same_thread=False)
             other.execute("PRAGMA locking_mode = EXCLUSIVE")
             other.execute("CREATE TABLE IF NOT EXISTS visits (x)")

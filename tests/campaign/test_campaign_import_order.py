@@ -9,7 +9,7 @@ import pytest
 from plain_shuffle import shuffled_plainly
 
 from coterie.campaign import BadValue, Campaigns
-from coterie.web.views import log_page
+from coterie.web.page_content import log_rows
 
 
 def told(store: Campaigns, id: str) -> list[tuple[int, float]]:
@@ -39,7 +39,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
         "measurements": 30,
         "order": {"shuffled": True, "seed": 2},
     }
-    line = log_page(store.events(id, limit=1))["rows"][0]  # of the page
+    line = log_rows(store.events(id, limit=1)["events"])[0]  # of the page
     assert (line["said"], line["text"]) == ("imported", "the table")
     assert line["detail"] == "30 measurements, shuffled within each item, seed 2"
     seq = store.latest(id)
@@ -50,7 +50,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     assert answer["order"] == {"shuffled": False}
     assert [x for _, x in told(store, plain)] == [row["x"] for row in rows]
     assert notes(store, plain)[0]["order"] == {"shuffled": False}
-    line = log_page(store.events(plain, limit=1))["rows"][0]
+    line = log_rows(store.events(plain, limit=1)["events"])[0]
     assert line["detail"] == "30 measurements, in the order of the table"
     with pytest.raises(BadValue, match="seed must be at least 0, got -1"):
         store.import_table(plain, rows, seed=-1)

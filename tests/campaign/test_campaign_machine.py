@@ -68,7 +68,7 @@ class CampaignMachine(RuleBasedStateMachine):
                     self.leases[key]["state"] = "expired"
 
     def _take(self, arm: int, value: float, ticket: int | None) -> None:
-        self.session._absorb([arm], [self._vector(value)], [ticket])
+        self.session.absorb(arm, self._vector(value), ticket)
 
     def _check_answer(self, answer: dict[str, Any], one: dict[str, Any]) -> None:
         """Accepted; with a warning if it is more than 8 from the mean of what its arm gave before."""
@@ -105,11 +105,10 @@ class CampaignMachine(RuleBasedStateMachine):
                 self.leases[key]["expires"] = self.time + LEASE
         fresh: list[tuple[int, int]] = []
         while len(expected) + len(fresh) < n:
-            ticket = self.session._next_ticket
-            arms = self.session._open(1)
-            if not arms:
+            opened = self.session.open(1)
+            if not opened:
                 break
-            fresh.append((ticket, arms[0]))
+            fresh.append((opened[0].number, opened[0].arm))
         if answer["done"]:
             assert self.session.done
             given = [one for one in self.stores[at].status(self.id)["open_leases"] if one["lease"] not in self.leases]

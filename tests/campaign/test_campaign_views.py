@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from coterie.campaign import Campaigns
-from coterie.session.croc import CrocDriver
+from coterie.methods.croc import CrocMethodRun
 from coterie.tables import fit
 
 MEANS = np.array([0.0, 0.0, 8.0, 8.0, 9.5, 9.5])  # three groups, two of them not far apart
@@ -145,7 +145,7 @@ def test_items_that_differ_are_said_to(tmp_path: Path) -> None:
 
 
 def test_after_an_alarm_asking_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CrocDriver, "alarm", property(lambda driver: (0, 2, 5) if driver.t >= 9 else None))
+    monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda driver: (0, 2, 5) if driver.t >= 9 else None))
     with Campaigns(tmp_path / "store.db") as store:
         id = store.create("few", 6, 2, 1)["id"]
         status = told(store, id, 0.01 * FAR, 60)
@@ -188,7 +188,7 @@ def test_a_proof_of_what_is_refuted_says_so(tmp_path: Path, monkeypatch: pytest.
         status = told(store, id, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0], 60)
         assert status["done"]
         assert proven(store, id) == ["yes"] * 6
-        monkeypatch.setattr(CrocDriver, "alarm", property(lambda _: (0, 1, 3)))
+        monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda _: (0, 1, 3)))
         status = store.status(id)
         assert status["verdict"].startswith(
             f"Proven after {status['t']} measurements for exactly 2 groups only; but the measurements refute 2 groups: "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import croc_run
 
 import coterie
 from coterie.engine.croc.evidence import grid_count, grid_place
@@ -52,7 +53,7 @@ def results(session: Any, arm: int) -> np.ndarray:
 def test_prefixes_match_oracle(seed: int) -> None:
     """They are the sums of an arm's first results in ask order, however late those came."""
     session = conversation(seed, 900, delta=1e-12)
-    state = session._driver._run.state
+    state = croc_run(session).state
     assert session.pulls.max() > 64  # more than there is room for
     for arm in range(session.n_arms):
         stack = results(session, arm)
@@ -139,7 +140,7 @@ def test_prefix_room_bounds_memory() -> None:
 def test_settled_pairs_reach_their_level(seed: int) -> None:
     """A pair counts as settled only if its evidence, at the counts that it names, reaches the level."""
     session = conversation(seed, 220 + 40 * seed, delta=0.01)
-    run = session._driver._run
+    run = croc_run(session)
     s = run.state
     level = math.log(session.n_arms - 2) + math.log(session.n_arms - 3) - math.log(2 * 0.2 * 0.01)
     assert run.pair_level == pytest.approx(level, rel=1e-12)
@@ -236,12 +237,12 @@ def test_frozen_tests_are_met_only_at_their_level(seed: int) -> None:
     """
     session = conversation(seed, 400 + 40 * seed, delta=1e-9)
     assert not session.done
-    run, s = session._driver._run, session._driver._run.state
+    run, s = croc_run(session), croc_run(session).state
     assert run.freezes > 0
     events = session.events
     checked = 0
-    for epoch in session._driver._epochs[-len(s.level) :]:
-        slot = epoch["number"] % len(s.level)
+    for epoch in [one for one in session.decisions if one["event"] == "freeze"][-len(s.level) :]:
+        slot = epoch["epoch"] % len(s.level)
         groups, cores = pools(epoch)
         for (m, home), k in product(enumerate(epoch["labels"]), range(session.n_clusters)):
             if k == home:
@@ -318,7 +319,7 @@ def test_session_equals_simulation(delta: float, seed: int) -> None:
     assert session.t == run.t
     assert coterie.same_partition(session.labels, run.state.labels)
     np.testing.assert_array_equal(session.pulls, run.state.pulls)
-    np.testing.assert_array_equal(session._driver._run.state.sums, run.state.sums)
+    np.testing.assert_array_equal(croc_run(session).state.sums, run.state.sums)
     trials = coterie.simulate(coterie.Instance(TRUTH, CENTERS), "croc", deltas=[delta], trials=1, seed=seed)
     again = CrocRun(12, 3, 2, -math.log(delta))
     again.play(10**6, CENTERS, TRUTH, np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import croc_run
 
 import coterie
 
@@ -32,7 +33,7 @@ def moves(session: Any, rng: np.random.Generator, count: int) -> None:
             return
         kind = rng.choice(["ask", "answer", "oldest", "unasked", "forget"], p=[0.25, 0.4, 0.2, 0.1, 0.05])
         if kind == "ask" or not session.pending:
-            session._open(int(rng.integers(1, 7)))
+            session.open(int(rng.integers(1, 7)))
         elif kind == "answer":
             ticket, arm = session.pending[rng.integers(len(session.pending))]
             session.tell(arm, draw(arm, rng), ticket)
@@ -56,7 +57,7 @@ def finish(session: Any, rng: np.random.Generator) -> None:
 
 def snapshot(session: Any) -> dict[str, Any]:
     """All that can be seen of a session, and its engine's state."""
-    state = session._driver._run.state
+    state = croc_run(session).state
     return {
         "saved": session.to_dict(),
         "events": session.events,
@@ -95,7 +96,7 @@ def test_loaded_session_equals_never_stopped_after_the_end() -> None:
     rng = np.random.default_rng(1)
     session = new_session()
     while not session.done:
-        session._open(6)
+        session.open(6)
         for ticket, arm in session.pending[:4]:
             session.tell(arm, draw(arm, rng), ticket)
     before = session.t, session.labels.tolist(), session.certificate, session.events
@@ -167,7 +168,7 @@ def test_order_of_delivery_keeps_what_counts(before: int, order: str) -> None:
     """Whatever order the results of a batch come in, every arm's results count in ask order, and in their rounds."""
     here, there = delivered("as asked", before, 40), delivered(order, before, 40)
     assert here.t == there.t == before + 40
-    mine, its = here._driver._run.state, there._driver._run.state
+    mine, its = croc_run(here).state, croc_run(there).state
     np.testing.assert_array_equal(mine.pulls, its.pulls)
     # Positions are relative to the result that came first, so the sums agree up to rounding once that is put back.
     places = np.arange(mine.prefixes.shape[1])
@@ -188,13 +189,13 @@ def test_order_of_delivery_keeps_the_tests_of_a_round(order: str) -> None:
     """A batch that ends with a round: the frozen tests get the same contrasts, bit by bit."""
     session = new_session(1e-12)
     rng = np.random.default_rng(4)
-    while session._driver._run.round < 5:
+    while croc_run(session).round < 5:
         arm = session.ask()
         session.tell(arm, draw(arm, rng))
     saved, found = session.to_dict(), []
     for how in ("as asked", order):
         one: Any = coterie.Session.from_dict(saved)
-        run = one._driver._run
+        run = croc_run(one)
         one.ask(sum(count for _, count in run.composition(5)[1]))
         values = np.random.default_rng(5)
         asks = [(ticket, arm, draw(arm, values)) for ticket, arm in one.pending]
@@ -219,7 +220,7 @@ def test_batches_prove_the_groups(size: int) -> None:
     session = new_session(1e-9)
     while not session.done:
         assert session.t < 20_000
-        for arm in session._open(size):
+        for _, arm, _ in session.open(size):
             session.tell(arm, draw(arm, rng))
     rounds = [event["round"] > 0 for event in session.events if event["event"] == "result"]
     assert 0 < sum(rounds) <= len(rounds) - N
@@ -283,16 +284,16 @@ def test_unasked_results_alone_prove_groups_that_take_longer() -> None:
 def test_unasked_results_do_not_enter_rounds() -> None:
     rng = np.random.default_rng(8)
     session = new_session(1e-6)
-    while session._driver._run.round < 3:
+    while croc_run(session).round < 3:
         arm = session.ask()
         session.tell(arm, draw(arm, rng))
-    left = session._driver._run.state.entry_sums.copy()
+    left = croc_run(session).state.entry_sums.copy()
     t = session.t
     for arm in range(N):
         session.tell(arm, draw(arm, rng))
     assert session.t == t + N
     assert all(event["round"] == 0 for event in session.events[-N:])
-    np.testing.assert_array_equal(session._driver._run.state.entry_sums, left)
+    np.testing.assert_array_equal(croc_run(session).state.entry_sums, left)
     finish(session, rng)
     assert coterie.verify(session.certificate, session.events).valid
 
@@ -342,18 +343,19 @@ def test_evidence_keeps_its_groups_when_the_engine_renumbers_them() -> None:
     """The estimate may come back to a frozen candidate with its groups in another order."""
     rng = np.random.default_rng(11)
     session = new_session(1e-6)
-    while session._driver._run.round < 4:
+    while croc_run(session).round < 4:
         arm = session.ask()
         session.tell(arm, draw(arm, rng))
-    state, before = session._driver._run.state, session.evidence
-    assert session._driver._run.matching_epoch >= 0
+    state, before = croc_run(session).state, session.evidence
+    assert croc_run(session).matching_epoch >= 0
     name = np.array([1, 2, 0])
     state.labels[:] = name[state.labels]
     for array in (state.totals, state.centers, state.representative):
         array[name] = array.copy()
-    for array in (state.settled, state.settled_pulls, state.evidence):
-        array[:, name] = array.copy()
-    assert session._driver._run.matching_epoch >= 0
+    columns: tuple[Any, ...] = (state.settled, state.settled_pulls, state.evidence)
+    for column in columns:
+        column[:, name] = column.copy()
+    assert croc_run(session).matching_epoch >= 0
     assert session.evidence == before
 
 
@@ -362,7 +364,7 @@ def test_evidence_between_the_last_pair_and_the_next_plan() -> None:
     session = new_session()
     for arm in range(N):
         session.tell(session.ask(), CENTERS[TRUTH[arm]])
-    state = session._driver._run.state
+    state = croc_run(session).state
     state.settled[:] = 1
     state.evidence[:] = 100.0 + np.arange(N)[:, None]
     now = session.evidence

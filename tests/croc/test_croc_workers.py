@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import croc_run
 
 import coterie
 from coterie.engine.croc.state import FLIGHT
@@ -19,7 +20,7 @@ def work(instance: Any, workers: int, seed: int, delta: float = 0.05, lost: floa
     rng, order = np.random.default_rng(seed), np.random.default_rng(10**6 + seed)
     while not session.done:
         assert session.t < cap, "unfinished"
-        session._open(workers - len(session.pending))
+        session.open(workers - len(session.pending))
         if session.pending:
             ticket, arm = session.pending[order.integers(len(session.pending))]
             if order.random() < lost:
@@ -60,15 +61,15 @@ def test_a_round_is_composed_when_all_asks_before_are_out(workers: int) -> None:
     seen = 0
     while not session.done and session.t < 3000:
         for _ in range(workers - len(session.pending)):
-            before = session._driver._run.round
-            arms = session._open(1)
-            after = session._driver._run.round
+            before = croc_run(session).round
+            opened = session.open(1)
+            after = croc_run(session).round
             if after > before:  # composed by this ask: nothing of earlier rounds may be left to ask for
                 seen += 1
                 sizes = {e["round"]: sum(n for _, n in e["pulls"]) for e in session.events if e["event"] == "round"}
                 assert all(asked.get(number, 0) == sizes[number] for number in range(1, after))
-            if arms:
-                number = session._driver._places[session.pending[-1][0]].of_round
+            if opened:
+                number = opened[0].round
                 asked[number] = asked.get(number, 0) + 1
         if session.pending:
             ticket, arm = session.pending[order.integers(len(session.pending))]
@@ -81,11 +82,10 @@ def test_many_workers_pull_in_rounds_only_once_groups_are_clear() -> None:
     instance = coterie.Instance([0, 0, 0, 1, 1, 1], [[0.0], [1.5]])
     session: Any = coterie.Session(6, 2, 1, 1e-40)
     rng = np.random.default_rng(0)
-    while session._driver._run.round < 3:
+    while croc_run(session).round < 3:
         arm = session.ask()
         session.tell(arm, instance.means[arm] + rng.standard_normal(1))
-    session.ask(48)
-    rounds = [session._driver._places[ticket].of_round for ticket, _ in session.pending]
+    rounds = [ticket.round for ticket in session.open(48)]
     assert all(number > 0 for number in rounds)
     assert len(set(rounds)) > 3
 
@@ -94,12 +94,12 @@ def test_more_asks_than_rounds_have_room_for() -> None:
     """Asks without end and without answers: rounds grow, then arms are explored; nothing breaks, and all ends well."""
     session: Any = coterie.Session(4, 2, 1, 1e-6)
     rng = np.random.default_rng(2)
-    while session._driver._run.round < 2:
+    while croc_run(session).round < 2:
         arm = session.ask()
         session.tell(arm, 2.0 * FOUR.means[arm] + rng.standard_normal(1))
     session.ask(12_000)
-    state = session._driver._run.state
-    assert session._driver._run.round - 2 < FLIGHT
+    state = croc_run(session).state
+    assert croc_run(session).round - 2 < FLIGHT
     assert state.committed.sum() == session.t + 12_000
     for ticket, arm in session.pending:
         if not session.done:
@@ -116,11 +116,11 @@ def test_resuming_keeps_rounds_under_way(workers: int) -> None:
     other: Any = None
     rng, order = np.random.default_rng(7), np.random.default_rng(8)
     while not session.done:
-        session._open(workers - len(session.pending))
+        session.open(workers - len(session.pending))
         if other is not None:
             other._open(workers - len(other.pending))
             assert other.pending == session.pending
-        elif session._driver._run.round > 6:
+        elif croc_run(session).round > 6:
             other = coterie.Session.from_dict(session.to_dict())
         if session.pending:
             ticket, arm = session.pending[order.integers(len(session.pending))]

@@ -6,10 +6,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from engines import SAMPLING
 
 from coterie import reference
 from coterie.engine.run import Run
-from coterie.methods import METHODS
 from coterie.methods.levels import levels_for
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
@@ -45,7 +45,7 @@ def engine_run(inst: Instance, method: str, ratio: float) -> Run:
         inst.n_arms,
         inst.n_clusters,
         inst.dim,
-        METHODS[method].sampling,
+        SAMPLING[method],
         levels_for(KINDS, LOGS, inst.n_arms, inst.dim),
         distance_ratio=ratio,
         oracle=(inst.labels, shares[firsts]),

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import SAMPLING
 
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.run import Run
 from coterie.engine.state import CERTIFIED, SINCE_SUMMED
-from coterie.methods import METHODS
 from coterie.methods.levels import levels_for
 from coterie.theory.alternative import alternative_value
 
@@ -36,7 +36,7 @@ def new_run(world: str, method: str) -> Run:
     labels, centers, *_ = WORLDS[world]
     levels = levels_for(("heuristic",), (NEVER,), labels.size, centers.shape[1])
     return Run(
-        labels.size, centers.shape[0], centers.shape[1], METHODS[method].sampling, levels,
+        labels.size, centers.shape[0], centers.shape[1], SAMPLING[method], levels,
         distance_ratio=0.3 if method == "boc-linear" else None,
     )  # fmt: skip
 

@@ -158,7 +158,7 @@ class _Run:
     @property
     def count(self) -> int:
         """Measurements on record."""
-        return 0 if self.session is None else self.session.told
+        return 0 if self.session is None else self.session.n_measurements
 
     def step(self) -> Session:
         """Ask, measure, tell. Asks that are still open come first, the oldest of them first."""

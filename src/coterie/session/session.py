@@ -335,7 +335,7 @@ class Session(Stated):
         return self._measurements
 
     @property
-    def told(self) -> int:
+    def n_measurements(self) -> int:
         """How many measurements were told."""
         return len(self._measurements)
 

@@ -18,6 +18,7 @@ from coterie.methods.contract import Method
 from coterie.methods.table import is_packaged, method_named
 from coterie.methods.trials import NO_END, Plan, Running, Stops, play_trial
 from coterie.problem.checks import (
+    FloatArray,
     check_count,
     check_delta,
     check_distance_ratio,
