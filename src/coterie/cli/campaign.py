@@ -62,7 +62,7 @@ class Kind(StrEnum):
 
 Store = Annotated[
     str,
-    typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, or postgresql://user@host/database."),
+    typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, a FOLDER/, or postgresql://user@host/database."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Name = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign: its id, or its name if only one has it.")]
@@ -323,12 +323,16 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="the screen")
     ] = None,
+    before: Annotated[
+        int | None,
+        typer.Option("--before", metavar="SEQ", help="Only measurements before this row: all that a damaged log has."),
+    ] = None,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
     """Write a campaign's measurements, its certificate, or the log that the certificate is checked against."""
     with _open(store) as campaigns:
-        text = campaigns.export(_find(campaigns, campaign), Kind.json.value if as_json else kind.value)
+        text = campaigns.export(_find(campaigns, campaign), Kind.json.value if as_json else kind.value, before)
     if out is None:
         typer.echo(text, nl=False)
     else:

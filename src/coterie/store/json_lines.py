@@ -176,11 +176,14 @@ class LinesReading:
         id, log = campaign["id"], self._log(campaign["id"])
         if set(kinds) != set(ALL_KINDS):
             return self._picked(campaign, after, limit, lambda row: type(row) in kinds)
+        if after > campaign["last_seq"]:
+            return Page([], campaign["chain"])
         if previous is None:
             previous = self._hash_before(campaign, after)
         rows, hashes = log.rows(after, limit)
         hash = check_rows(id, after, previous, rows, hashes)
         if limit is None or len(rows) < limit:
+            log.check_tail()
             check_end(id, campaign["last_seq"], campaign["chain"], rows[-1].seq if rows else after, hash)
         return Page(rows, hash)
 
@@ -191,6 +194,8 @@ class LinesReading:
     def _picked(self, campaign: Campaign, after: int, limit: int | None, wanted: Callable[[Row], bool]) -> Page:
         id, log = campaign["id"], self._log(campaign["id"])
         found: list[Row] = []
+        if after > campaign["last_seq"]:
+            return Page(found, campaign["chain"])
         hash = self._hash_before(campaign, after)
         while limit is None or len(found) < limit:
             # All kinds are read: a file has no index by kind, and a filter costs less than one would.
@@ -206,13 +211,14 @@ class LinesReading:
                 if limit is not None and len(found) == limit:
                     break
             if part is None or len(rows) < part:
+                log.check_tail()
                 break
         return Page(found, hash)
 
     def _hash_before(self, campaign: Campaign, after: int) -> str:
         if after == 0:
             return origin(campaign["id"], campaign["settings"])
-        if after >= campaign["last_seq"]:
+        if after == campaign["last_seq"]:
             return campaign["chain"]
         found = self.hash_of(campaign["id"], after)
         if found is None:

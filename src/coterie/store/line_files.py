@@ -75,12 +75,16 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass
 class LogFile:
-    """A campaign's log up to its last commit line, which ends at byte `end` and has the `summary` (None: no line)."""
+    """A campaign's log up to its last commit line, which ends at byte `end` and has the `summary` (None: no line).
+
+    `damage`: what stands after that line and is not what a killed process may have left there.
+    """
 
     path: Path
     campaign: str
     end: int
     summary: dict[str, Any] | None
+    damage: DamagedLog | None = None
 
     @classmethod
     def read(cls, path: Path, campaign: str) -> LogFile:
@@ -97,6 +101,7 @@ class LogFile:
         line without an end; anything else was not made by a kill.
         """
         begin, tail = file.seek(0, os.SEEK_END), b""
+        damage: DamagedLog | None = None
         while True:
             end = tail.rfind(b"\n") + 1  # of the whole lines that have not been looked at, the last one first
             while end > 0:
@@ -105,13 +110,13 @@ class LogFile:
                     break  # its beginning has not been read yet
                 line = tail[start : end - 1]
                 if line.startswith(b"{") and _key(line) is not None:
-                    return cls(path, campaign, begin + end, json.loads(line))
+                    return cls(path, campaign, begin + end, json.loads(line), damage)
                 if not (line.startswith(b'["') and line.endswith(b'"]')):
                     before = tail[:start].rstrip(b"\n").rpartition(b"\n")[2]
-                    raise DamagedLog(campaign, (_key(before) or 0) + 1, None, _UNREADABLE)
+                    damage = DamagedLog(campaign, (_key(before) or 0) + 1, None, _UNREADABLE)
                 end = start
             if begin == 0:
-                return cls(path, campaign, 0, None)
+                return cls(path, campaign, 0, None, damage)
             step = min(begin, _BLOCK)
             begin -= step
             file.seek(begin)
@@ -125,7 +130,13 @@ class LogFile:
 
     def append(self, lines: bytes) -> None:
         """Add lines after the last commit, and have them on disk."""
+        self.check_tail()
         append_durably(self.path, lines, self.end)
+
+    def check_tail(self) -> None:
+        """Nothing but what a killed process left may stand after the last commit."""
+        if self.damage is not None:
+            raise self.damage
 
     def rows(self, after: int, limit: int | None) -> tuple[list[Row], list[str]]:
         """Rows after number `after` with their hashes, as they stand there, in the order of the file."""
