@@ -81,9 +81,12 @@ class SqlTampering(Tampering):
             return
         engine = create_engine(url_of(self.address))
         with engine.begin() as connection:
-            content = connection.execute(text("SELECT content FROM snapshots WHERE campaign = :id"), {"id": id}).scalar()
+            content = connection.execute(
+                text("SELECT content FROM snapshots WHERE campaign = :id"), {"id": id}
+            ).scalar()
             connection.execute(
-                text("UPDATE snapshots SET content = :new WHERE campaign = :id"), {"id": id, "new": spoil(bytes(content))}
+                text("UPDATE snapshots SET content = :new WHERE campaign = :id"),
+                {"id": id, "new": spoil(bytes(content))},
             )
         engine.dispose()
 

@@ -81,7 +81,12 @@ def test_campaigns_are_listed_oldest_first_with_their_summaries(journal: Journal
         first, second = reading.campaigns()
         assert reading.campaign("c") is None
         assert reading.campaign("../a") is None
-    assert (first["id"], first["name"], first["settings"], first["created"]) == ("b", "campaign b", '{"n_arms": 3}', 0.0)
+    assert (first["id"], first["name"], first["settings"], first["created"]) == (
+        "b",
+        "campaign b",
+        '{"n_arms": 3}',
+        0.0,
+    )
     assert (first["last_seq"], first["last_at"], first["t"], first["done"]) == (0, 0.0, 0, 0)
     assert (second["id"], second["last_seq"]) == ("a", 4)
     assert {key: second[key] for key in summary()} == summary()  # type: ignore[literal-required]
@@ -91,7 +96,10 @@ def test_what_does_not_go_on_is_refused(journal: Journal) -> None:
     begin(journal, "a")
     append(journal, "a", 3)
     for rows in (facts(1, 2), facts(1, 4), [*facts(1, 3), *facts(1, 5)]):
-        with pytest.raises(ValueError, match="the next row of campaign a has number"), journal.writing(["a"]) as writing:
+        with (
+            pytest.raises(ValueError, match="the next row of campaign a has number"),
+            journal.writing(["a"]) as writing,
+        ):
             writing.append("a", rows, summary())
     with pytest.raises(ValueError, match="taken"):
         begin(journal, "a")
@@ -104,13 +112,18 @@ def test_what_does_not_go_on_is_refused(journal: Journal) -> None:
 
 def test_a_block_that_raises_leaves_nothing(journal: Journal) -> None:
     begin(journal, "a", "b")
-    with pytest.raises(ZeroDivisionError), journal.writing(["a", "b", "unknown"]) as writing:
-        assert set(writing.locked) == {"a", "b"}
-        for id in ("a", "b"):
-            writing.append(id, facts(5), summary())
-        writing.add_campaign("c", "c", "{}", 0.0)
-        writing.add_token({"hash": "h", "scope": "read", "label": "", "created": 1.0})
-        raise ZeroDivisionError
+
+    def breaks() -> None:
+        with journal.writing(["a", "b", "unknown"]) as writing:
+            assert set(writing.locked) == {"a", "b"}
+            for id in ("a", "b"):
+                writing.append(id, facts(5), summary())
+            writing.add_campaign("c", "c", "{}", 0.0)
+            writing.add_token({"hash": "h", "scope": "read", "label": "", "created": 1.0})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        breaks()
     with journal.reading() as reading:
         assert [(row["id"], row["last_seq"]) for row in reading.campaigns()] == [("a", 0), ("b", 0)]
         assert reading.tokens() == []
@@ -303,7 +316,9 @@ def test_tokens(journal: Journal, address: str) -> None:
 def test_a_newer_journal_is_refused_with_its_version(journal: Journal, address: str, tampering: Any) -> None:
     begin(journal, "a")
     tampering.version(99)
-    with pytest.raises(Conflict, match=f"schema version 99, this release knows versions up to {VERSION}.*upgrade") as caught:
+    with pytest.raises(
+        Conflict, match=f"schema version 99, this release knows versions up to {VERSION}.*upgrade"
+    ) as caught:
         open_journal(address)
     assert caught.value.code == "newer_schema"
 
@@ -329,4 +344,4 @@ def test_addresses(tmp_path: Path) -> None:
 
 
 def test_all_kinds_have_a_table() -> None:
-    assert {kind for kind in ALL_KINDS} == {type(row) for row in facts(10)}
+    assert set(ALL_KINDS) == {type(row) for row in facts(10)}

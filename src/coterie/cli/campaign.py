@@ -62,7 +62,9 @@ class Kind(StrEnum):
 
 Store = Annotated[
     str,
-    typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, a FOLDER/, or postgresql://user@host/database."),
+    typer.Option(
+        "--store", envvar="COTERIE_STORE", help="A SQLite file, a FOLDER/, or postgresql://user@host/database."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Name = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign: its id, or its name if only one has it.")]

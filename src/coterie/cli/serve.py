@@ -10,7 +10,9 @@ import typer
 def serve(
     store: Annotated[
         str,
-        typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, a FOLDER/, or postgresql://user@host/database."),
+        typer.Option(
+            "--store", envvar="COTERIE_STORE", help="A SQLite file, a FOLDER/, or postgresql://user@host/database."
+        ),
     ] = "coterie.db",
     host: Annotated[
         str, typer.Option("--host", help="The address to listen at; others than this machine need --token.")

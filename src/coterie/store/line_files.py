@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -154,6 +154,29 @@ class LogFile:
                     lines.append(line)
             return self._parsed(lines, after)
 
+    def picked(self, after: int, kinds: Sequence[Kind]) -> Iterator[tuple[Row, str, int | None, str]]:
+        """Rows of some kinds after number `after`, each with its hash, and the number and the hash of the row before it
+        (None and nothing for the first row that is read). Lines of other kinds are not parsed.
+        """
+        if self.end == 0:
+            return
+        with open(self.path, "rb") as file:
+            begin = self._place_after(file, after) if after > 0 else 0
+            file.seek(begin)
+            lines = file.read(self.end - begin).split(b"\n")
+        wanted = tuple(f'["{TABLES[kind]}",'.encode() for kind in kinds)
+        before = b""
+        for line in lines:
+            if line.startswith(wanted):
+                place = _key(before) if before else None
+                try:
+                    row, hash = _parse(json.loads(line))
+                except _NOT_A_ROW:
+                    raise DamagedLog(self.campaign, (place or after) + 1, None, _UNREADABLE) from None
+                yield row, hash, place, before[-66:-2].decode("ascii", "replace")
+            if line and not line.startswith(b"{"):
+                before = line
+
     def _place_after(self, file: BinaryIO, after: int) -> int:
         """Where the first line with a number above `after` begins, by bisection: numbers never fall."""
         low, high = 0, self.end  # lines before `low` are not above; the first that begins at `high` or later is
@@ -178,7 +201,7 @@ class LogFile:
             entries = json.loads(b"[" + b",".join(given) + b"]")
             rows = [_KINDS[entry[0]]._make(entry[1:-1]) for entry in entries]
             hashes = [entry[-1] for entry in entries]
-        except (ValueError, TypeError, KeyError, IndexError):
+        except _NOT_A_ROW:
             raise DamagedLog(self.campaign, self._first_bad(given, after), None, _UNREADABLE) from None
         if rows and rows[0].seq <= after:  # read from the beginning, for want of an index
             keep = [i for i, row in enumerate(rows) if row.seq > after]
@@ -188,11 +211,9 @@ class LogFile:
     def _first_bad(self, lines: list[bytes], after: int) -> int:
         for line in lines:
             try:
-                entry = json.loads(line)
-                row = _KINDS[entry[0]]._make(entry[1:-1])
-            except (ValueError, TypeError, KeyError, IndexError):
+                after = _parse(json.loads(line))[0].seq
+            except _NOT_A_ROW:
                 break
-            after = row.seq
         return after + 1
 
     def count(self) -> int:
@@ -205,6 +226,12 @@ class LogFile:
 
 
 _UNREADABLE = "cannot be read"
+_NOT_A_ROW = (ValueError, TypeError, KeyError, IndexError)
+
+
+def _parse(entry: Any) -> tuple[Row, str]:
+    """The row in a line, and its hash."""
+    return _KINDS[entry[0]]._make(entry[1:-1]), entry[-1]
 
 
 def _key(line: bytes) -> int | None:
