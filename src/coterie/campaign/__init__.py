@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotDone, NotFound, StoreUnavailable
-from coterie.campaign.pool import replay_pool
 
 if TYPE_CHECKING:
     from coterie.campaign.campaigns import Campaigns
+    from coterie.campaign.pool import replay_pool
 
 __all__ = [
     "Campaigns",
@@ -23,10 +24,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "Campaigns":
-        raise AttributeError(f"module 'coterie.campaign' has no attribute {name!r}")
-    from coterie.campaign.campaigns import Campaigns  # loaded when it is first used: pools and tables do without
+_LATER = {"Campaigns": "coterie.campaign.campaigns", "replay_pool": "coterie.campaign.pool"}
+"""Where the names are that are loaded when they are first used: each takes a while, and nobody needs both."""
 
-    globals()[name] = Campaigns
-    return Campaigns
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'coterie.campaign' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found

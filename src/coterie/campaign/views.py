@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.campaign import fit
 from coterie.campaign.decisions import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
-from coterie.campaign.late import late_misfits
 from coterie.campaign.remarks import alarm_of, homogeneity_of
 from coterie.campaign.settings import Settings, at
 from coterie.campaign.state import Lease, State
@@ -203,6 +201,8 @@ def misfits(state: State) -> list[dict[str, Any]]:
         late = np.flatnonzero(~state.counted_places())
         found: list[int] = []
         if late.size > 0:
+            from coterie.campaign.late import late_misfits  # here: it needs scipy, and most campaigns do not need it
+
             arms = np.array([state.results[place][0] for place in late])
             white = state.session.noise.whiten(np.array([state.results[place][1] for place in late]))
             found = late_misfits(labels, arms, white)
@@ -219,7 +219,9 @@ def doubt(state: State) -> str | None:
     if not found:
         return None
     names = ", ".join(one["name"] for one in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
-    level = f"{fit.MISFIT_PROBABILITY:g}"
+    from coterie.campaign.fit import MISFIT_PROBABILITY
+
+    level = f"{MISFIT_PROBABILITY:g}"
     wrong = f"{level} + {state.settings.delta:g}" if certain(state.settings) else f"{level}, if the groups are right"
     return (
         f"Results told after the stop do not fit these groups ({names}): there may be more than "
