@@ -1,7 +1,8 @@
-"""The tables on disk: what migrations make is what the code uses; old stores are brought up; newer ones are refused."""
+"""The tables of a database: what migrations make is what the code uses; old stores are brought up and go on."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,25 +10,121 @@ from typing import Any
 
 from sqlalchemy import create_engine, inspect, text
 
-from coterie.campaign import Campaigns
-from coterie.store import schema
+from coterie.campaign import Campaigns, DamagedLog
+from coterie.store import open_journal, schema
+from coterie.store.rows import TABLES, Ask, Note, Told
 from coterie.store.sql import Database, url_of
 
 ASSETS = Path(__file__).parent / "assets"
 
 
-def dump(version: int, path: Path) -> None:
+def dump(asset: str, path: Path) -> None:
+    """Make the store of a dump: version 1; 2 by decision rules 2 (release 0.1) and 3; 3."""
     with sqlite3.connect(path) as connection:
-        connection.executescript((ASSETS / f"store-v{version}.sql").read_text())
+        connection.executescript((ASSETS / f"store-{asset}.sql").read_text())
 
 
-def test_every_old_version_has_its_asset() -> None:
-    assert [(ASSETS / f"store-v{version}.sql").exists() for version in range(1, schema.LATEST)] == [True]
+def test_every_version_has_its_asset() -> None:
+    for version in range(1, schema.LATEST + 1):
+        assert list(ASSETS.glob(f"store-v{version}*.sql")), version
+
+
+def on_postgres(path: Path, address: str) -> None:
+    """Copy a SQLite store of schema version 2 to a PostgreSQL database, table by table."""
+    engine = create_engine(url_of(address))
+    with engine.begin() as target, sqlite3.connect(path) as source:
+        schema.migrate(target, to=2)
+        for table in ("campaigns", "asks", "measurements", "endings", "notes", "tokens"):
+            rows = source.execute(f"SELECT * FROM {table}")
+            names = [f'"{column[0]}"' for column in rows.description]
+            marks = ", ".join(f":{i}" for i in range(len(names)))
+            statement = text(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})")
+            for row in rows:
+                target.execute(statement, {str(i): value for i, value in enumerate(row)})
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("asset", ["v2-rules-2", "v2-rules-3"])
+def test_rows_of_version_2_are_chained_when_they_are_brought_up(
+    asset: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row is kept as it was, protected from then on; rounds were not recorded."""
+    monkeypatch.setattr(schema, "_CHUNK", 7)  # as a long log is: in parts
+    path = tmp_path / "old.db"
+    dump(asset, path)
+    with sqlite3.connect(path) as connection:
+        old = {
+            table: sorted(connection.execute(f"SELECT * FROM {table}"))
+            for table in ("asks", "measurements", "endings", "notes")
+        }
+    address = str(path)
+    if kind == "postgresql":
+        address = str(request.getfixturevalue("postgres").new_database())
+        on_postgres(path, address)
+    journal = open_journal(address)
+    with journal.reading() as reading:
+        found: dict[str, list[Any]] = {table: [] for table in old}
+        for campaign in reading.campaigns():
+            page = reading.rows(campaign)
+            assert page.hash == campaign["chain"]
+            assert reading.count(campaign["id"]) == campaign["last_seq"] == len(page.rows)
+            assert reading.rows(campaign, kinds=(Told, Note)).rows
+            for row in page.rows:
+                values = tuple(row)
+                if isinstance(row, Ask):
+                    assert row.round == -1
+                    values = values[:-1]
+                found[TABLES[type(row)]].append((campaign["id"], *values))
+        assert {table: sorted(rows) for table, rows in found.items()} == old
+        first = reading.campaigns()[0]
+    journal.close()
+    engine = create_engine(url_of(address))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE measurements SET arm = 1 - arm WHERE seq = 3"))
+    engine.dispose()
+    journal = open_journal(address)
+    with journal.reading() as reading, pytest.raises(DamagedLog, match=r"row 3 \(table measurements\)"):
+        reading.rows(first)
+    journal.close()
+
+
+def test_a_row_that_an_old_store_had_lost_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    dump("v2-rules-3", path)
+    with sqlite3.connect(path) as connection:
+        (id,) = connection.execute("SELECT id FROM campaigns WHERE name = 'half'").fetchone()
+        (seq,) = connection.execute("SELECT MIN(seq) FROM asks WHERE campaign = ? AND seq > 20", (id,)).fetchone()
+        connection.execute("DELETE FROM asks WHERE campaign = ? AND seq = ?", (id, seq))
+    with Campaigns(path) as store:
+        with pytest.raises(DamagedLog, match=f"row {seq} is missing"):
+            store.status(id)
+        assert len(store.list()) == 3
+
+
+@pytest.mark.parametrize("asset", ["v2-rules-3", "v3"])
+def test_campaigns_of_an_old_store_stand_where_they_stood(asset: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    dump(asset, path)
+    expected = json.loads((ASSETS / "store-v2-rules-3.json").read_text())
+    with Campaigns(path, clock=lambda: 1_800_000_200.0) as store:
+        for summary in store.list():
+            wanted = expected[summary["name"]]
+            found = store.status(summary["id"])
+            for key in ("t", "done", "labels", "pulls", "measurements", "seq", "verdict", "centers"):
+                assert found[key] == wanted[key], (summary["name"], key)
+            assert [lease["lease"] for lease in found["open_leases"]] == wanted["open"]
+            if "certificate" in wanted:
+                assert store.certificate(summary["id"]) == wanted["certificate"]
+                assert store.export(summary["id"], "log") == wanted["log"]
+        half = next(one["id"] for one in store.list() if one["name"] == "half")
+        assert store.ask(half, "eve")["asks"]  # it goes on
+        assert [token["label"] for token in store.tokens()] == ["bench"]
 
 
 def test_a_store_of_version_1_is_brought_up_and_goes_on(tmp_path: Path, clock: Any) -> None:
     path = tmp_path / "old.db"
-    dump(1, path)
+    dump("v1", path)
     with Campaigns(path, clock=clock) as store:
         (summary,) = store.list()
         id = summary["id"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotDone, NotFound, StoreUnavailable
-from coterie.campaign.importing import table_errors_as_bad_values
-from coterie.tables import replay_pool as _replay_pool
 
 if TYPE_CHECKING:
     from coterie.campaign.campaigns import Campaigns
+    from coterie.campaign.importing import replay_pool
 
 __all__ = [
     "Campaigns",
@@ -23,13 +23,12 @@ __all__ = [
     "replay_pool",
 ]
 
-replay_pool = table_errors_as_bad_values()(_replay_pool)  # its home is coterie.tables; here its errors are BadValue
+_LATER = {"Campaigns": "coterie.campaign.campaigns", "replay_pool": "coterie.campaign.importing"}
+"""Where the names are that are loaded when they are first used: each takes a while, and nobody needs both."""
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Campaigns":
+    if name not in _LATER:
         raise AttributeError(f"module 'coterie.campaign' has no attribute {name!r}")
-    from coterie.campaign.campaigns import Campaigns  # loaded when it is first used: pools and tables do without
-
-    globals()[name] = Campaigns
-    return Campaigns
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found

@@ -17,8 +17,6 @@ from coterie.methods import method_named
 from coterie.problem.checks import check_count, short
 from coterie.session.verdicts_json import alarm_json, homogeneity_json
 from coterie.store.rows import Ask, Ending, Note, Row, Told
-from coterie.tables import fit
-from coterie.tables.anytime_fit import anytime_misfits
 
 if TYPE_CHECKING:
     from coterie.campaign.open_campaigns import CampaignReading
@@ -205,6 +203,10 @@ def misfits(state: State) -> list[dict[str, Any]]:
         late = np.flatnonzero(~state.counted_places())
         found: list[int] = []
         if late.size > 0:
+            from coterie.tables.anytime_fit import (
+                anytime_misfits,  # here: it needs scipy, and most campaigns do not need it
+            )
+
             arms = np.array([state.results[place][0] for place in late])
             white = state.session.noise.whiten(np.array([state.results[place][1] for place in late]))
             found = anytime_misfits(labels, arms, white)
@@ -221,7 +223,9 @@ def doubt(state: State) -> str | None:
     if not found:
         return None
     names = ", ".join(one["name"] for one in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
-    level = f"{fit.MISFIT_PROBABILITY:g}"
+    from coterie.tables.fit import MISFIT_PROBABILITY
+
+    level = f"{MISFIT_PROBABILITY:g}"
     wrong = f"{level} + {state.settings.delta:g}" if certain(state.settings) else f"{level}, if the groups are right"
     return (
         f"Results told after the stop do not fit these groups ({names}): there may be more than "

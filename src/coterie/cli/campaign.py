@@ -322,13 +322,17 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="the screen")
     ] = None,
+    before: Annotated[
+        int | None,
+        typer.Option("--before", metavar="SEQ", help="Only measurements before this row: all that a damaged log has."),
+    ] = None,
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
     """Write a campaign's measurements, its certificate, or the log that the certificate is checked against."""
     with _open(store) as campaigns:
-        text = campaigns.export(_find(campaigns, campaign), Kind.json.value if as_json else kind.value)
+        text = campaigns.export(_find(campaigns, campaign), Kind.json.value if as_json else kind.value, before)
     if out is None:
         typer.echo(text, nl=False)
     else:

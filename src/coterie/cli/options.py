@@ -32,7 +32,9 @@ DistanceRatio = Annotated[
 Clusters = Annotated[int, typer.Option("--clusters", "-k", help="How many groups there are.", show_default=False)]
 Store = Annotated[
     str,
-    typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, or postgresql://user@host/database."),
+    typer.Option(
+        "--store", envvar="COTERIE_STORE", help="A SQLite file, a FOLDER/, or postgresql://user@host/database."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]
 Workers = Annotated[

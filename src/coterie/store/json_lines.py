@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from coterie.store.chain import check_end, check_row, check_rows, hashes_after, origin, sealed, unsealed
+from coterie.store.chain import check_end, check_rows, hashes_after, origin, sealed, unsealed
 from coterie.store.errors import CampaignError, Conflict, DamagedLog, StoreUnavailable
 from coterie.store.journal import VERSION, Campaign, Snapshot, Summary, Token, check_next, check_version, empty_campaign
 from coterie.store.line_files import LogFile, append_durably, write_durably
@@ -175,44 +175,44 @@ class LinesReading:
         """The first `limit` rows after number `after`, of these kinds, in order and checked (see `Reading.rows`)."""
         id, log = campaign["id"], self._log(campaign["id"])
         if set(kinds) != set(ALL_KINDS):
-            return self._picked(campaign, after, limit, lambda row: type(row) in kinds)
+            return self._picked(campaign, after, limit, kinds)
+        if after > campaign["last_seq"]:
+            return Page([], campaign["chain"])
         if previous is None:
             previous = self._hash_before(campaign, after)
         rows, hashes = log.rows(after, limit)
         hash = check_rows(id, after, previous, rows, hashes)
         if limit is None or len(rows) < limit:
+            log.check_tail()
             check_end(id, campaign["last_seq"], campaign["chain"], rows[-1].seq if rows else after, hash)
         return Page(rows, hash)
 
     def notes(self, campaign: Campaign, kind: str) -> Page:
         """The notes of one kind, in order, each checked against the hash that is stored before it."""
-        return self._picked(campaign, 0, None, lambda row: type(row) is Note and row.kind == kind)
+        page = self._picked(campaign, 0, None, (Note,))
+        return Page([row for row in page.rows if isinstance(row, Note) and row.kind == kind], page.hash)
 
-    def _picked(self, campaign: Campaign, after: int, limit: int | None, wanted: Callable[[Row], bool]) -> Page:
+    def _picked(self, campaign: Campaign, after: int, limit: int | None, kinds: Sequence[Kind]) -> Page:
+        """Rows of some kinds, each checked against the stored hash of the row before it."""
         id, log = campaign["id"], self._log(campaign["id"])
+        if after > campaign["last_seq"]:
+            return Page([], campaign["chain"])
         found: list[Row] = []
         hash = self._hash_before(campaign, after)
-        while limit is None or len(found) < limit:
-            # All kinds are read: a file has no index by kind, and a filter costs less than one would.
-            part = None if limit is None else 4 * limit
-            rows, hashes = log.rows(after, part)
-            for row, stored in zip(rows, hashes, strict=True):
-                if row.seq == after + 1 and wanted(row):
-                    check_row(id, hash, row, stored)
-                    found.append(row)
-                elif row.seq != after + 1:
-                    check_rows(id, after, hash, [row], [stored])  # which names what is missing or doubled
-                after, hash = row.seq, stored
-                if limit is not None and len(found) == limit:
-                    break
-            if part is None or len(rows) < part:
+        for row, stored, place, previous in log.picked(after, kinds):
+            if limit is not None and len(found) == limit:
                 break
+            before, expected = (after, hash) if place is None else (place, previous)
+            check_rows(id, before, expected, [row], [stored])  # which names what is missing, too
+            found.append(row)
+        else:
+            log.check_tail()
         return Page(found, hash)
 
     def _hash_before(self, campaign: Campaign, after: int) -> str:
         if after == 0:
             return origin(campaign["id"], campaign["settings"])
-        if after >= campaign["last_seq"]:
+        if after == campaign["last_seq"]:
             return campaign["chain"]
         found = self.hash_of(campaign["id"], after)
         if found is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -75,12 +75,16 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass
 class LogFile:
-    """A campaign's log up to its last commit line, which ends at byte `end` and has the `summary` (None: no line)."""
+    """A campaign's log up to its last commit line, which ends at byte `end` and has the `summary` (None: no line).
+
+    `damage`: what stands after that line and is not what a killed process may have left there.
+    """
 
     path: Path
     campaign: str
     end: int
     summary: dict[str, Any] | None
+    damage: DamagedLog | None = None
 
     @classmethod
     def read(cls, path: Path, campaign: str) -> LogFile:
@@ -97,6 +101,7 @@ class LogFile:
         line without an end; anything else was not made by a kill.
         """
         begin, tail = file.seek(0, os.SEEK_END), b""
+        damage: DamagedLog | None = None
         while True:
             end = tail.rfind(b"\n") + 1  # of the whole lines that have not been looked at, the last one first
             while end > 0:
@@ -105,13 +110,13 @@ class LogFile:
                     break  # its beginning has not been read yet
                 line = tail[start : end - 1]
                 if line.startswith(b"{") and _key(line) is not None:
-                    return cls(path, campaign, begin + end, json.loads(line))
+                    return cls(path, campaign, begin + end, json.loads(line), damage)
                 if not (line.startswith(b'["') and line.endswith(b'"]')):
                     before = tail[:start].rstrip(b"\n").rpartition(b"\n")[2]
-                    raise DamagedLog(campaign, (_key(before) or 0) + 1, None, _UNREADABLE)
+                    damage = DamagedLog(campaign, (_key(before) or 0) + 1, None, _UNREADABLE)
                 end = start
             if begin == 0:
-                return cls(path, campaign, 0, None)
+                return cls(path, campaign, 0, None, damage)
             step = min(begin, _BLOCK)
             begin -= step
             file.seek(begin)
@@ -125,7 +130,13 @@ class LogFile:
 
     def append(self, lines: bytes) -> None:
         """Add lines after the last commit, and have them on disk."""
+        self.check_tail()
         append_durably(self.path, lines, self.end)
+
+    def check_tail(self) -> None:
+        """Nothing but what a killed process left may stand after the last commit."""
+        if self.damage is not None:
+            raise self.damage
 
     def rows(self, after: int, limit: int | None) -> tuple[list[Row], list[str]]:
         """Rows after number `after` with their hashes, as they stand there, in the order of the file."""
@@ -142,6 +153,29 @@ class LogFile:
                 if not line.startswith(b"{"):
                     lines.append(line)
             return self._parsed(lines, after)
+
+    def picked(self, after: int, kinds: Sequence[Kind]) -> Iterator[tuple[Row, str, int | None, str]]:
+        """Rows of some kinds after number `after`, each with its hash, and the number and the hash of the row before it
+        (None and nothing for the first row that is read). Lines of other kinds are not parsed.
+        """
+        if self.end == 0:
+            return
+        with open(self.path, "rb") as file:
+            begin = self._place_after(file, after) if after > 0 else 0
+            file.seek(begin)
+            lines = file.read(self.end - begin).split(b"\n")
+        wanted = tuple(f'["{TABLES[kind]}",'.encode() for kind in kinds)
+        before = b""
+        for line in lines:
+            if line.startswith(wanted):
+                place = _key(before) if before else None
+                try:
+                    row, hash = _parse(json.loads(line))
+                except _NOT_A_ROW:
+                    raise DamagedLog(self.campaign, (place or after) + 1, None, _UNREADABLE) from None
+                yield row, hash, place, before[-66:-2].decode("ascii", "replace")
+            if line and not line.startswith(b"{"):
+                before = line
 
     def _place_after(self, file: BinaryIO, after: int) -> int:
         """Where the first line with a number above `after` begins, by bisection: numbers never fall."""
@@ -167,7 +201,7 @@ class LogFile:
             entries = json.loads(b"[" + b",".join(given) + b"]")
             rows = [_KINDS[entry[0]]._make(entry[1:-1]) for entry in entries]
             hashes = [entry[-1] for entry in entries]
-        except (ValueError, TypeError, KeyError, IndexError):
+        except _NOT_A_ROW:
             raise DamagedLog(self.campaign, self._first_bad(given, after), None, _UNREADABLE) from None
         if rows and rows[0].seq <= after:  # read from the beginning, for want of an index
             keep = [i for i, row in enumerate(rows) if row.seq > after]
@@ -177,11 +211,9 @@ class LogFile:
     def _first_bad(self, lines: list[bytes], after: int) -> int:
         for line in lines:
             try:
-                entry = json.loads(line)
-                row = _KINDS[entry[0]]._make(entry[1:-1])
-            except (ValueError, TypeError, KeyError, IndexError):
+                after = _parse(json.loads(line))[0].seq
+            except _NOT_A_ROW:
                 break
-            after = row.seq
         return after + 1
 
     def count(self) -> int:
@@ -194,6 +226,12 @@ class LogFile:
 
 
 _UNREADABLE = "cannot be read"
+_NOT_A_ROW = (ValueError, TypeError, KeyError, IndexError)
+
+
+def _parse(entry: Any) -> tuple[Row, str]:
+    """The row in a line, and its hash."""
+    return _KINDS[entry[0]]._make(entry[1:-1]), entry[-1]
 
 
 def _key(line: bytes) -> int | None:

@@ -46,6 +46,8 @@ class SqlReading:
         id = campaign["id"]
         if set(kinds) != set(ALL_KINDS):
             return self._some_kinds(campaign, [(kind, _with_previous(kind, id, after, limit)) for kind in kinds], limit)
+        if after > campaign["last_seq"]:
+            return Page([], campaign["chain"])
         if previous is None:
             previous = self._hash_before(campaign, after)
         found: list[tuple[Row, str]] = []
@@ -93,7 +95,7 @@ class SqlReading:
     def _hash_before(self, campaign: Campaign, after: int) -> str:
         if after == 0:
             return origin(campaign["id"], campaign["settings"])
-        if after >= campaign["last_seq"]:
+        if after == campaign["last_seq"]:
             return campaign["chain"]
         found = self.hash_of(campaign["id"], after)
         if found is None:

@@ -1,0 +1,132 @@
+"""Snapshots of states: used if they can be trusted, and never missed. The states here keep their own rows as bytes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.campaign import Campaigns, DamagedLog, snapshots
+from coterie.campaign.settings import Settings
+from coterie.campaign.state import State
+from coterie.store.journal import Reading, Snapshot
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """States that can be restored; the list has the number of the last row of each one that was."""
+    monkeypatch.setattr(snapshots, "FEWEST_ROWS", 20)
+    restored: list[int] = []
+    record, new = State.record, State.new
+
+    def recorded(self: Any, row: Any, values: Any = None) -> None:
+        record(self, row, values)
+        self.__dict__.setdefault("rows_kept", []).append(row)
+
+    def from_snapshot(settings: Settings, content: bytes) -> State:
+        state = new(settings)
+        rows = pickle.loads(content)
+        state.replay(rows)
+        restored.append(state.seq)
+        return state
+
+    monkeypatch.setattr(State, "record", recorded)
+    monkeypatch.setattr(State, "snapshot", lambda self: pickle.dumps(self.__dict__["rows_kept"]), raising=False)
+    monkeypatch.setattr(State, "from_snapshot", staticmethod(from_snapshot), raising=False)
+    return restored
+
+
+def stored(store: Campaigns, id: str) -> Snapshot | None:
+    return store._campaigns.look(lambda reading: reading.snapshot(id))
+
+
+def test_a_campaign_is_opened_from_its_snapshot(
+    opened: Callable[[], Campaigns], world: Any, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened()
+    id = world.create(store, delta=1e-12)
+    arms = world.run(store, id, stop_after=15)
+    store.close()  # which waits for what is being written
+    again = opened()
+    found = stored(again, id)
+    assert found is not None
+    assert 20 < found.seq <= again.latest(id)
+    read: list[int] = []
+    kind = type(again._campaigns.journal.reading().__enter__())
+    rows = kind.rows
+
+    def counted(self: Reading, campaign: Any, after: int = 0, *more: Any, **named: Any) -> Any:
+        read.append(after)
+        return rows(self, campaign, after, *more, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kind, "rows", counted)
+    status = again.status(id)
+    assert kept == [found.seq]
+    assert set(read) <= {found.seq}
+    arms += world.run(again, id, stop_after=10)
+    whole = world.create(again, delta=1e-12)
+    assert world.run(again, whole, stop_after=25) == arms
+    assert status["t"] == 15
+
+
+@pytest.mark.parametrize("loss", ["deleted", "spoiled", "other rules", "other log", "unreadable", "ahead"])
+def test_a_snapshot_that_is_of_no_use_costs_time_only(
+    loss: str, opened: Callable[[], Campaigns], world: Any, kept: list[int]
+) -> None:
+    store = opened()
+    id = world.create(store)
+    world.run(store, id, stop_after=15)
+    before = store.status(id)
+    store.close()
+    again = opened()
+    found = stored(again, id)
+    assert found is not None
+    changed = {
+        "deleted": found._replace(seq=0, hash="", content=b""),
+        "spoiled": found._replace(content=b"nothing that can be read"),
+        "other rules": found._replace(rules=found.rules + 1),
+        "other log": found._replace(hash="0" * 64),
+        "unreadable": found._replace(content=pickle.dumps([])),
+        "ahead": found._replace(seq=10**6),
+    }[loss]
+    again._campaigns.change(lambda writing: writing.keep_snapshot(changed))
+    assert again.status(id) == before
+    assert kept == ([0] if loss == "unreadable" else [])
+
+
+def test_with_a_snapshot_missing_rows_are_noticed_too(tmp_path: Path, world: Any, kept: list[int]) -> None:
+    """Rows before the snapshot are not read; but they are counted."""
+    import sqlite3
+
+    path = tmp_path / "store.db"
+    with Campaigns(path) as store:
+        id = world.create(store)
+        world.run(store, id, stop_after=15)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT seq FROM snapshots").fetchone()[0] > 20
+        connection.execute("DELETE FROM asks WHERE seq = 4")
+    with Campaigns(path) as store, pytest.raises(DamagedLog, match="row 4 is missing"):
+        store.status(id)
+    assert kept == []
+
+
+def test_a_store_that_cannot_be_written_is_read_all_the_same(
+    opened: Callable[[], Campaigns], world: Any, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened()
+    id = world.create(store)
+    world.run(store, id, stop_after=15)
+    store.close()
+    again = opened()
+    again._campaigns.change(lambda writing: writing.keep_snapshot(Snapshot(id, 0, 0, "", b"")))
+
+    def refused(*_: Any) -> Any:
+        raise OSError("read-only")
+
+    monkeypatch.setattr(type(again._campaigns.journal), "writing", refused)
+    assert again.status(id)["t"] == 15
+    again.close()
+    assert kept == []
