@@ -8,16 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from coterie.methods import method_named
 from coterie.paper import datasets
 from coterie.paper.printed import DELTAS, MNIST_DELTA, MNIST_DIMS, TRIALS
 from coterie.problem.instance import Instance
-from coterie.rules.methods import method_named
 from coterie.simulate.plan import Plan, plan_for
 
 PARTS = ("table1", "table2", "table3", "figure3")
 """The tables and the figure in the order in which the paper's pages have them, the appendix last but one."""
 
 BOTH = ("heuristic", "proven")
+CERTIFICATE = "certificate"
+"""How tables and figures call the stop of a method that has no thresholds."""
 
 FIGURE_POWERS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 250, 300)
 """figure3: δ = 10 to minus these powers. One trajectory serves them all, but for CROC, whose sampling looks at δ."""
@@ -54,10 +56,14 @@ class Cell:
         figure = "-figure" if len(self.deltas) not in (1, len(DELTAS)) or self.deltas[-1] < DELTAS[-1] else ""
         return f"{self.instance}-{self.method}{proven}{figure}"
 
+    def stop_shown(self, kind: str) -> str:
+        """How tables and figures call the stop at this threshold."""
+        return kind if method_named(self.method).has_thresholds else CERTIFICATE
+
     def plan(self) -> Plan:
         """The plan of its trials."""
         instance = instance_named(self.instance)
-        ratio = datasets.distance_ratio(instance) if method_named(self.method).needs_ratio else None
+        ratio = datasets.distance_ratio(instance) if "distance_ratio" in method_named(self.method).needs else None
         return plan_for(instance, self.method, self.deltas, self.kinds, None, ratio)
 
 

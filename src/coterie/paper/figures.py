@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods import METHODS
 from coterie.paper.cells import cells_of, instance_named
 from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL
 from coterie.paper.running import CellResult
@@ -118,7 +119,7 @@ def _curves(results: dict[str, CellResult], trials: int | None, smallest: float)
         for column, kind in enumerate(("proven", "heuristic")):
             runs = {
                 CURVES[result.cell.method]: _down_to(
-                    result.by_threshold["proven" if result.cell.method == "croc" else kind], smallest
+                    result.by_threshold[kind if METHODS[result.cell.method].has_thresholds else "proven"], smallest
                 )
                 for result in own
             }
@@ -161,7 +162,7 @@ def _table(part: str, results: dict[str, CellResult], trials: int | None) -> Fig
         for cell in cells:
             if cell.instance == instance:
                 for kind, found in results[cell.name].by_threshold.items():
-                    key = (cell.method, "certificate" if cell.method == "croc" else kind)
+                    key = (cell.method, cell.stop_shown(kind))
                     runs[METHOD_NAMES[key]], styles[METHOD_NAMES[key]] = found, _style(*key)
         stopping_times(runs, ax=ax, legend=False)
         _restyle(ax, styles)

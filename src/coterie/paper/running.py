@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from coterie.methods import METHODS
 from coterie.paper.cells import Cell, instance_named
 from coterie.paper.records import Record, fingerprint
 from coterie.problem.checks import IntArray
@@ -39,7 +40,7 @@ class CellResult:
     def pulls(self) -> int:
         """Measurements of all trials together, each to its last stop; CROC makes a run of its own for each δ."""
         times: IntArray = np.stack([trials.stopping_times for trials in self.by_threshold.values()])
-        if self.cell.method == "croc":
+        if not METHODS[self.cell.method].has_thresholds:
             return int(times[0].sum())
         return int(times.max(axis=(0, 2)).sum())
 

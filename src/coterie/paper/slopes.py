@@ -8,14 +8,18 @@ slope is above D and falls towards it as δ → 0.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from coterie.methods import METHODS
 from coterie.paper.running import CellResult
 from coterie.paper.summary import Check, Row
+from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
 from coterie.theory.alternative import closest_alternative
 from coterie.theory.hardness import hardness
@@ -59,13 +63,19 @@ def hardness_at(instance: Instance, proportions: Any) -> float:
     return 2.0 / closest_alternative(instance, proportions).value
 
 
+_FIXED_SHARES: dict[str, Callable[[Instance], FloatArray]] = {
+    "uniform": lambda instance: np.full(instance.n_arms, 1.0 / instance.n_arms),
+}
+"""Where the pulls go in methods that do not track the optimal allocation."""
+
+
 def slopes_of(results: list[CellResult]) -> list[Slope]:
     """All curves, instance by instance."""
     found = []
     for result in results:
         instance, method = result.instance, result.cell.method
-        own = hardness(instance)
-        limit = hardness_at(instance, np.full(instance.n_arms, 1.0 / instance.n_arms)) if method == "uniform" else own
+        own, has_thresholds = hardness(instance), METHODS[method].has_thresholds
+        limit = hardness_at(instance, _FIXED_SHARES[method](instance)) if method in _FIXED_SHARES else own
         for kind, runs in result.by_threshold.items():
             logs = np.array([-math.log(delta) for delta in runs.deltas])
             deltas = np.array(runs.deltas)
@@ -75,14 +85,14 @@ def slopes_of(results: list[CellResult]) -> list[Slope]:
             found.append(
                 Slope(
                     result.cell.instance,
-                    "certificate" if method == "croc" else kind,
+                    result.cell.stop_shown(kind),
                     method,
                     own,
                     limit,
                     float(_fit(logs[deltas >= PAPER_RANGE / 2], times[:, deltas >= PAPER_RANGE / 2]).mean()),
                     float(each.mean()),
                     float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else 0.0,
-                    None if method == "croc" else _predicted(instance, kind, limit, logs[end], times[:, end]),
+                    _predicted(instance, kind, limit, logs[end], times[:, end]) if has_thresholds else None,
                 )
             )
     return found
@@ -122,9 +132,11 @@ def local_slopes(row_group: list[Row]) -> list[tuple[float, float]]:
 
 def slope_checks(slopes: list[Slope]) -> list[Check]:
     """What the slopes should show."""
-    boc = [slope for slope in slopes if slope.method == "boc"]
+    of_method: defaultdict[str, list[Slope]] = defaultdict(list)
+    for slope in slopes:
+        of_method[slope.method].append(slope)
+    boc, uniform = of_method["boc"], of_method["uniform"]
     steepest = max(boc, key=lambda slope: slope.fitted_end / slope.hardness)
-    uniform = [slope for slope in slopes if slope.method == "uniform"]
     flattest = min(uniform, key=lambda slope: slope.fitted_end / slope.hardness)
     predicted = [slope for slope in slopes if slope.predicted_end is not None]
     off = max(predicted, key=lambda slope: abs(slope.fitted_end / (slope.predicted_end or 1.0) - 1))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from coterie.paper.cells import cells_of
+from coterie.paper.cells import CERTIFICATE, cells_of
 from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL, TRIALS, Printed
 from coterie.paper.running import CellResult
 from coterie.theory.hardness import lower_bound
@@ -73,7 +74,7 @@ def rows_of(part: str, results: dict[str, CellResult], trials: int | None) -> li
                         part,
                         cell.instance,
                         cell.method,
-                        "certificate" if cell.method == "croc" else kind,
+                        cell.stop_shown(kind),
                         delta,
                         count,
                         mean,
@@ -162,13 +163,13 @@ def _agreement(part: str, rows: list[Row]) -> Check:
 def croc_checks(part: str, rows: list[Row], *, tables: bool) -> list[Check]:
     """CROC is never above BOC with the proven β, nor, at the tables' δ, above BOC with the heuristic one."""
     found = []
+    by_stop: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        by_stop[row.method, row.threshold].append(row)
     for kind in ("proven", "heuristic") if tables else ("proven",):
-        boc = {(row.instance, row.delta): row.mean for row in rows if (row.method, row.threshold) == ("boc", kind)}
-        pairs = [
-            (row, boc[row.instance, row.delta])
-            for row in rows
-            if row.method == "croc" and (row.instance, row.delta) in boc
-        ]
+        boc = {(row.instance, row.delta): row.mean for row in by_stop["boc", kind]}
+        certified = by_stop["croc", CERTIFICATE]
+        pairs = [(row, boc[row.instance, row.delta]) for row in certified if (row.instance, row.delta) in boc]
         worst, other = max(pairs, key=lambda pair: pair[0].mean / pair[1])
         best, rival = min(pairs, key=lambda pair: pair[0].mean / pair[1])
         found.append(
