@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import create_engine, inspect, text
 
 from coterie.campaign import Campaigns, DamagedLog

@@ -263,7 +263,7 @@ def status(campaign: Name, store: Store = "coterie.db", register: Register = Non
 
 
 @campaign_app.command(name="list")
-def list_campaigns(store: Store = "coterie.db", as_json: Json = False) -> None:
+def list_campaigns(store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
     """All campaigns of the store."""
     with _open(store) as campaigns:
         found = campaigns.list()
