@@ -1,4 +1,4 @@
-"""The same algorithm (BOC, Alg. 1) compiled from scratch; the way of the usual libraries is coterie.paper.usual."""
+"""BOC (Alg. 1) compiled, every pull computed from scratch; with scikit-learn and SciPy it is bench.scipy_boc."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from bench import rivals
 from bench.instances import named
 from bench.part import Column, Headline, Part, Progress, Row, number, times
 from bench.rounds import in_turn, ratio, seconds_a_pull
+from bench.scipy_boc import time_scipy_boc
 from coterie.engine.croc.run import CrocRun
 from coterie.methods import method_named
-from coterie.paper.usual import usual_libraries
 from coterie.problem.instance import Instance
 from coterie.simulate.plan import NO_END
 
@@ -44,11 +44,11 @@ def croc_pace(instance: Instance, seed: int, at_least: float) -> float:
     return taken / t
 
 
-def usual_pace(instance: Instance, pulls: int, before: int, into: dict[str, list[float]]) -> Callable[[int], float]:
-    """The usual libraries time both of their ways in one call; the second is put aside."""
+def scipy_pace(instance: Instance, pulls: int, before: int, into: dict[str, list[float]]) -> Callable[[int], float]:
+    """Measures scikit-learn and SciPy as installed; their time with one thread, from the same call, goes to `into`."""
 
     def measure(i: int) -> float:
-        found = usual_libraries(instance, pulls, i, before)
+        found = time_scipy_boc(instance, pulls, i, before)
         if i > 0:  # round 0 is the warm-up of `in_turn`
             into[ALONE].append(found["one thread"])
         time.sleep(0.05)  # OpenMP's threads go on spinning for a while: not into the next contestant's time
@@ -69,7 +69,7 @@ def measured(name: str, quick: bool) -> list[Row]:
     }
     contestants[SCRATCH] = lambda i: rivals.compiled_from_scratch(instance, max(3, int(least / one)), i, before)
     contestants[FLOOR] = lambda i: rivals.random_numbers_alone(instance.dim, int(least / 1e-8 / instance.dim), i)
-    contestants[INSTALLED] = usual_pace(instance, 2 if quick else 5, before, beside)
+    contestants[INSTALLED] = scipy_pace(instance, 2 if quick else 5, before, beside)
     found = in_turn(contestants, 2 if quick else ROUNDS) | beside
     order = [*OURS.values(), SCRATCH, ALONE, INSTALLED, FLOOR]
     return [

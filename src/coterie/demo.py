@@ -1,7 +1,7 @@
 """The demonstration: group Iris's 150 flowers from noisy measurements, watched live, beside Uniform.
 
 The true groups are known here, so that the answer can be checked; the session never sees them (but for
-the method "oracle", whose point it is). As in the paper, the centers are rescaled to D* = 2 (section_exp).
+methods that need the true instance). As in the paper, the centers are rescaled to D* = 2 (section_exp).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from coterie.methods import Method, method_named
 from coterie.paper import datasets
 from coterie.plot import evidence as plot_evidence
 from coterie.plot import means as plot_means
@@ -29,26 +30,35 @@ from coterie.plot.canvas import check_matplotlib, colour_of
 from coterie.problem.checks import check_delta
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
-from coterie.rules.methods import method_named
+from coterie.problem.settings import DELTA, METHOD
 from coterie.session import Session
 from coterie.theory.thresholds import threshold as threshold_of
 
 FRAMES = 80
-RIVALS = ("boc", "uniform")  # the paper's rule, and measuring the flowers in turn
+BASELINE = "uniform"
+"""Measuring the flowers in turn: what the others are compared with."""
+RIVALS = ("boc", BASELINE)
+"""The methods that run on the same seed, beside the one that is watched: the paper's rule, and the baseline."""
 
 
 @dataclass
 class Run:
-    """One run to its end."""
+    """A session on an instance whose groups are known, with a forecast of the measurements that it takes."""
 
     instance: Instance
     session: Session
-    method: str
+    method: Method
     threshold: str
     forecast: float
 
     @property
+    def proven(self) -> bool:
+        """Whether its stop is a proof."""
+        return self.method.proves(self.threshold)
+
+    @property
     def right(self) -> bool:
+        """Whether the groups found are the true ones."""
         return bool(same_partition(_labels(self), self.instance.labels))
 
 
@@ -56,13 +66,13 @@ def run_demo(
     out: Path,
     *,
     seed: int = 0,
-    delta: float = 0.05,
-    method: str = "croc",
+    delta: float = DELTA,
+    method: str = METHOD,
     threshold: str = "heuristic",
     seconds: float = 4.0,
 ) -> None:
     """Group Iris with `method`, BOC and Uniform on the same seed, show them, and write a picture to `out`."""
-    method_named(method)
+    entry = method_named(method)
     check_delta(delta)
     if not (math.isfinite(seconds) and seconds >= 0):
         raise ValueError(f"seconds must be 0 or more, got {seconds!r}")
@@ -76,7 +86,7 @@ def run_demo(
         f"{instance.dim} noisy numbers a measurement. Which flowers are alike? "
         f"Error probability allowed: {delta:g}."
     )
-    run = _new_run(instance, method, delta, threshold)
+    run = _new_run(instance, entry, delta, threshold)
     pause = seconds / FRAMES if console.is_terminal else 0.0
     with Live(_view(run), console=console, refresh_per_second=20, transient=not console.is_terminal) as live:
 
@@ -92,36 +102,33 @@ def run_demo(
             text = str(remark)
             console.print(text[0].upper() + text[1:], highlight=False, markup=False)
 
-    runs = [run]
+    runs = {method: run}
     for rival in RIVALS:
-        if rival != method:
-            runs.append(_new_run(instance, rival, delta, threshold))
+        if rival not in runs:
+            runs[rival] = _new_run(instance, method_named(rival), delta, threshold)
             with console.status(f"The same with {rival} …"):
-                _finish(runs[-1], np.random.default_rng(seed), lambda: None)
+                _finish(runs[rival], np.random.default_rng(seed), lambda: None)
     console.print(_comparison_table(runs))
-    _draw(out, runs)
+    _draw(out, run, list(runs.values()))
     console.print(f"The picture is in [bold]{out}[/bold].")
 
 
-def _new_run(instance: Instance, method: str, delta: float, threshold: str) -> Run:
-    extra: dict[str, Any] = {}
-    if method == "oracle":
-        extra["instance"] = instance
-    if method == "boc-linear":
-        extra["distance_ratio"] = datasets.distance_ratio(instance)
+def _new_run(instance: Instance, method: Method, delta: float, threshold: str) -> Run:
     session = Session(
         instance.n_arms,
         instance.n_clusters,
         instance.dim,
         delta=delta,
-        method=method,
+        method=method.name,
         threshold=threshold,
-        **extra,
+        distance_ratio=datasets.distance_ratio(instance) if "distance_ratio" in method.needs else None,
+        instance=instance if "instance" in method.needs else None,
     )
-    # Z1 is about M·d and Z2 at most about t at D* = 2, so Z reaches β at about t = (√(M·d) + √(2β))².
-    needed = threshold_of(delta, np.full(instance.n_arms, 6), instance.dim, kind=threshold)
-    forecast = (math.sqrt(instance.n_arms * instance.dim) + math.sqrt(2 * needed)) ** 2
-    if method == "croc":  # one measurement a flower, and a few more
+    if method.has_thresholds:
+        # Z1 is about M·d and Z2 at most about t at D* = 2, so Z reaches β at about t = (√(M·d) + √(2β))².
+        needed = threshold_of(delta, np.full(instance.n_arms, 6), instance.dim, kind=threshold)
+        forecast = (math.sqrt(instance.n_arms * instance.dim) + math.sqrt(2 * needed)) ** 2
+    else:  # CROC: one measurement a flower, and a few more
         forecast, threshold = 1.03 * instance.n_arms, "proven"
     return Run(instance, session, method, threshold, forecast)
 
@@ -153,7 +160,7 @@ def _view(run: Run) -> RenderableType:
         name = f"group {k + 1}"
         grid.add_row(f"[{colour_of(k)}]{name}[/]", f"{size} flowers", _bar(size, run.instance.n_arms))
     verdict = f"the evidence has reached the {run.threshold} threshold" if session.done else "measuring …"
-    return Panel(grid, title=f"{run.method}: {verdict}", expand=False)
+    return Panel(grid, title=f"{run.method.name}: {verdict}", expand=False)
 
 
 def _bar(value: float, total: float) -> ProgressBar:
@@ -180,20 +187,20 @@ def _groups_table(run: Run) -> Table:
     return table
 
 
-def _comparison_table(runs: list[Run]) -> Table:
+def _comparison_table(runs: dict[str, Run]) -> Table:
     table = Table(title="Measurements needed, on the same seed")
     table.add_column("method")
     for heading in ("error probability", "measurements", "a flower", "groups", "against Uniform"):
         table.add_column(heading, justify="right")
-    uniform = next(one for one in runs if one.method == "uniform")
-    for one in runs:
+    baseline = runs[BASELINE]
+    for name, one in runs.items():
         table.add_row(
-            one.method,
-            "proven" if one.threshold == "proven" else "not proven",
+            name,
+            "proven" if one.proven else "not proven",
             str(one.session.t),
             f"{one.session.t / one.instance.n_arms:.1f}",
             "[green]right[/]" if one.right else "[red]wrong[/]",
-            "" if one is uniform else f"{100 * (one.session.t / uniform.session.t - 1):+.0f} %",
+            "" if one is baseline else f"{100 * (one.session.t / baseline.session.t - 1):+.0f} %",
         )
     return table
 
@@ -213,12 +220,11 @@ def _check_picture(out: Path) -> None:
         raise ValueError(f"out must be in a folder that exists, got {str(out)!r}")
 
 
-def _draw(out: Path, runs: list[Run]) -> None:
+def _draw(out: Path, run: Run, runs: list[Run]) -> None:
     """Left: the running means in two principal components, and the pulls per arm. Right: the evidence."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    run = runs[0]
     labels = _labels(run)
     figure = Figure(figsize=(12, 6), layout="constrained")
     grid = figure.add_gridspec(2, 2, height_ratios=(3, 1))
@@ -235,7 +241,7 @@ def _draw(out: Path, runs: list[Run]) -> None:
     bars.set(xlabel="flower", ylabel="measurements", xlim=(-0.5, run.instance.n_arms - 0.5))
 
     longest = max(one.session.t for one in runs)
-    courses = {f"{one.method}, {one.threshold}: {one.session.t}": one.session for one in runs}
+    courses = {f"{one.method.name}, {one.threshold}: {one.session.t}": one.session for one in runs}
     plot_evidence(courses, ax=proof, points=longest, legend=False)
     _head(proof, "Stop when the evidence reaches what is needed")
     figure.savefig(out, dpi=120)

@@ -1,4 +1,4 @@
-"""Stores to test on: a SQLite file, and a database on a real PostgreSQL (tests/conftest.py)."""
+"""Stores to test on: a SQLite file, a database on a real PostgreSQL (tests/conftest.py), a folder of JSON lines."""
 
 from __future__ import annotations
 
@@ -24,12 +24,24 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if kind == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    if kind == "jsonl":
+        return f"jsonl:///{tmp_path / 'store'}"
+    return str(request.getfixturevalue("postgres").new_database())
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "jsonl"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty store."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'store.db'}"
-    return str(request.getfixturevalue("postgres").new_database())
+    return empty_store(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store in a database."""
+    return empty_store(request.param, request, tmp_path)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from coterie.campaign import BadValue, Campaigns
-from coterie.campaign.commits import Commits, Request
+from coterie.store.group_commit import GroupCommit, Request
 
 
 def measure(store: Campaigns, id: str, worker: str, world: Any) -> list[str]:
@@ -159,9 +159,9 @@ def test_requests_that_wait_are_committed_together(store: Campaigns, world: Any)
     """While one commit is under way the others gather; a bad one among them is refused alone."""
     id = world.create(store)
     store.ask(id, "w")  # loaded and compiled
-    ledger, groups = store._ledger, []
+    commits, groups = store._campaigns.group_commit, []
     inside, go_on = threading.Event(), threading.Event()
-    serve = ledger._commits.serve
+    serve = commits.serve
 
     def slow(requests: list[Request]) -> None:
         groups.append(len(requests))
@@ -169,14 +169,14 @@ def test_requests_that_wait_are_committed_together(store: Campaigns, world: Any)
         assert go_on.wait(30)
         serve(requests)
 
-    ledger._commits.serve = slow
+    commits.serve = slow
     rows = [{"id": str(k), "arm": k % 6, "values": [0.0, 0.0]} for k in range(9)]
     rows[5]["arm"] = 77
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(store.tell, id, [rows[0]])
         assert inside.wait(30)
         others = [pool.submit(store.tell, id, [row]) for row in rows[1:]]
-        while len(ledger._commits._waiting) < 8:
+        while len(commits._waiting) < 8:
             pass
         go_on.set()
         assert first.result()["accepted"] == 1
@@ -207,9 +207,9 @@ def test_a_request_that_breaks_does_not_spoil_the_others(store: Campaigns, world
         Request("nobody's", lambda turn: decisions.tell(turn, good)),
         Request(id, lambda turn: decisions.ask(turn, "v", 1)),
     ]
-    store._ledger._serve([lone := Request(id, breaks)])
+    store._campaigns._serve([lone := Request(id, breaks)])
     assert isinstance(lone.error, ZeroDivisionError)
-    store._ledger._serve(requests)
+    store._campaigns._serve(requests)
     assert [request.answered for request in requests] == [True] * 4
     assert requests[0].answer["accepted"] == 1
     assert isinstance(requests[1].error, ZeroDivisionError)
@@ -223,7 +223,7 @@ def test_interrupted_requests_do_not_hang_the_others() -> None:
     def interrupted(requests: list[Request]) -> None:
         raise KeyboardInterrupt
 
-    commits = Commits(interrupted)
+    commits = GroupCommit(interrupted)
     with pytest.raises(KeyboardInterrupt):
         commits.submit(Request("x", lambda turn: None))
     commits.serve = lambda requests: [request.settle("fine") for request in requests] and None

@@ -100,7 +100,7 @@ def test_a_full_database_is_said_so_and_nothing_is_lost(lite: Campaigns, world: 
     def limited(connection: Any) -> None:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {limit[0]}")
 
-    event.listen(lite._ledger.database.engine, "begin", limited)
+    event.listen(lite._campaigns.journal.engine, "begin", limited)
     kept = [k for k in range(20) if tell_one(lite, id, world, k)["accepted"]]
     limit[0] = 1  # SQLite takes it as: no more than there are now
     refused, messages = 0, set()
@@ -132,12 +132,12 @@ def test_after_a_failed_commit_the_state_is_what_is_on_disk(lite: Campaigns, wor
         if fails[0]:
             raise sqlite3.OperationalError("disk I/O error")
 
-    engine = lite._ledger.database.engine
+    engine = lite._campaigns.journal.engine
     event.listen(engine, "commit", broken)
     with pytest.raises(Exception, match="disk I/O error"):
         lite.ask(id, "lost", 2)
     fails[0] = False
-    with Campaigns(lite._ledger.database.url.database or "") as other:
+    with Campaigns(lite._campaigns.journal.url.database or "") as other:
         other.tell(id, [{"id": "a", "arm": 5, "values": [0.0, 0.0]}])
         assert lite.latest(id) == 3  # the ask, the result, its note: as many as the lost asks made
         assert lite.status(id) == other.status(id)
@@ -221,7 +221,7 @@ root = os.geteuid() == 0
 store = Campaigns(path)
 store.ask(id, "w")  # everything is loaded
 before = store.status(id)
-store._ledger.database.engine.dispose()  # open files stay writable, whatever their mode is now
+store._campaigns.journal.engine.dispose()  # open files stay writable, whatever their mode is now
 
 def protect(on):
     if root:
@@ -304,12 +304,12 @@ def test_a_store_that_is_locked_at_once_is_tried_again(
 ) -> None:
     """As after a kill, when somebody else repairs the file: SQLite does not wait, so we do."""
     with monkeypatch.context() as now:
-        now.setattr("coterie.campaign.database.BUSY_SECONDS", 0.0)  # for the connections, which say it at once then
+        now.setattr("coterie.store.sql.BUSY_SECONDS", 0.0)  # for the connections, which say it at once then
         store = Campaigns(tmp_path / "locked.db")
     with store:
         id = world.create(store)
         for work in (lambda: store.list(), lambda: tell_one(store, id, world, 1)):
-            store._ledger.database.engine.dispose()
+            store._campaigns.journal.engine.dispose()
             other = sqlite3.connect(tmp_path / "locked.db", isolation_level=None, check_same_thread=False)
             other.execute("PRAGMA locking_mode = EXCLUSIVE")
             other.execute("CREATE TABLE IF NOT EXISTS visits (x)")

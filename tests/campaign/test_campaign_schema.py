@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from coterie.campaign import Campaigns, Conflict, schema
-from coterie.campaign.database import url_of
+from coterie.campaign import Campaigns
+from coterie.store import schema
+from coterie.store.sql import url_of
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -52,9 +51,9 @@ def test_a_store_of_version_1_is_brought_up_and_goes_on(tmp_path: Path, clock: A
         assert [token["hash"] for token in store.tokens()] == ["h"]
 
 
-def test_migrated_tables_are_the_ones_that_the_code_uses(url: str, opened: Callable[[], Campaigns]) -> None:
-    opened()
-    engine = create_engine(url_of(url))
+def test_migrated_tables_are_the_ones_that_the_code_uses(database: str) -> None:
+    Campaigns(database).close()
+    engine = create_engine(url_of(database))
     found = inspect(engine)
     assert set(found.get_table_names()) == set(schema.metadata.tables) | {"schema_version"}
     for name, table in schema.metadata.tables.items():
@@ -67,28 +66,16 @@ def test_migrated_tables_are_the_ones_that_the_code_uses(url: str, opened: Calla
     engine.dispose()
 
 
-def test_migrations_in_steps_end_where_one_does(url: str, tmp_path: Path) -> None:
-    engine = create_engine(url_of(url))
+def test_migrations_in_steps_end_where_one_does(database: str) -> None:
+    engine = create_engine(url_of(database))
     for version in range(1, schema.LATEST + 1):
         with engine.begin() as connection:
             schema.migrate(connection, to=version)
             assert schema.version_of(connection) == version
     engine.dispose()
-    with Campaigns(url) as store:
+    with Campaigns(database) as store:
         id = store.create("x", 3, 2, 1)["id"]
         assert store.ask(id, "w")["asks"]
-
-
-def test_a_newer_store_is_left_alone(url: str) -> None:
-    with Campaigns(url) as store:
-        store.create("x", 3, 2, 1)
-    engine = create_engine(url_of(url))
-    with engine.begin() as connection:
-        connection.execute(text("INSERT INTO schema_version (version) VALUES (99)"))
-    with pytest.raises(Conflict, match="schema version 99, this release knows versions up to 2") as caught:
-        Campaigns(url)
-    assert caught.value.code == "newer_schema"
-    engine.dispose()
 
 
 def test_many_open_a_new_store_at_once(url: str) -> None:
@@ -103,26 +90,10 @@ def test_many_open_a_new_store_at_once(url: str) -> None:
 
 def test_every_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
     with Campaigns(tmp_path / "store.db") as store:
-        engine = store._ledger.database.engine
+        engine = store._campaigns.journal.engine
         with engine.connect() as connection:
             pragma = {
                 name: connection.execute(text(f"PRAGMA {name}")).scalar()
                 for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
             }
     assert pragma == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
-
-
-def test_a_log_that_other_rules_wrote_is_said_so(url: str) -> None:
-    with Campaigns(url) as store:
-        id = store.create("x", 3, 2, 1)["id"]
-        store.ask(id, "w", 2)
-    engine = create_engine(url_of(url))
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE asks SET arm = 2 WHERE seq = 2"))
-    engine.dispose()
-    with Campaigns(url) as store:
-        for call in (lambda: store.status(id), lambda: store.ask(id, "w")):
-            with pytest.raises(Conflict, match="row 2: the next arm is 1") as caught:
-                call()
-            assert caught.value.code == "other_engine"
-        assert len(store.events(id)["events"]) == 2  # what is on record can still be read

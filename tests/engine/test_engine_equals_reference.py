@@ -9,9 +9,10 @@ import pytest
 
 from coterie import reference
 from coterie.engine.run import Run
+from coterie.methods import METHODS
+from coterie.methods.levels import levels_for
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
-from coterie.rules import METHODS, levels_for
 from coterie.theory.hardness import allocation
 
 LOGS = (1.0, 5.0, 20.0)

@@ -8,8 +8,8 @@ import pytest
 import coterie
 from coterie.engine.run import Run
 from coterie.engine.state import DEGENERATE, FULL_RUNS, PASSES, REPLAYED_PASSES, UNIFORM
+from coterie.methods.levels import levels_for
 from coterie.problem.instance import Instance
-from coterie.rules import levels_for
 
 NEVER = 1e15
 

@@ -15,7 +15,8 @@ import pytest
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.run import Run
 from coterie.engine.state import CERTIFIED, SINCE_SUMMED
-from coterie.rules import METHODS, levels_for
+from coterie.methods import METHODS
+from coterie.methods.levels import levels_for
 from coterie.theory.alternative import alternative_value
 
 PULLS = 300_000

@@ -11,8 +11,8 @@ import pytest
 
 from coterie.engine.run import Run
 from coterie.engine.state import BOC, CERTIFIED, COLD_SOLVES, EDGES, FULL_RUNS, LINEAR
+from coterie.methods.levels import levels_for
 from coterie.problem.instance import Instance, squared_distances
-from coterie.rules import levels_for
 from coterie.theory.allocation import solve_allocation
 from coterie.theory.projection import project_to_floor
 
@@ -125,7 +125,8 @@ def test_without_the_compiler_the_steps_are_the_same() -> None:
 import numpy as np
 from coterie.engine.run import Run
 from coterie.problem.instance import Instance
-from coterie.rules import METHODS, levels_for
+from coterie.methods import METHODS
+from coterie.methods.levels import levels_for
 inst = Instance(np.arange(14) % 3, np.array([[0.0, 0.0], [1.5, 0.0], [0.0, 6.0]]))
 out = []
 for name in ("boc", "boc-linear", "uniform"):

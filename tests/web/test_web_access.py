@@ -261,12 +261,12 @@ def test_sessions_end() -> None:
 def test_rate_fills_up_again() -> None:
     now = [0.0]
     rate = Rate(2.0, clock=lambda: now[0])
-    assert [rate.wait_of("a") for _ in range(4)] == [0.0] * 4
-    assert rate.wait_of("a") == pytest.approx(0.5)
-    assert rate.wait_of("b") == 0.0
+    assert [rate.seconds_to_wait("a") for _ in range(4)] == [0.0] * 4
+    assert rate.seconds_to_wait("a") == pytest.approx(0.5)
+    assert rate.seconds_to_wait("b") == 0.0
     now[0] = 0.5
-    assert rate.wait_of("a") == 0.0
-    assert rate.wait_of("a") > 0.0
+    assert rate.seconds_to_wait("a") == 0.0
+    assert rate.seconds_to_wait("a") > 0.0
     for wrong in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="a rate is"):
             Rate(wrong)

@@ -338,10 +338,10 @@ def test_a_large_campaign_opens_at_once_after_a_start(opened: Any, start: Any, t
         rng = np.random.default_rng(0)
         rows = [{"id": str(i), "arm": i % 30, "values": [float(rng.normal())]} for i in range(6000)]
         store.tell(id, rows)
-        assert store.glance(id)["in_memory"]
+        assert store.overview(id)["in_memory"]
     with Campaigns(path) as store:
-        glance = store.glance(id)
-        assert (glance["in_memory"], glance["measurements"], glance["dim"]) == (False, 6000, 1)
+        overview = store.overview(id)
+        assert (overview["in_memory"], overview["measurements"], overview["dim"]) == (False, 6000, 1)
     again = start(store=path)
     page = again.api.get(f"/campaigns/{id}", headers={"Accept": "text/html"})
     assert page.status == 200

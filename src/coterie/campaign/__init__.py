@@ -1,40 +1,35 @@
-"""A session that survives the process: SQL store, leases, exactly-once results; and recorded pools, without a store.
-
-The store needs SQLAlchemy and is loaded when it is first used: pools and tables do without.
-"""
+"""Sessions that survive the process: kept in a store, with leases and exactly-once results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coterie.campaign.errors import BadValue, CampaignError, Conflict, NotDone, NotFound, StoreUnavailable
-from coterie.campaign.pool import replay_pool
+from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotDone, NotFound, StoreUnavailable
+from coterie.campaign.importing import table_errors_as_bad_values
+from coterie.tables import replay_pool as _replay_pool
 
 if TYPE_CHECKING:
-    from coterie.campaign.store import Campaigns
+    from coterie.campaign.campaigns import Campaigns
 
 __all__ = [
     "Campaigns",
     "CampaignError",
     "NotFound",
     "Conflict",
+    "DamagedLog",
     "BadValue",
     "NotDone",
     "StoreUnavailable",
     "replay_pool",
 ]
 
+replay_pool = table_errors_as_bad_values()(_replay_pool)  # its home is coterie.tables; here its errors are BadValue
+
 
 def __getattr__(name: str) -> Any:
     if name != "Campaigns":
         raise AttributeError(f"module 'coterie.campaign' has no attribute {name!r}")
-    try:
-        import sqlalchemy as sqlalchemy
-    except ImportError:
-        raise ImportError(
-            "campaigns need SQLAlchemy: pip install 'coterie[serve]' (in the clone: pip install '.[serve]')"
-        ) from None
-    from coterie.campaign.store import Campaigns
+    from coterie.campaign.campaigns import Campaigns  # loaded when it is first used: pools and tables do without
 
     globals()[name] = Campaigns
     return Campaigns

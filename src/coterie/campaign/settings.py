@@ -1,68 +1,151 @@
-"""What a campaign is created with: checked once, kept as JSON, turned into a session."""
+"""What a campaign is created with: the settings of its run, the rules for leases, and what its numbers are called.
+
+Checked once, at the door (`CampaignSettings.of`); kept as JSON in the campaign's row; read again when it is opened.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
-import unicodedata
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Unpack
 
-from coterie.campaign.errors import BadValue
-from coterie.problem.checks import check_count, check_positive, check_real, short
+from coterie.campaign.errors import BadValue, Conflict
+from coterie.methods import METHODS, Method, method_named, prepared
+from coterie.problem.checks import check_positive, short
+from coterie.problem.noise import PlainNoise
+from coterie.problem.settings import METHOD, Options, SettingError
+from coterie.problem.settings import Settings as RunSettings
+from coterie.problem.text import check_text as check_plain_text
 from coterie.session import Session
 
-ENGINE = 3
-"""The number of the decision rules. A release whose methods ask for other arms on the same results raises it.
-
-1: the first. 2: CROC counts from the first result, and its representatives tie by index. 3: CROC's estimate has the
-largest posterior, and rounds follow one another before their results are in.
-"""
-
+LEASE_SECONDS = 3600.0
+"""How long a worker may take, if nothing is said."""
 ON_EXPIRY = ("skip", "wait")
-LONGEST_TEXT = 200
+"""What may happen to a lease whose time is over; the first holds if nothing is said."""
 LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
 _SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
 _LARGEST = 10**7
 """Of arms and of coordinates: more is a slip of the finger, and would take all memory before it is noticed."""
+_PARSED_KEPT = 64  # settings kept as objects: a list of campaigns reads every one of them each time
+
+
+class CampaignOptions(Options, total=False):
+    """The settings of a campaign that have a default, for doors that pass them on as they were given."""
+
+    lease_seconds: float
+    on_expiry: str
+    value_names: Sequence[str] | None
 
 
 @dataclass(frozen=True)
-class Settings:
-    """As `Session` takes them, and the rules for leases."""
+class CampaignSettings:
+    """The settings of the run, and of the campaign around it.
 
-    n_arms: int
-    n_clusters: int
-    dim: int
-    delta: float
-    method: str
-    threshold: str
-    noise: Any
-    names: tuple[str, ...] | None
-    distance_ratio: float | None
+    `rules` is the number of the decision rules that the campaign was created with (see `coterie.methods.Method`).
+    `value_names`: what the numbers of a measurement are called.
+    """
+
+    run: RunSettings
     lease_seconds: float
     on_expiry: str
-    engine: int = ENGINE
-    value_names: tuple[str, ...] | None = None  # what the numbers of a measurement are called
+    rules: int
+    value_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        n_arms: Any,
+        n_clusters: Any,
+        dim: Any,
+        *,
+        lease_seconds: Any = LEASE_SECONDS,
+        on_expiry: Any = ON_EXPIRY[0],
+        value_names: Any = None,
+        **options: Unpack[Options],
+    ) -> CampaignSettings:
+        """Settings from what a caller gave; `BadValue` names the field at fault."""
+        for size, field in ((n_arms, "n_arms"), (dim, "dim")):
+            if isinstance(size, int) and size > _LARGEST:
+                raise BadValue(f"{field} must be at most {_LARGEST}, got {size}", field=field)
+        names: Any = options.get("names")
+        if names is not None:
+            options["names"] = _checked_texts(names, "names", n_arms)
+        try:
+            if method_named(options.get("method", METHOD)).simulates_only:
+                what = f"method {options['method']!r} knows the true groups: it is for simulations"
+                others = ", ".join(one.name for one in METHODS.values() if not one.simulates_only)
+                raise BadValue(f"{what}; choose one of {others}", field="method")
+            run, method = prepared(RunSettings.of(n_arms, n_clusters, dim, **options))
+        except SettingError as error:
+            raise BadValue(str(error), field=error.field) from None
+        seconds, ending = _checked_lease_seconds(lease_seconds), _checked_on_expiry(on_expiry)
+        made = cls(run, seconds, ending, method.rules, _checked_value_names(value_names, run.dim))
+        made._check_that_it_starts()
+        return made
+
+    def _check_that_it_starts(self) -> None:
+        try:
+            self.session()
+        except MemoryError:
+            shape = f"{self.n_arms} arms, {self.n_clusters} groups and dimension {self.dim}"
+            raise BadValue(f"{shape} do not fit in memory") from None
+        except (ValueError, TypeError, OverflowError) as error:
+            raise BadValue(f"method {self.method!r} does not start: {error}", field="method") from error
 
     def session(self) -> Session:
         """A session at its beginning."""
+        run = self.run
         return Session(
-            self.n_arms,
-            self.n_clusters,
-            self.dim,
-            self.delta,
-            self.method,
-            self.threshold,
-            self.noise,
-            self.distance_ratio,
-            names=self.names,
-        )
+            *run.shape, run.delta, run.method, run.threshold, run.noise, run.distance_ratio, names=run.names
+        )  # fmt: skip
+
+    @property
+    def n_arms(self) -> int:
+        """M."""
+        return self.run.n_arms
+
+    @property
+    def n_clusters(self) -> int:
+        """K."""
+        return self.run.n_clusters
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.run.dim
+
+    @property
+    def delta(self) -> float:
+        """The error probability that is allowed."""
+        return self.run.delta
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self.run.method
+
+    @property
+    def threshold(self) -> str:
+        """At which the method stops, if it has several."""
+        return self.run.threshold
+
+    @property
+    def noise(self) -> PlainNoise:
+        """The noise as it was stated, in plain JSON."""
+        return self.run.noise.to_json()
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The items' names, if they have any."""
+        return self.run.names
 
     def name_of(self, arm: int) -> str:
         """What people call an arm: its name, or its number."""
-        return str(arm) if self.names is None else self.names[arm]
+        return self.run.name_of(arm)
 
     @property
     def columns(self) -> list[str]:
@@ -70,78 +153,96 @@ class Settings:
         return [f"v{i}" for i in range(self.dim)] if self.value_names is None else list(self.value_names)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        """Plain JSON values, as they are stored and as the HTTP interface shows them."""
+        run = self.run.to_json()
+        del run["instance"]  # a campaign never knows the truth
+        ratio = run.pop("distance_ratio")
+        return {
+            **run,
+            "distance_ratio": ratio,
+            "lease_seconds": self.lease_seconds,
+            "on_expiry": self.on_expiry,
+            "engine": self.rules,  # the key that stores have used from the start
+            "value_names": None if self.value_names is None else list(self.value_names),
+        }
 
     def to_json(self) -> str:
         """As it is stored."""
         return json.dumps(self.as_dict(), ensure_ascii=False)
 
-    @classmethod
-    def from_json(cls, text: str) -> Settings:
-        """As it was stored. Settings that a later release added are left aside; an earlier one had no value_names."""
-        saved = {"value_names": None} | json.loads(text)
-        known = {key: saved[key] for key in cls.__dataclass_fields__}
-        listed = {key: None if saved[key] is None else tuple(saved[key]) for key in ("names", "value_names")}
-        return cls(**known | listed)
+    @staticmethod
+    def from_json(text: str) -> CampaignSettings:
+        """As it was stored. What a later release added is left aside; the first releases had no value_names.
+
+        The method may be one that this process does not know: `check_rules` says so when the campaign is opened.
+        """
+        return _parsed(text)
 
 
-def check_settings(
-    n_arms: Any,
-    n_clusters: Any,
-    dim: Any,
-    delta: Any,
-    method: Any,
-    threshold: Any,
-    noise: Any,
-    names: Any,
-    distance_ratio: Any,
-    lease_seconds: Any,
-    on_expiry: Any,
-    value_names: Any = None,
-) -> Settings:
-    """Settings that a session takes; `BadValue` names the field at fault."""
-    for value, field in ((n_arms, "n_arms"), (dim, "dim")):
-        if at(field, check_count, value, field, 1) > _LARGEST:
-            raise BadValue(f"{field} must be at most {_LARGEST}, got {value}", field=field)
-    if names is not None:
-        if not isinstance(names, list | tuple):
-            raise BadValue(f"names must be a list of {n_arms} strings, got {short(names)}", field="names")
-        names = tuple(check_text(name, f"names[{i}]") for i, name in enumerate(names))
-    if method == "oracle":
-        raise BadValue("method 'oracle' knows the true groups: it is for simulations", field="method")
-    seconds = at("lease_seconds", check_positive, lease_seconds, "lease_seconds")
-    if seconds < _SHORTEST_LEASE:
-        raise BadValue(f"lease_seconds must be at least {_SHORTEST_LEASE:g}, got {seconds:g}", field="lease_seconds")
-    if seconds > _LONGEST_LEASE:
-        raise BadValue(f"lease_seconds must be at most {_LONGEST_LEASE:g}, got {seconds:g}", field="lease_seconds")
-    if not isinstance(on_expiry, str) or on_expiry not in ON_EXPIRY:
-        raise BadValue(f"on_expiry must be one of {', '.join(ON_EXPIRY)}, got {short(on_expiry)}", field="on_expiry")
-    ratio = None if distance_ratio is None else at("distance_ratio", check_real, distance_ratio, "distance_ratio")
-    session = _checked_session(n_arms, n_clusters, dim, delta, method, threshold, noise, ratio, names)
-    return Settings(
-        session.n_arms,
-        session.n_clusters,
-        session.dim,
-        session.delta,
-        session.method,
-        session.threshold,
-        session.noise.to_json(),
-        session.names,
-        session.distance_ratio,
-        seconds,
-        on_expiry,
-        value_names=_checked_value_names(value_names, session.dim),
+@lru_cache(_PARSED_KEPT)
+def _parsed(text: str) -> CampaignSettings:
+    saved = json.loads(text)
+    names = saved.get("value_names")
+    return CampaignSettings(
+        RunSettings.from_json(saved),
+        saved["lease_seconds"],
+        saved["on_expiry"],
+        saved["engine"],
+        None if names is None else tuple(names),
     )
+
+
+def check_rules(settings: CampaignSettings) -> Method:
+    """The method of a campaign that is opened; `Conflict` if this process does not know it, or only older rules."""
+    name = settings.method
+    if name not in METHODS:
+        raise Conflict(
+            f"the campaign uses method {name!r}, which is not known in this process (known: {', '.join(METHODS)}): "
+            "register it first, with --register MODULE on the command line or coterie.methods.register in Python",
+            code="unknown_method",
+            field="method",
+        )
+    method = METHODS[name]
+    if settings.rules > method.rules:
+        raise Conflict(
+            f"the campaign was written with decision rules number {settings.rules} of method {name!r}, this release "
+            f"has number {method.rules}: open it with a release of Coterie that has number {settings.rules} or later",
+            code="newer_rules",
+        )
+    return method
+
+
+# Checks.
+
+
+def _checked_lease_seconds(given: Any) -> float:
+    field = "lease_seconds"
+    seconds: float = at(field, check_positive, given, field)
+    if seconds < _SHORTEST_LEASE:
+        raise BadValue(f"{field} must be at least {_SHORTEST_LEASE:g}, got {seconds:g}", field=field)
+    if seconds > _LONGEST_LEASE:
+        raise BadValue(f"{field} must be at most {_LONGEST_LEASE:g}, got {seconds:g}", field=field)
+    return seconds
+
+
+def _checked_on_expiry(given: Any) -> str:
+    if not isinstance(given, str) or given not in ON_EXPIRY:
+        raise BadValue(f"on_expiry must be one of {', '.join(ON_EXPIRY)}, got {short(given)}", field="on_expiry")
+    return given
+
+
+def _checked_texts(given: Any, field: str, count: Any) -> tuple[str, ...]:
+    """A list of names that can be shown; the message about a list of the wrong length is the caller's."""
+    if not isinstance(given, list | tuple):
+        raise BadValue(f"{field} must be a list of {count} strings, got {short(given)}", field=field)
+    return tuple(check_text(name, f"{field}[{i}]") for i, name in enumerate(given))
 
 
 def _checked_value_names(given: Any, dim: int) -> tuple[str, ...] | None:
     if given is None:
         return None
     field = "value_names"
-    if not isinstance(given, list | tuple):
-        raise BadValue(f"{field} must be a list of {dim} strings, got {short(given)}", field=field)
-    names = tuple(check_text(name, f"{field}[{i}]") for i, name in enumerate(given))
+    names = _checked_texts(given, field, dim)
     if len(names) != dim:
         what = f"{len(names)} names ({', '.join(names)}) for {dim} number{'' if dim == 1 else 's'} a measurement"
         raise BadValue(f"{field} must be {dim} strings, one for each number: got {what}", field=field)
@@ -149,20 +250,6 @@ def _checked_value_names(given: Any, dim: int) -> tuple[str, ...] | None:
     if wrong is not None:
         raise BadValue(f"{field} must differ from each other and from arm and id, got {wrong!r}", field=field)
     return names
-
-
-_ABOUT = ("delta", "method", "threshold", "noise", "distance_ratio", "names", "n_clusters", "dim", "n_arms")
-
-
-def _checked_session(*arguments: Any) -> Session:
-    n_arms, n_clusters, dim, delta, method, threshold, noise, ratio, names = arguments
-    try:
-        return Session(n_arms, n_clusters, dim, delta, method, threshold, noise, ratio, names=names)
-    except (ValueError, TypeError, OverflowError) as error:
-        message = str(error)
-        raise BadValue(message, field=next((field for field in _ABOUT if field in message), None)) from None
-    except MemoryError:
-        raise BadValue(f"{n_arms} arms, {n_clusters} groups and dimension {dim} do not fit in memory") from None
 
 
 def new_key() -> str:
@@ -181,14 +268,10 @@ def at(field: str, check: Any, *arguments: Any) -> Any:
 
 def check_text(value: Any, field: str) -> str:
     """A name or an id: some characters that can be seen, stored and printed."""
-    if not isinstance(value, str):
-        raise BadValue(f"{field} must be a string, got {short(value)}", field=field)
-    if not value or value != value.strip() or len(value) > LONGEST_TEXT:
-        what = f"must have 1 to {LONGEST_TEXT} characters and no blanks at its ends"
-        raise BadValue(f"{field} {what}, got {short(value)}", field=field)
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
-        raise BadValue(f"{field} must not hold control characters, got {short(value)}", field=field)
-    return value
+    try:
+        return check_plain_text(value, field)
+    except (ValueError, TypeError) as error:
+        raise BadValue(str(error), field=field) from None
 
 
 def printable(text: str) -> str:

@@ -1,7 +1,7 @@
 """What a campaign is at a point of its log: a session, leases, ids. A pure function of the settings and the rows.
 
-Decisions (`coterie.campaign.decisions`) change the session first and record the row that they made; everybody else
-reads the row and repeats it. Both end in the same state.
+Commands (`coterie.campaign.commands`) change the session first and record the rows that this made, decisions of the
+method included; everybody else reads the rows and applies them. Both end in the same state.
 """
 
 from __future__ import annotations
@@ -9,17 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coterie.campaign.errors import Conflict
+from coterie.campaign.facts import DECISIONS, RULES, RecordedRows, read_facts
 from coterie.campaign.groups import apply_change, next_id_after
-from coterie.campaign.rows import Ask, Ending, Note, Row, Told
-from coterie.campaign.settings import ENGINE, Settings
+from coterie.campaign.settings import CampaignSettings
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session import Session
-from coterie.session.replayed import ASK, FORGET, TELL, UNASKED, ReplayError
+from coterie.session.conversation import TOLD
+from coterie.session.records import ReplayError
+from coterie.session.replaying import bring_back, close, follow
+from coterie.store.rows import Ask, Ending, Note, Row, Told
+
+
+class OtherRules(Exception):  # noqa: N818 (it is found out, not done wrong)
+    """Rows that were added meanwhile were decided by other rules: the log has to be applied from its beginning."""
 
 
 @dataclass(slots=True)
@@ -49,7 +57,7 @@ class Worker:
 class State:
     """`seq` is that of the last row."""
 
-    settings: Settings
+    settings: CampaignSettings
     session: Session
     seq: int = 0
     leases: dict[str, Lease] = field(default_factory=dict)
@@ -62,12 +70,16 @@ class State:
     next_group: int = 1
     evidence_t: int = 0  # t at the last point of the evidence's history
     stopped_at: int | None = None  # seq of the note
+    decisions: int = 0  # of the session's, how many are on record
+    rules: int = 0  # the number of the rules that decided last
+    applied: int = 0  # entries of the session's record that older rules decided, when that was last noted
+    has_outcome: bool = False  # whether the stop is on record with what it claims
     misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
 
     @classmethod
-    def new(cls, settings: Settings) -> State:
+    def new(cls, settings: CampaignSettings) -> State:
         """The state before the first row."""
-        return cls(settings, settings.session())
+        return cls(settings, Session.asleep(settings.run), rules=settings.rules)
 
     @property
     def done(self) -> bool:
@@ -79,18 +91,40 @@ class State:
         """The standard deviation of each number of a measurement."""
         return np.sqrt(np.diagonal(self.session.noise.covariance))
 
-    def replay(self, rows: Sequence[Row]) -> None:
-        """Repeat rows that somebody else wrote."""
-        told = _numbers([row.values for row in rows if type(row) is Told], self.settings.dim)
+    # Rows that somebody else wrote.
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        """Apply the whole log. Where it ends with a stop, no rule is asked for anything."""
+        recorded = read_facts(rows, self.settings.dim, 0)
+        rules = self.settings.rules if recorded.rules is None else recorded.rules
+        if recorded.outcome is not None:
+            close(self.session, recorded.facts, recorded.outcome)
+        else:
+            self.session = Session.of(self.settings.run)
+            try:
+                bring_back(self.session, recorded.facts, rules, recorded.applied)
+            except ReplayError as error:
+                raise _unreadable(f"row {recorded.seqs[error.entry]}: {error.why}") from error
+            if recorded.stopped and not self.session.done:
+                self.session = Session.asleep(self.settings.run)
+                close(self.session, recorded.facts, _old_outcome(self.session, recorded))
+        self._record_all(rows, recorded)
+
+    def catch_up(self, rows: Sequence[Row]) -> None:
+        """Apply rows that were added since; `OtherRules` if that needs the whole log."""
+        recorded = read_facts(rows, self.settings.dim, self.session.next_ticket)
+        if recorded.rules is not None and recorded.rules != self.session.rules:
+            raise OtherRules(f"rules number {recorded.rules} decided rows of this campaign")
         try:
-            repeat(self.session, rows, told)
-        except ValueError as error:
-            raise Conflict(
-                f"the log does not lead to its own asks ({error}): it was written with decision rules number "
-                f"{self.settings.engine}, this release has number {ENGINE}",
-                code="other_engine",
-            ) from error
-        given = iter(told)
+            follow(self.session, recorded.facts)
+        except ReplayError as error:
+            raise OtherRules(f"row {recorded.seqs[error.entry]}: {error.why}") from error
+        if recorded.stopped and not self.session.done:
+            raise OtherRules("the rows say that the groups are found, the session does not")
+        self._record_all(rows, recorded)
+
+    def _record_all(self, rows: Sequence[Row], recorded: RecordedRows) -> None:
+        given = iter(recorded.facts.values)
         for row in rows:
             self.record(row, next(given) if type(row) is Told else None)
 
@@ -139,11 +173,7 @@ class State:
     def counted_places(self) -> NDArray[np.bool_]:
         """Which results count: not those that wait for an earlier ask, nor those told after the stop."""
         found = np.zeros(len(self.results), dtype=bool)
-        events = getattr(self.session._driver, "events", None)
-        if events is None:  # results count as they arrive
-            found[: self.session.t] = True
-        else:
-            found[[event["row"] for event in events if event["event"] == "result"]] = True
+        found[self.session.counted] = True
         return found
 
     def _noted(self, row: Note) -> None:
@@ -153,54 +183,46 @@ class State:
             self.next_group = next_id_after(self.next_group, change)
         elif row.kind == "evidence":
             self.evidence_t = int(row.data["t"])
+        elif row.kind in DECISIONS:
+            self.decisions += 1
+        elif row.kind == RULES:
+            self.rules, self.applied = int(row.data["number"]), self.session.applied
         elif row.kind == "stopped":
             self.stopped_at = row.seq
+            self.has_outcome = "outcome" in row.data
+        elif row.kind == "outcome":
+            self.has_outcome = True
 
 
-def _numbers(texts: list[str], dim: int) -> FloatArray:
-    """The values of many results: what json.loads makes of each, only faster."""
-    text = ",".join(texts).replace("[", "").replace("]", "")
-    return np.fromstring(text, sep=",").reshape(len(texts), dim)
+def _unreadable(why: str) -> Conflict:
+    return Conflict(
+        f"the log cannot be applied ({why}): restore a backup of the store; `coterie campaign export` of an older "
+        "backup gives all measurements",
+        code="damaged_log",
+    )
 
 
-def repeat(session: Session, rows: Sequence[Row], told: FloatArray) -> None:
-    """Ask, tell and forget again as the rows say; `told` has the values of their results. ValueError if asks differ."""
-    entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, place in `told`, seq
-    place, following = 0, session._next_ticket
-    claims = session.done
-    for row in rows:
-        if isinstance(row, Told):
-            entries.append((TELL, row.arm, UNASKED if row.ticket is None else row.ticket, place, row.seq))
-            place += 1
-        elif isinstance(row, Ask):
-            if row.ticket == following:  # else a lease handed on: its place in the order of asks is an old one
-                entries.append((ASK, row.arm, row.ticket, 0, row.seq))
-                following += 1
-        elif isinstance(row, Ending):
-            entries.append((FORGET, -1, row.ticket, 0, row.seq))
-        elif row.kind == "stopped":
-            claims = True
-            if row.data["by"] == "ask":  # it looked for an arm and found that there was nothing left to measure
-                entries.append((ASK, -1, -1, 0, row.seq))
-    if entries:
-        kinds, arms, tickets, places, _ = np.array(entries, dtype=np.int64).T
-        values = told[places] if place else np.zeros((len(entries), session.dim))
-        try:
-            session.replay(kinds, arms, tickets, values)
-        except ReplayError as error:
-            raise ValueError(f"row {entries[error.entry][-1]}: {error.why}") from None
-    if claims and not session.done:
-        raise ValueError("the rows say that the groups are found, the session does not")
+def _old_outcome(session: Session, recorded: RecordedRows) -> dict[str, Any]:
+    """What is known of a stop that an older release recorded without its claims, by rules that are not known here.
 
-
-_ready: set[str] = set()
-
-
-def get_ready(settings: Settings) -> None:
-    """Have the method's code compiled and loaded, once a process."""
-    if settings.method not in _ready:
-        session = Session(3, 2, 1, method=settings.method, distance_ratio=settings.distance_ratio)
-        for value in (0.0, 4.0, 0.0):
-            session.tell(session.ask(), value)
-        _ = session.evidence
-        _ready.add(settings.method)
+    The groups are those of its notes, centers the means of its results; there is no certificate.
+    """
+    assert recorded.groups is not None
+    facts = recorded.facts
+    arms = np.array([arm for kind, arm in zip(facts.kinds, facts.arms, strict=True) if kind == TOLD], dtype=np.int64)
+    labels = np.unique(recorded.groups, return_inverse=True)[1]
+    white = session.noise.whiten(facts.values)
+    counts = np.bincount(labels[arms], minlength=session.n_clusters)
+    centers = np.zeros((session.n_clusters, session.dim))
+    np.add.at(centers, labels[arms], white)
+    t = int(recorded.stop["t"])
+    return {
+        "t": t,
+        "labels": labels.tolist(),
+        "centers": (centers / np.maximum(counts, 1)[:, None]).tolist(),
+        "pulls": np.bincount(arms[:t], minlength=session.n_arms).tolist(),
+        "evidence": {"statistic": None, "threshold": None, "weakest": None} | recorded.evidence,
+        "alarm": None,
+        "certificate": None,
+        "partial": None,
+    }

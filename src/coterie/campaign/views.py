@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Connection, select
 
-from coterie.campaign import fit, schema
-from coterie.campaign.decisions import check_arm_of, find_lease, plain
+from coterie.campaign.commands import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
-from coterie.campaign.late import late_misfits
-from coterie.campaign.moments import when
-from coterie.campaign.remarks import alarm_of, homogeneity_of
-from coterie.campaign.rows import Ask, Ending, Note, Row, Told, read_rows
-from coterie.campaign.settings import Settings, at
+from coterie.campaign.settings import CampaignSettings as Settings
+from coterie.campaign.settings import at
 from coterie.campaign.state import Lease, State
+from coterie.campaign.timestamps import timestamp
+from coterie.methods import method_named
 from coterie.problem.checks import check_count, short
-from coterie.rules.methods import method_named
+from coterie.session.verdicts_json import alarm_json, homogeneity_json
+from coterie.store.rows import Ask, Ending, Note, Row, Told
+from coterie.tables import fit
+from coterie.tables.anytime_fit import anytime_misfits
+
+if TYPE_CHECKING:
+    from coterie.campaign.open_campaigns import CampaignReading
 
 LARGEST_PAGE = 10_000
 
@@ -49,7 +52,7 @@ def summary(row: Any) -> dict[str, Any]:
         "t": row["t"],
         "measurements": row["measurements"],
         "done": bool(row["done"]),
-        "created": when(row["created"]),
+        "created": timestamp(row["created"]),
         "open_leases": row["open_leases"],
     }
 
@@ -63,7 +66,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
     return {
         "id": row["id"],
         "name": row["name"],
-        "created": when(row["created"]),
+        "created": timestamp(row["created"]),
         "seq": state.seq,
         "done": session.done,
         "t": session.t,
@@ -83,6 +86,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
         "assumed": assumed(settings),
         "misfits": misfits(state),
         "doubt": doubt(state),
+        "certifies": method_named(settings.method).certifies,
         **settings.as_dict(),
     }
 
@@ -93,8 +97,8 @@ def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
         "arm": lease.arm,
         "name": state.settings.name_of(lease.arm),
         "worker": lease.worker,
-        "asked": when(lease.asked_at),
-        "expires": when(lease.expires_at),
+        "asked": timestamp(lease.asked_at),
+        "expires": timestamp(lease.expires_at),
         "expired": lease.expires_at <= now,
     }
 
@@ -172,21 +176,21 @@ def workers(state: State) -> list[dict[str, Any]]:
     for lease in state.open.values():
         held[lease.worker] = held.get(lease.worker, 0) + 1
     return [
-        {"worker": name, "open": held.get(name, 0), "measurements": worker.told, "last": when(worker.last)}
+        {"worker": name, "open": held.get(name, 0), "measurements": worker.told, "last": timestamp(worker.last)}
         for name, worker in state.workers.items()
     ]
 
 
 def alarm(state: State) -> dict[str, Any] | None:
     """More items than groups, pairwise known to differ: there are more groups than the campaign was told."""
-    return alarm_of(state.session, state.settings.name_of)
+    return alarm_json(state.session, state.settings.name_of)
 
 
 def homogeneity(state: State) -> dict[str, Any] | None:
     """Whether each group looks like one, by the results that counted; its text calls groups by their ids."""
     if not state.done:
         return None
-    return homogeneity_of(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters)])
+    return homogeneity_json(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters)])
 
 
 def misfits(state: State) -> list[dict[str, Any]]:
@@ -203,7 +207,7 @@ def misfits(state: State) -> list[dict[str, Any]]:
         if late.size > 0:
             arms = np.array([state.results[place][0] for place in late])
             white = state.session.noise.whiten(np.array([state.results[place][1] for place in late]))
-            found = late_misfits(labels, arms, white)
+            found = anytime_misfits(labels, arms, white)
         state.misfits = (state.seq, found)
     return [
         {"arm": arm, "name": state.settings.name_of(arm), "group_id": group_id(state, int(labels[arm]))}
@@ -228,7 +232,7 @@ def doubt(state: State) -> str | None:
 
 def certain(settings: Settings) -> bool:
     """Whether the stop is a proof."""
-    return method_named(settings.method).certifies or settings.threshold == "proven"
+    return method_named(settings.method).proves(settings.threshold)
 
 
 def assumed(settings: Settings) -> str:
@@ -244,7 +248,7 @@ def assumed(settings: Settings) -> str:
         called = [""] * len(noise) if settings.value_names is None else [f" ({name})" for name in settings.value_names]
         listed = [f"{value:g}{name}" for value, name in zip(noise, called, strict=True)]
         spread = f"standard deviations {', '.join(listed[:12])}{', …' if len(listed) > 12 else ''}"
-    how = settings.method if settings.method == "croc" else f"{settings.method}, {settings.threshold} threshold"
+    how = method_named(settings.method).called(settings.threshold)
     return (
         f"Assumed: exactly {settings.n_clusters} groups; noise of {spread}. "
         f"Error probability allowed: {settings.delta:g}. Method: {how}."
@@ -286,9 +290,10 @@ def verdict(state: State) -> str:
     return f"Not proven yet, after {session.t} measurements: the groups are a guess."
 
 
-def measurements(connection: Connection, id: str, state: State, after: int, limit: int) -> dict[str, Any]:
+def measurements(seen: CampaignReading, after: int, limit: int) -> dict[str, Any]:
     """A page of results."""
-    rows = read_rows(connection, id, after, limit + 1, (Told,))
+    state = seen.state
+    rows = seen.journal.rows(seen.row, after, limit + 1, (Told,)).rows
     counted = state.counted_places()
     found = []
     for row in rows[:limit]:
@@ -308,18 +313,40 @@ def _told(row: Told, settings: Settings) -> dict[str, Any]:
         "lease": row.lease,
         "worker": row.worker,
         "asked_for": row.ticket is not None,
-        "at": when(row.told_at),
+        "at": timestamp(row.told_at),
     }
 
 
-def events(connection: Connection, row: Any, after: int, limit: int) -> dict[str, Any]:
+def events(seen: CampaignReading, after: int, limit: int) -> dict[str, Any]:
     """A page of the log."""
-    settings = settings_of(row)
-    rows = read_rows(connection, row["id"], after, limit + 1)
+    settings = settings_of(seen.row)
+    # What was asked for and not a row more: the next one may be damaged, and this page is not.
+    rows = seen.journal.rows(seen.row, after, limit).rows
+    more = bool(rows) and rows[-1].seq < seen.row["last_seq"]
     return {
-        "events": [event(one, settings) for one in rows[:limit]],
-        "next": rows[limit - 1].seq if len(rows) > limit else None,
+        "events": [event(one, settings) for one in rows],
+        "next": rows[-1].seq if more else None,
     }
+
+
+def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, Any]:
+    """What a page shows of a campaign, all of it of one moment."""
+    last = seen.row["last_seq"]
+    return {
+        "status": status(seen.state, seen.row, seen.now),
+        "history": history(seen, points),
+        "events": events(seen, max(0, last - recent), recent)["events"],
+    }
+
+
+def newest_events(seen: CampaignReading, before: int | None, count: int) -> dict[str, Any]:
+    """The last events with a seq below `before`, oldest first, and where they stand in the log."""
+    newest = int(seen.row["last_seq"])
+    last = newest if before is None else min(before - 1, newest)
+    first = max(0, last - count)
+    found = events(seen, first, last - first)["events"] if last > first else []
+    named = {"id": seen.row["id"], "name": seen.row["name"]}
+    return {**named, "events": found, "first": first + 1, "last": last, "newest": newest}
 
 
 def event(row: Row, settings: Settings) -> dict[str, Any]:
@@ -334,21 +361,19 @@ def event(row: Row, settings: Settings) -> dict[str, Any]:
             "name": settings.name_of(row.arm),
             "lease": row.lease,
             "worker": row.worker,
-            "at": when(row.asked_at),
-            "expires": when(row.expires_at),
+            "at": timestamp(row.asked_at),
+            "expires": timestamp(row.expires_at),
         }
     if isinstance(row, Ending):
-        return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": when(row.at)}
+        return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": timestamp(row.at)}
     assert isinstance(row, Note)
-    return {"kind": row.kind, "seq": row.seq, "at": when(row.at), **row.data}
+    return {"kind": row.kind, "seq": row.seq, "at": timestamp(row.at), **row.data}
 
 
-def history(connection: Connection, id: str, points: Any) -> dict[str, list[Any]]:
+def history(seen: CampaignReading, points: Any) -> dict[str, list[Any]]:
     """The evidence over time, from the points kept."""
     most = at("points", check_count, points, "points", 2)
-    table = schema.notes
-    query = select(table.c.content).where(table.c.campaign == id, table.c.kind == "evidence").order_by(table.c.seq)
-    kept = [json.loads(content) for content in connection.execute(query).scalars()]
+    kept = [note.data for note in seen.journal.notes(seen.row, "evidence").rows if isinstance(note, Note)]
     if len(kept) > most:
         kept = [kept[i] for i in np.unique(np.linspace(0, len(kept) - 1, most).round().astype(int))]
     return {key: [point[key] for point in kept] for key in ("t", "statistic", "threshold")}

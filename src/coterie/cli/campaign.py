@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -11,21 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.campaign_words import (
-    about,
-    about_order,
-    command,
-    new_id,
-    next_steps,
-    placeholders,
+from coterie.cli.campaign_input import (
+    default_worker,
+    new_measurement_id,
     read_arm,
     read_names,
     read_noise,
     read_number,
-    somebody,
-    split,
+    split_commas,
 )
-from coterie.cli.group import InOrder, Seed, group
+from coterie.cli.campaign_text import campaign_command, campaign_label, next_steps, order_sentence, value_placeholders
+from coterie.cli.group import InOrder, ShuffleSeed, group
+from coterie.cli.methods import MeasuringCommand, MeasuringMethod, Register
+from coterie.cli.options import DEFAULT_THRESHOLD, Clusters, Delta, DistanceRatio, Json, StoppingThreshold, Store
+from coterie.problem.settings import DELTA, METHOD
 
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
@@ -43,13 +41,6 @@ class Expiry(StrEnum):
     wait = "wait"
 
 
-class Threshold(StrEnum):
-    """The stopping thresholds of all methods but CROC."""
-
-    proven = "proven"
-    heuristic = "heuristic"
-
-
 class Kind(StrEnum):
     """What can be exported."""
 
@@ -60,19 +51,11 @@ class Kind(StrEnum):
     log = "log"
 
 
-Store = Annotated[
-    str,
-    typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, or postgresql://user@host/database."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Name = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign: its id, or its name if only one has it.")]
 Worker = Annotated[
     str | None,
     typer.Option("--worker", "-w", envvar="COTERIE_WORKER", help="Who measures.", show_default="user@host"),
 ]
-Delta = Annotated[float, typer.Option("--delta", "-d", help="The error probability that is allowed.")]
-Method = Annotated[str, typer.Option("--method", "-m", help="croc, boc, boc-linear or uniform.")]
-Kept = Annotated[Threshold, typer.Option("--threshold", help="For all but croc; heuristic comes without a proof.")]
 Noise = Annotated[
     str | None,
     typer.Option(
@@ -81,15 +64,13 @@ Noise = Annotated[
         show_default="1",
     ),
 ]
-Ratio = Annotated[float | None, typer.Option("--distance-ratio", help="r of boc-linear, in (0, 1].")]
-Clusters = Annotated[int, typer.Option("--clusters", "-k", help="How many groups there are.", show_default=False)]
 Columns = Annotated[
     str | None,
     typer.Option("--values", help="The columns that hold the values, as a,b,c.", show_default="v0, v1, … or the rest"),
 ]
 
 
-@campaign_app.command()
+@campaign_app.command(cls=MeasuringCommand)
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the campaign.")],
     clusters: Clusters,
@@ -100,11 +81,12 @@ def new(
         int | None,
         typer.Option("--dim", help="How many numbers a measurement has.", show_default="as many as --values, or 1"),
     ] = None,
-    delta: Delta = 0.05,
+    delta: Delta = DELTA,
     noise: Noise = None,
-    method: Method = "croc",
-    threshold: Kept = Threshold.proven,
-    distance_ratio: Ratio = None,
+    method: MeasuringMethod = METHOD,
+    register: Register = None,
+    threshold: StoppingThreshold = DEFAULT_THRESHOLD,
+    distance_ratio: DistanceRatio = None,
     lease_seconds: Annotated[float, typer.Option("--lease-seconds", help="How long a worker may take.")] = 3600.0,
     on_expiry: Annotated[
         Expiry,
@@ -123,7 +105,7 @@ def new(
 ) -> None:
     """Create a campaign."""
     listed = read_names(names, names_file)
-    called = split(values)
+    called = split_commas(values)
     if arms is None and listed is None:
         raise ValueError("say how many items there are, with --arms, or name them, with --names or --names-file")
     if arms is not None and listed is not None and arms != len(listed):
@@ -133,11 +115,22 @@ def new(
     with _open(store, create=True) as campaigns:
         used = next((one for one in campaigns.list() if one["name"] == name), None)
         if used is not None:
-            raise ValueError(f"there is a campaign {name!r} already ({about(used)}): choose another name")
+            raise ValueError(f"there is a campaign {name!r} already ({campaign_label(used)}): choose another name")
         made = campaigns.create(
-            name, count, clusters, numbers, delta, method, threshold.value, read_noise(noise), listed, distance_ratio,
-            lease_seconds, on_expiry.value, called,
-        )  # fmt: skip
+            name,
+            count,
+            clusters,
+            numbers,
+            delta=delta,
+            method=method,
+            threshold=threshold.value,
+            noise=read_noise(noise),
+            names=listed,
+            distance_ratio=distance_ratio,
+            lease_seconds=lease_seconds,
+            on_expiry=on_expiry.value,
+            value_names=called,
+        )
     if as_json:
         _print_json(made)
         return
@@ -145,7 +138,7 @@ def new(
     typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {clusters} groups, {each}")
     if noise is None:
         typer.echo("noise: standard deviation 1, since --noise was not given; too small a value voids the proof")
-    typer.echo(f"next: {command('ask', made['name'], store)}")
+    typer.echo(f"next: {campaign_command('ask', made['name'], store)}")
 
 
 @campaign_app.command()
@@ -154,24 +147,25 @@ def ask(
     n: Annotated[int, typer.Option("-n", help="How many items.")] = 1,
     worker: Worker = None,
     store: Store = "coterie.db",
+    register: Register = None,
     as_json: Json = False,
 ) -> None:
     """What to measure next. The items are leased to the worker; asking again gives its open ones back first."""
     with _open(store) as campaigns:
         id = _find(campaigns, campaign)
-        answer = campaigns.ask(id, worker or somebody(), n)
+        answer = campaigns.ask(id, worker or default_worker(), n)
         settings = campaigns.settings(id)
     if as_json:
         _print_json(answer)
     elif answer["done"]:
-        typer.echo(f"nothing: the groups are found; see {command('status', campaign, store)}")
+        typer.echo(f"nothing: the groups are found; see {campaign_command('status', campaign, store)}")
     else:
         rows = [[one["name"], one["arm"], one["lease"], one["expires"]] for one in answer["asks"]]
         _print_table(["item", "arm", "lease", "until"], rows, "measure")
         first = answer["asks"][0]
         who = [] if worker is None else ["--worker", worker]
-        typed = placeholders(settings["value_names"], settings["dim"])
-        told = command("tell", campaign, store, "--lease", first["lease"], *who)
+        typed = value_placeholders(settings["value_names"], settings["dim"])
+        told = campaign_command("tell", campaign, store, "--lease", first["lease"], *who)
         typer.echo(f"then, for {first['name']}: {told} {typed}")
 
 
@@ -194,6 +188,7 @@ def tell(
     ] = None,
     worker: Worker = None,
     store: Store = "coterie.db",
+    register: Register = None,
     as_json: Json = False,
 ) -> None:
     """Report a measurement: of a lease, or of an arm.
@@ -203,6 +198,8 @@ def tell(
     """
     if arm is None and lease is None:
         raise ValueError("say what was measured, with --lease or --arm")
+    from coterie.campaign import CampaignError
+
     with _open(store) as campaigns:
         key = _find(campaigns, campaign)
         settings = campaigns.settings(key)
@@ -212,12 +209,12 @@ def tell(
             place: Any = campaigns.lease(key, lease)["arm"]
         else:
             place = read_arm(arm, names)
-        name = id or (f"lease-{lease}" if lease is not None else new_id())
+        name = id or (f"lease-{lease}" if lease is not None else new_measurement_id())
         one = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
         try:
-            answer = campaigns.tell(key, [one | {"worker": worker or somebody()}])
-        except ValueError as error:  # there is only this one
-            raise ValueError(re.sub(r"^measurements\[0\](\.\w+)?:? ?", "", str(error))) from None
+            answer = campaigns.tell(key, [one | {"worker": worker or default_worker()}])
+        except CampaignError as error:  # there is only this one: its place in a list says nothing
+            raise ValueError(error.message.removeprefix(error.field or "").lstrip(": ")) from None
         count = campaigns.measured(key, place)
     if as_json:
         _print_json(answer | {"id": name})
@@ -229,7 +226,7 @@ def tell(
     for warning in answer.get("warnings", []):
         typer.echo(f"warning: {warning['message']}", err=True)
     if answer["done"]:
-        typer.echo(f"the groups are found: {command('status', campaign, store)}")
+        typer.echo(f"the groups are found: {campaign_command('status', campaign, store)}")
 
 
 @campaign_app.command()
@@ -238,6 +235,7 @@ def fail(
     lease: Annotated[str, typer.Argument(metavar="LEASE", help="The ask whose measurement will not come.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; it must have nothing to do with the values.")] = "",
     store: Store = "coterie.db",
+    register: Register = None,
     as_json: Json = False,
 ) -> None:
     """Report that a measurement failed: its lease is freed, and the item can be asked for again."""
@@ -250,14 +248,14 @@ def fail(
 
 
 @campaign_app.command()
-def status(campaign: Name, store: Store = "coterie.db", as_json: Json = False) -> None:
+def status(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
     """How far a campaign is: its groups, the evidence, who measures."""
     with _open(store) as campaigns:
         found = campaigns.status(_find(campaigns, campaign))
     if as_json:
         _print_json(found)
         return
-    from coterie.cli.campaign_tables import print_status
+    from coterie.cli.campaign_report import print_status
 
     print_status(found)
     for line in next_steps(found, campaign, store):
@@ -285,9 +283,10 @@ def import_measurements(
     campaign: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or Parquet: arm, the values, and id if there is.")],
     values: Columns = None,
-    seed: Seed = 0,
+    seed: ShuffleSeed = 0,
     in_order: InOrder = False,
     store: Store = "coterie.db",
+    register: Register = None,
     as_json: Json = False,
 ) -> None:
     """Take in measurements that were made before; all of them or, on any error, none.
@@ -297,13 +296,13 @@ def import_measurements(
     counts once, a changed one is new.
     """
     with _open(store) as campaigns:
-        answer = campaigns.import_table(_find(campaigns, campaign), file, split(values), seed, in_order)
+        answer = campaigns.import_table(_find(campaigns, campaign), file, split_commas(values), seed, in_order)
     if as_json:
         _print_json(answer)
         return
     typer.echo(f"{answer['accepted']} measurements taken in, {answer['duplicates']} were on record already")
     if answer["accepted"]:
-        typer.echo(about_order(answer["order"]))
+        typer.echo(order_sentence(answer["order"]))
         if answer["order"]["shuffled"]:
             typer.echo("(In a campaign's own export the number does: import that with --in-order.)")
     for warning in answer.get("warnings", []):
@@ -324,6 +323,7 @@ def export(
         Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="the screen")
     ] = None,
     store: Store = "coterie.db",
+    register: Register = None,
     as_json: Json = False,
 ) -> None:
     """Write a campaign's measurements, its certificate, or the log that the certificate is checked against."""
@@ -336,7 +336,7 @@ def export(
         typer.echo(f"wrote {out}", err=True)
 
 
-campaign_app.command(name="replay")(group)
+campaign_app.command(name="replay", cls=MeasuringCommand)(group)
 
 
 # What the commands share.
@@ -355,7 +355,7 @@ def _find(campaigns: Campaigns, given: str) -> str:
     if not ids and len(given) >= 6:
         ids = [one["id"] for one in known if one["id"].startswith(given)]
     if len(ids) > 1:
-        meant = [about(one) for one in known if one["id"] in ids]
+        meant = [campaign_label(one) for one in known if one["id"] in ids]
         more = f"; and {len(ids) - 5} more" if len(ids) > 5 else ""
         raise ValueError(f"{len(ids)} campaigns are called {given!r}, use an id: {'; '.join(meant[:5])}{more}")
     if not ids:
@@ -368,6 +368,6 @@ def _print_json(content: Any) -> None:
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
-    from coterie.cli.campaign_tables import print_table
+    from coterie.cli.campaign_report import print_table
 
     print_table(headings, rows, title)

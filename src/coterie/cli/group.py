@@ -7,35 +7,21 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from coterie.cli.group_files import check_folder, write_files
+from coterie.cli.methods import MeasuringMethod, Register
+from coterie.cli.options import DEFAULT_THRESHOLD, Clusters, Delta, DistanceRatio, StoppingThreshold
+from coterie.problem.settings import DELTA, METHOD
 
 if TYPE_CHECKING:
-    from coterie.campaign.pool import Pool
+    from coterie.tables.pool import Pool
 
 
-class Method(StrEnum):
-    """The methods that need no knowledge of the truth."""
-
-    croc = "croc"
-    boc = "boc"
-    boc_linear = "boc-linear"
-    uniform = "uniform"
-
-
-class Threshold(StrEnum):
-    """The stopping thresholds of all methods but CROC."""
-
-    proven = "proven"
-    heuristic = "heuristic"
-
-
-Seed = Annotated[int, typer.Option("--seed", help="By which each item's measurements are shuffled.")]
+ShuffleSeed = Annotated[int, typer.Option("--seed", help="By which each item's measurements are shuffled.")]
 InOrder = Annotated[
     bool,
     typer.Option(
@@ -50,7 +36,7 @@ def group(
         Path,
         typer.Argument(metavar="FILE", help="CSV (commas, semicolons or tabs) or Parquet: a row for each measurement."),
     ],
-    clusters: Annotated[int, typer.Option("--clusters", "-k", help="How many groups there are.", show_default=False)],
+    clusters: Clusters,
     noise: Annotated[
         str | None,
         typer.Option(
@@ -70,15 +56,12 @@ def group(
             "--values", help="The columns that hold the values, as a,b,c.", show_default="v0, v1, … or all numbers"
         ),
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", "-d", help="The error probability that is allowed.")] = 0.05,
-    method: Annotated[Method, typer.Option("--method", "-m", help="How to choose what to look at.")] = Method.croc,
-    threshold: Annotated[
-        Threshold, typer.Option("--threshold", help="For all but croc; heuristic comes without a proof.")
-    ] = Threshold.proven,
-    distance_ratio: Annotated[
-        float | None, typer.Option("--distance-ratio", help="r of boc-linear, in (0, 1].")
-    ] = None,
-    seed: Seed = 0,
+    delta: Delta = DELTA,
+    method: MeasuringMethod = METHOD,
+    register: Register = None,
+    threshold: StoppingThreshold = DEFAULT_THRESHOLD,
+    distance_ratio: DistanceRatio = None,
+    seed: ShuffleSeed = 0,
     in_order: InOrder = False,
     out: Annotated[
         Path | None,
@@ -98,22 +81,33 @@ def group(
     a file may be sorted by value, or with --in-order as they stand in it. Afterwards all that was recorded is compared
     with the noise stated and with the groups found.
     """
-    from coterie.campaign.pool import group_pool, read_pool
+    from coterie.methods import method_named
+    from coterie.tables.pool import read_pool
+    from coterie.tables.replay import group_pool
 
+    method_named(method)
     pool = read_pool(file, _columns(values), items)
     if not 2 <= clusters < len(pool.names):
         what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
         raise ValueError(what)
-    stated = _noise(noise, pool)
+    stated = _stated_noise(noise, pool)
     if out is not None:
         check_folder(out, file)
     found, session = group_pool(
-        pool, clusters, delta, method.value, threshold.value, stated, distance_ratio, seed, in_order
+        pool,
+        clusters,
+        delta=delta,
+        method=method,
+        threshold=threshold.value,
+        noise=stated,
+        distance_ratio=distance_ratio,
+        seed=seed,
+        in_order=in_order,
     )
     if as_json:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        from coterie.cli.group_tables import print_groups
+        from coterie.cli.group_report import print_groups
 
         print_groups(found)
     if out is not None:
@@ -121,7 +115,7 @@ def group(
 
 
 def _columns(given: str | None) -> list[str] | None:
-    """a,b,c; a name with a comma in it goes in double quotes."""
+    """The columns that --values names, as a,b,c; a name with a comma in it goes in double quotes."""
     if given is None:
         return None
     try:
@@ -130,10 +124,11 @@ def _columns(given: str | None) -> list[str] | None:
         raise ValueError(f"--values must be names of columns in one line, as a,b,c, got {given!r}") from None
 
 
-def _noise(given: str | None, pool: Pool) -> Any:
+def _stated_noise(given: str | None, pool: Pool) -> Any:
+    """The noise that --noise states, for the columns of this pool."""
     columns = pool.columns
     if given is None:
-        raise ValueError(_no_noise(pool))
+        raise ValueError(_how_repeats_vary(pool))
     text = given.strip()
     try:
         if text.startswith("["):
@@ -164,8 +159,9 @@ def _noise(given: str | None, pool: Pool) -> Any:
     return content
 
 
-def _no_noise(pool: Pool) -> str:
-    from coterie.cli.group_tables import covariance_option, option
+def _how_repeats_vary(pool: Pool) -> str:
+    """What to say where no noise was stated: how the repeats of an item vary, and which --noise would be safe."""
+    from coterie.cli.group_report import covariance_option, option
 
     spread = pool.spread()
     deviations, upper, independent = spread.deviations, spread.upper(), spread.upper_independent()
@@ -182,7 +178,7 @@ def _no_noise(pool: Pool) -> str:
     where = "(docs/CAMPAIGNS.md, What is my noise?)"
     if len(upper) == 1:
         return f"{said}: --noise {option(upper)} has a margin for chance {where}"
-    pair = spread.together()
+    pair = spread.most_correlated()
     if pair is None:
         return (
             f"{said}: --noise {option(upper)} has a margin for chance in every direction; if the columns of one "

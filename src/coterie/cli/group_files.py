@@ -95,8 +95,8 @@ def _digest(content: bytes) -> str:
 
 def _groups(found: dict[str, Any]) -> bytes:
     """A row for each item, made for spreadsheets: names that would be formulas there get an apostrophe in front."""
-    from coterie.campaign.tables import safe_in_spreadsheets
-    from coterie.cli.group_tables import states
+    from coterie.cli.group_report import states
+    from coterie.tables.spreadsheets import safe_in_spreadsheets
 
     proof = found["certificate"]
     extra = ["certificate group"] if proof is not None else []

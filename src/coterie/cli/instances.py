@@ -1,17 +1,83 @@
-"""Instances that the commands read from files."""
+"""The instance that a command is about: a data set by name, or files."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from coterie.problem.instance import Instance
 
 
-def instance_file(path: Path) -> Instance:
-    """An instance from a JSON file."""
+# The paper rescales these to D* = 2 (section_exp); the synthetic instances are used as they are.
+RESCALED = ("iris", "yeast", "mnist")
+SYNTHETIC = ("easy", "moderate", "challenging")
+
+
+_DATASET_HELP = "iris, yeast, mnist, easy, moderate or challenging."
+Dataset = Annotated[str | None, typer.Argument(metavar="DATASET", help=_DATASET_HELP, show_default=False)]
+InstanceFile = Annotated[
+    Path | None,
+    typer.Option("--instance", help='A JSON file: {"labels": [0, 0, 1], "centers": [[0.0], [3.0]]}.'),
+]
+LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The cluster of each arm, from 0 (csv or npy).")]
+CentersFile = Annotated[Path | None, typer.Option("--centers", help="One center a row (csv or npy).")]
+Dim = Annotated[int, typer.Option("--dim", help="Principal components kept, for mnist.")]
+Rescale = Annotated[
+    float | None,
+    typer.Option("--rescale", help="Rescale the centers so that D* is this number.", show_default=False),
+]
+
+
+def chosen_instance(
+    dataset: str | None,
+    instance: Path | None,
+    labels: Path | None,
+    centers: Path | None,
+    dim: int,
+    rescale: float | None,
+) -> Instance:
+    """The one instance that the arguments of a command name, rescaled if they say so."""
+    if (labels is None) != (centers is None):
+        raise ValueError("--labels and --centers go together: give both")
+    if sum(source is not None for source in (dataset, instance, labels)) > 1:
+        raise ValueError("name one instance only: a DATASET, --instance FILE, or --labels and --centers")
+    if dataset is not None:
+        known = named_dataset(dataset, dim)
+    elif instance is not None:
+        known = instance_from_json(instance)
+    elif labels is not None and centers is not None:
+        known = instance_from_tables(labels, centers)
+    else:
+        raise ValueError("name an instance: a DATASET, --instance FILE, or --labels FILE with --centers FILE")
+    return known if rescale is None else known.with_hardness(rescale)
+
+
+def named_dataset(name: str, dim: int) -> Instance:
+    """A data set of the paper; `dim` principal components of mnist are kept."""
+    from coterie.paper import datasets
+
+    if name in SYNTHETIC:
+        return datasets.synthetic(name)
+    if name == "iris":
+        return datasets.iris()
+    if name == "yeast":
+        return datasets.yeast()
+    if name == "mnist":
+        return datasets.mnist(dim)
+    raise ValueError(f"unknown data set {name!r}: use {', '.join((*RESCALED, *SYNTHETIC))}")
+
+
+def shape_of(known: Instance) -> dict[str, int]:
+    """M, K and d, by the names that the JSON answers have."""
+    return {"n_arms": known.n_arms, "n_clusters": known.n_clusters, "dim": known.dim}
+
+
+def instance_from_json(path: Path) -> Instance:
+    """An instance from a JSON file that holds labels and centers."""
     from coterie.problem.instance import Instance
 
     try:
@@ -23,7 +89,7 @@ def instance_file(path: Path) -> Instance:
     return Instance(content["labels"], content["centers"])
 
 
-def instance_tables(labels: Path, centers: Path) -> Instance:
+def instance_from_tables(labels: Path, centers: Path) -> Instance:
     """An instance from a file of labels and one of centers."""
     from coterie.problem.instance import Instance
 

@@ -48,7 +48,7 @@ def reproduce(
 
     try:
         if scheduler is None:
-            _load()
+            _load_engines()
         found = run(part, trials=trials, out=out, seed=seed, workers=workers, scheduler=scheduler, resume=resume)
     except KeyboardInterrupt:
         typer.echo(f"coterie: stopped; what is done is in {out}, go on with --resume", err=True)
@@ -60,11 +60,12 @@ def reproduce(
     typer.echo(f"report: {found.report}")
 
 
-def _load() -> None:
+def _load_engines() -> None:
     """Compile, if that was not done before, and say so: behind the bar of the first cell nobody sees it."""
+    from coterie.methods.table import METHODS, PACKAGED
     from coterie.problem.instance import Instance
     from coterie.simulate.plan import plan_for
 
     with Console(stderr=True).status("loading the engine; the first time it is compiled …"):
-        for method in ("uniform", "croc"):
+        for method in (name for name in PACKAGED if not METHODS[name].needs):
             plan_for(Instance([0, 0, 1], [[0.0], [9.0]]), method, 0.5, "proven", 1).load()

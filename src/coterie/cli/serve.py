@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from coterie.cli.methods import Register
+from coterie.cli.options import Store
+
 
 def serve(
-    store: Annotated[
-        str,
-        typer.Option("--store", envvar="COTERIE_STORE", help="A SQLite file, or postgresql://user@host/database."),
-    ] = "coterie.db",
+    store: Store = "coterie.db",
     host: Annotated[
         str, typer.Option("--host", help="The address to listen at; others than this machine need --token.")
     ] = "127.0.0.1",
@@ -44,6 +44,7 @@ def serve(
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request: address, method, path, status.")
     ] = False,
+    register: Register = None,
 ) -> None:
     """Serve campaigns over HTTP: an API for programs, and a page for people."""
     from coterie.web import serve as run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def load() -> Any:
     if _loaded is None:
         from coterie.engine import advance
 
-        announce_compilation(advance.advance, "the engine", Path(__file__).parent.glob("*.py"))
+        here = Path(__file__)
+        announce_compilation(advance.advance, "the engine", [path for path in here.parent.glob("*.py") if path != here])
         _loaded = advance
     return _loaded
 
@@ -106,6 +108,20 @@ class Run:
         s = self.state
         self._entries.commit(s.counters, s.committed, s.group, s.heap, s.slot, s.first_slot, arm, change)
         self.absorb(self._no_arms, self._no_values, self._no_arms)
+
+    def memory(self) -> dict[str, Any]:
+        """Everything the run knows, as arrays and plain numbers."""
+        found: dict[str, Any] = {f"state.{name}": array.copy() for name, array in self.state._asdict().items()}
+        found |= {f"forest.{name}": array.copy() for name, array in self._forest._asdict().items()}
+        return found | {"met": self.met.copy(), "stops": self.stops.copy(), "next": self.next}
+
+    def restore(self, memory: Mapping[str, Any]) -> None:
+        """What `memory` gave; the run must be at its beginning and of the same size."""
+        for name, array in self.state._asdict().items():
+            array[...] = memory[f"state.{name}"]
+        for name, array in self._forest._asdict().items():
+            array[...] = memory[f"forest.{name}"]
+        self.met[:], self.stops[:], self.next = memory["met"], memory["stops"], int(memory["next"])
 
     @property
     def done(self) -> bool:

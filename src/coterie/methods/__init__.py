@@ -9,6 +9,7 @@ from coterie.methods.rules import Reading
 from coterie.methods.start import start
 from coterie.methods.table import METHODS, method_named, prepared, register, unregister
 from coterie.methods.tally import Tally
+from coterie.methods.warm_up import warm_up
 
 __all__ = [
     "METHODS",
@@ -28,4 +29,5 @@ __all__ = [
     "register",
     "start",
     "unregister",
+    "warm_up",
 ]

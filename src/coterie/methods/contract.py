@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Decision: TypeAlias = dict[str, Any]
 """Something decided beside an ask, as plain JSON; `event` says what."""
 
-ASK, RESULT, GIVE_UP = 0, 1, 2
+ASK, RESULT, GIVE_UP, LOOK = 0, 1, 2, 3
 """The kinds of entries of a record."""
 
 NOBODY = -1
@@ -45,10 +45,11 @@ class Pull(NamedTuple):
 class Record(NamedTuple):
     """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
 
-    An ask opens, a result counts, an ask is given up. `rounds` of an ask is the round that was recorded, -1 if none
-    was; `follow` puts in what the method says. `ask` of a result or a given-up ask is the entry of the ask that it is
-    about; NOBODY if there is none, or if the ask is older than the record: then `rounds` holds its round. `asked` tells
-    these two apart. Decisions come with the entry before which they were made.
+    An ask opens, a result counts, an ask is given up, somebody looks whether the groups are found. `rounds` of an ask
+    is the round that was recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a
+    given-up ask is the entry of the ask that it is about; NOBODY if there is none, or if the ask is older than the
+    record: then `rounds` holds its round. `asked` tells these two apart. Decisions come with the entry before which
+    they were made.
     """
 
     kinds: IntArray  # (n)
@@ -58,6 +59,18 @@ class Record(NamedTuple):
     asked: IntArray  # (n) 1 if a result answers an ask
     white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
     decisions: list[tuple[int, Decision]]
+
+
+class Followed(NamedTuple):
+    """How far a record was followed: `used` entries, all unless the groups were found before its end.
+
+    `decisions` come with the entry before which they were made. `by_ask`: looking for an arm has found the groups, and
+    entry `used` is that ask.
+    """
+
+    used: int
+    decisions: list[tuple[int, Decision]]
+    by_ask: bool = False
 
 
 class Departure(ValueError):  # noqa: N818 (it is found out, not done wrong)
@@ -138,28 +151,27 @@ class MethodRun(ABC):
     def apply_decision(self, decision: Decision) -> None:  # noqa: B027 (a method may do without)
         """A recorded decision."""
 
-    def follow(self, record: Record) -> tuple[int, list[tuple[int, Decision]]]:
+    def follow(self, record: Record) -> Followed:
         """Go on as the record says, deciding anew, and compare: `Departure` names the first entry that differs.
 
-        Returns how many entries were used (all, unless the groups were found before their end) and the decisions with
-        the entry before which they were made. Methods with a compiled loop override this.
+        Methods with a compiled loop override this.
         """
         made: list[tuple[int, Decision]] = []
         for i in range(record.kinds.size):
             if self.done:
-                return i, made
+                return Followed(i, made)
             if record.kinds[i] == ASK:
                 found = self.ask()
                 made += [(i, one) for one in self.new_decisions()]
                 if found is None:
-                    return i, made
+                    return Followed(i, made, by_ask=True)
                 if found.arm != record.arms[i] and record.arms[i] >= 0:
                     raise Departure(i, f"the next arm is {found.arm}")
                 record.arms[i], record.rounds[i] = found
             else:
                 self._take(record, i)
                 made += [(i + 1, one) for one in self.new_decisions()]
-        return record.kinds.size, made
+        return Followed(record.kinds.size, made)
 
     def apply(self, record: Record) -> None:
         """Bring back what was recorded without consulting the rule. Methods with a compiled loop override this."""
@@ -169,7 +181,7 @@ class MethodRun(ABC):
                 self.apply_decision(left.pop(0)[1])
             if record.kinds[i] == ASK:
                 self.open_recorded(int(record.arms[i]), max(int(record.rounds[i]), 0))
-            else:
+            elif record.kinds[i] != LOOK:
                 self._take(record, i)
         for _, decision in left:
             self.apply_decision(decision)
@@ -177,7 +189,9 @@ class MethodRun(ABC):
     def _take(self, record: Record, i: int) -> None:
         ask = int(record.ask[i])
         of_round = int(record.rounds[ask if ask >= 0 else i])
-        if record.kinds[i] == RESULT:
+        if record.kinds[i] == LOOK:
+            self.look()
+        elif record.kinds[i] == RESULT:
             self.count(int(record.arms[i]), record.white[i], max(of_round, 0), bool(record.asked[i]))
         else:
             self.give_up(int(record.arms[i]), max(of_round, 0))

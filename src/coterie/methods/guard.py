@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from coterie.methods.contract import Decision, Departure, Method, MethodError, MethodRun, Pull, Record
+from coterie.methods.contract import Decision, Departure, Followed, Method, MethodError, MethodRun, Pull, Record
 from coterie.methods.reports import Evidence, Partial
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.instance import Instance
@@ -165,7 +165,7 @@ class Guarded(MethodRun):
     def apply_decision(self, decision: Decision) -> None:
         self._step("apply_decision", lambda: self._run.apply_decision(dict(decision)))
 
-    def follow(self, record: Record) -> tuple[int, list[tuple[int, Decision]]]:
+    def follow(self, record: Record) -> Followed:
         if type(self._run).follow is MethodRun.follow:
             return super().follow(record)  # by the checked steps
         return self._step("follow", lambda: self._run.follow(record))

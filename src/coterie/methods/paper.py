@@ -15,7 +15,7 @@ from coterie.engine.run import Run
 from coterie.engine.state import ASK as ASKED_FOR
 from coterie.engine.state import ASKED, UNASKED
 from coterie.engine.state import FORGET as GIVEN_UP
-from coterie.methods.contract import ASK, RESULT, Decision, Departure, MethodRun, Pull, Record
+from coterie.methods.contract import ASK, LOOK, RESULT, Departure, Followed, MethodRun, Pull, Record
 from coterie.methods.levels import levels_for
 from coterie.methods.reports import Evidence, Weakest
 from coterie.problem.checks import FloatArray, IntArray
@@ -76,8 +76,10 @@ class PaperMethodRun(MethodRun):
     def open_recorded(self, arm: int, of_round: int) -> None:
         self._run.commit(arm, +1)
 
-    def follow(self, record: Record) -> tuple[int, list[tuple[int, Decision]]]:
+    def follow(self, record: Record) -> Followed:
         """The compiled loop follows the whole record at once."""
+        if (record.kinds == LOOK).any():  # results were looked at when they came
+            return super().follow(record)
         arms, what = record.arms.copy(), _what(record)
         before = self.t
         following = self._run.follow(arms, record.white, what)
@@ -86,10 +88,13 @@ class PaperMethodRun(MethodRun):
             raise Departure(entry, f"the next arm is {int(arms[entry])}")
         self._run.next = following
         record.arms[:], record.rounds[record.kinds == ASK] = arms, 0
-        return self._used(record, before), []
+        return Followed(self._used(record, before), [])
 
     def apply(self, record: Record) -> None:
         """As the record says, whatever the sampling rule would have asked for."""
+        if (record.kinds == LOOK).any():
+            super().apply(record)
+            return
         what, start = _what(record), 0
         while start < record.kinds.size and not self.done:
             arms = record.arms[start:].copy()

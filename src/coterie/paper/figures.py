@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.paper.cells import cells_of, instance_named
+from coterie.paper.names import CURVE_NAMES, METHOD_NAMES, STYLE_NUMBERS, instance_name
 from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL
+from coterie.paper.report_tables import columns_of
 from coterie.paper.running import CellResult
 from coterie.paper.slopes import PAPER_RANGE, local_slopes
 from coterie.paper.summary import Row
-from coterie.paper.writing import METHOD_NAMES, columns_of, instance_name
 from coterie.plot import stopping_times
 from coterie.plot.canvas import colour_of, marker_of
 from coterie.simulate.trials import Trials
@@ -26,13 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CURVES = {"boc": "BOC", "uniform": "Uniform", "oracle": "Oracle", "croc": "CROC (always proven)"}
-PLACES = {"boc": 0, "uniform": 1, "oracle": 2, "croc": 3, "boc-linear": 4}
-"""A method has one colour and one marker in all pictures; where both thresholds are in one, the proven is dashed."""
-
 
 def figures_of(part: str, results: dict[str, CellResult], rows: list[Row], trials: int | None) -> dict[str, Figure]:
-    """File name (without ending) to figure."""
+    """The figures of a part, by file name without ending."""
     if part == "figure3":
         return {
             "figure3": _curves(results, trials, PAPER_RANGE),
@@ -80,8 +78,8 @@ def _share_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
 
 
 def _style(method: str, threshold: str = "heuristic") -> dict[str, Any]:
-    """Colour, marker and line of a method; BOC, which the paper is about, lies on top."""
-    place = PLACES[method]
+    """Colour, marker and line of a method, dashed for the proven threshold; BOC, the paper's method, lies on top."""
+    place = STYLE_NUMBERS[method]
     line = "--" if threshold == "proven" else "-"
     return {"color": colour_of(place), "marker": marker_of(place), "linestyle": line, "zorder": 3.0 - 0.1 * place}
 
@@ -117,14 +115,14 @@ def _curves(results: dict[str, CellResult], trials: int | None, smallest: float)
         own = [results[cell.name] for cell in cells if cell.instance == name]
         for column, kind in enumerate(("proven", "heuristic")):
             runs = {
-                CURVES[result.cell.method]: _down_to(
-                    result.by_threshold["proven" if result.cell.method == "croc" else kind], smallest
+                CURVE_NAMES[result.cell.method]: _down_to(
+                    result.by_threshold["proven" if method_named(result.cell.method).certifies else kind], smallest
                 )
                 for result in own
             }
             ax = grid[line, column]
             stopping_times(runs, instance=own[0].instance, ax=ax, legend=False)
-            _restyle(ax, {CURVES[result.cell.method]: _style(result.cell.method) for result in own})
+            _restyle(ax, {CURVE_NAMES[result.cell.method]: _style(result.cell.method) for result in own})
             ax.set_title(f"{name}, {'β' if kind == 'proven' else 'β̃'}")
     _share_legend(figure, list(grid.flat), 5)
     return figure
@@ -161,7 +159,7 @@ def _table(part: str, results: dict[str, CellResult], trials: int | None) -> Fig
         for cell in cells:
             if cell.instance == instance:
                 for kind, found in results[cell.name].by_threshold.items():
-                    key = (cell.method, "certificate" if cell.method == "croc" else kind)
+                    key = (cell.method, cell.threshold_shown(kind))
                     runs[METHOD_NAMES[key]], styles[METHOD_NAMES[key]] = found, _style(*key)
         stopping_times(runs, ax=ax, legend=False)
         _restyle(ax, styles)

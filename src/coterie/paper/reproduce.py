@@ -6,8 +6,10 @@ In the folder: `trials/` (one file a cell, appended as trials finish), and for e
 
 from __future__ import annotations
 
+import csv
 import os
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +17,13 @@ from typing import Any
 
 from coterie.paper.cells import PARTS, Cell, cells_of, instance_named
 from coterie.paper.figures import figures_of, save
-from coterie.paper.report import write_report
+from coterie.paper.rendering import check_jinja2
+from coterie.paper.report import markdown_of, write_report
 from coterie.paper.running import CellResult, run_cells
 from coterie.paper.slopes import Slope, slope_checks, slopes_of
 from coterie.paper.summary import Check, Row, checks_of, croc_checks, errors_check, rows_of
-from coterie.paper.usual import usual_libraries
-from coterie.paper.writing import markdown_of, write_csv
 from coterie.plot.canvas import check_matplotlib
 from coterie.problem.checks import check_count, short
-
-USUAL_PULLS = 20
-"""Pulls of the scikit-learn + SciPy route that are timed, twice: each takes a fraction of a second."""
 
 
 @dataclass
@@ -41,8 +39,6 @@ class Reproduction:
     checks: list[Check] = field(default_factory=list)
     slopes: list[Slope] = field(default_factory=list)
     pictures: dict[str, dict[str, str]] = field(default_factory=dict)
-    usual_seconds: dict[str, float] = field(default_factory=dict)
-    """Time a pull of the scikit-learn + SciPy route on Yeast, by how it was run."""
     cluster: str | None = None
     """The scheduler's address, if the trials were run on a Dask cluster."""
     seconds: float = 0.0
@@ -77,6 +73,7 @@ def reproduce(
     if workers is not None:
         check_count(workers, "workers", 1)
     check_matplotlib("coterie reproduce")
+    check_jinja2()
     folder = Path(out)
     start = time.perf_counter()
     found = Reproduction(parts, count, root, folder, cluster=None if scheduler is None else str(scheduler))
@@ -87,8 +84,6 @@ def reproduce(
         found.results = run_cells(
             cells, folder / "trials", seed=root, resume=resume, workers=workers, scheduler=client, progress=progress
         )
-    if "table1" in parts:
-        found.usual_seconds = usual_libraries(instance_named("yeast"), USUAL_PULLS, root)
     for each in parts:
         _write_part(found, each)
     found.seconds = time.perf_counter() - start
@@ -102,12 +97,21 @@ def _write_part(found: Reproduction, part: str) -> None:
     if part == "figure3":
         found.slopes = slopes_of([found.results[cell.name] for cell in cells_of(part, found.trials)])
         found.checks += [*slope_checks(found.slopes), *croc_checks(part, rows, tables=False), errors_check(part, rows)]
-        write_csv(found.folder / "figure3-slopes.csv", found.slopes)
+        _write_csv(found.folder / "figure3-slopes.csv", found.slopes)
     else:
         found.checks += checks_of(part, rows)
-    write_csv(found.folder / f"{part}.csv", rows)
+    _write_csv(found.folder / f"{part}.csv", rows)
     (found.folder / f"{part}.md").write_text(markdown_of(part, rows), encoding="utf-8")
     found.pictures[part] = save(figures_of(part, found.results, rows, found.trials), found.folder)
+
+
+def _write_csv(path: Path, rows: Sequence[Row | Slope]) -> None:
+    """One line for each row, its fields as columns."""
+    listed = [row.to_dict() for row in rows]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, listed[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(listed)
 
 
 def _build_instances(cells: list[Cell]) -> None:

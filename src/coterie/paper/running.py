@@ -23,7 +23,7 @@ from coterie.simulate.trials import Trials, trials_from
 
 @dataclass(frozen=True)
 class CellResult:
-    """What came out of a cell."""
+    """The trials of a cell, by threshold, and the time that they took."""
 
     cell: Cell
     instance: Instance

@@ -8,12 +8,15 @@ slope is above D and falls towards it as δ → 0.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from coterie.methods import method_named
+from coterie.paper.cells import PAPERS_METHOD
 from coterie.paper.running import CellResult
 from coterie.paper.summary import Check, Row
 from coterie.problem.instance import Instance
@@ -28,6 +31,9 @@ SLOPE_AT_END = 1.25
 """BOC's slope at the end is to be below this many D*."""
 
 PAPER_RANGE = 1e-10
+
+EQUAL_SHARES = ("uniform",)
+"""Methods that pull every arm equally often: their slope tends to the hardness at equal proportions, not to D*."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Slope:
     """The formula above over the same stretch."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For CSV."""
+        """The fields by name, as columns of a CSV file."""
         return asdict(self)
 
 
@@ -65,7 +71,9 @@ def slopes_of(results: list[CellResult]) -> list[Slope]:
     for result in results:
         instance, method = result.instance, result.cell.method
         own = hardness(instance)
-        limit = hardness_at(instance, np.full(instance.n_arms, 1.0 / instance.n_arms)) if method == "uniform" else own
+        certifies = method_named(method).certifies
+        equal = np.full(instance.n_arms, 1.0 / instance.n_arms)
+        limit = hardness_at(instance, equal) if method in EQUAL_SHARES else own
         for kind, runs in result.by_threshold.items():
             logs = np.array([-math.log(delta) for delta in runs.deltas])
             deltas = np.array(runs.deltas)
@@ -75,14 +83,14 @@ def slopes_of(results: list[CellResult]) -> list[Slope]:
             found.append(
                 Slope(
                     result.cell.instance,
-                    "certificate" if method == "croc" else kind,
+                    result.cell.threshold_shown(kind),
                     method,
                     own,
                     limit,
                     float(_fit(logs[deltas >= PAPER_RANGE / 2], times[:, deltas >= PAPER_RANGE / 2]).mean()),
                     float(each.mean()),
                     float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else 0.0,
-                    None if method == "croc" else _predicted(instance, kind, limit, logs[end], times[:, end]),
+                    None if certifies else _predicted(instance, kind, limit, logs[end], times[:, end]),
                 )
             )
     return found
@@ -121,10 +129,13 @@ def local_slopes(row_group: list[Row]) -> list[tuple[float, float]]:
 
 
 def slope_checks(slopes: list[Slope]) -> list[Check]:
-    """What the slopes should show."""
-    boc = [slope for slope in slopes if slope.method == "boc"]
+    """What should hold of the slopes of BOC and Uniform, and of the formula for all that have one."""
+    by_method: dict[str, list[Slope]] = defaultdict(list)
+    for slope in slopes:
+        by_method[slope.method].append(slope)
+    boc = by_method[PAPERS_METHOD]
     steepest = max(boc, key=lambda slope: slope.fitted_end / slope.hardness)
-    uniform = [slope for slope in slopes if slope.method == "uniform"]
+    uniform = [slope for method in EQUAL_SHARES for slope in by_method[method]]
     flattest = min(uniform, key=lambda slope: slope.fitted_end / slope.hardness)
     predicted = [slope for slope in slopes if slope.predicted_end is not None]
     off = max(predicted, key=lambda slope: abs(slope.fitted_end / (slope.predicted_end or 1.0) - 1))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.plot.canvas import add_legend, axes_for, colour_of
 from coterie.plot.replay import Course, counted, course, freezes, session_of
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, short
@@ -124,7 +125,7 @@ def evidence(
 
 
 def _draw_evidence(axes: Axes, session: Session, found: Course) -> None:
-    certifies = session.method == "croc"
+    certifies = method_named(session.method).certifies
     if certifies:
         name, limit = "evidence of the\nweakest test", "level that it must reach"
     else:

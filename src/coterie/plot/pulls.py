@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.plot.canvas import add_legend, axes_for, colour_of, marker_of
 from coterie.problem.checks import FloatArray, check_log_inverse_delta, short
 from coterie.problem.instance import Instance
@@ -83,7 +84,7 @@ def _named(runs: Any) -> dict[str, Trials]:
         found = {}
         for trials in [runs] if isinstance(runs, Trials) else runs:
             _check_trials(trials)
-            label = trials.method if trials.method == "croc" else f"{trials.method}, {trials.threshold}"
+            label = trials.method if method_named(trials.method).certifies else f"{trials.method}, {trials.threshold}"
             same = sum(other == label or other.startswith(f"{label} (") for other in found)
             found[f"{label} ({same + 1})" if same else label] = trials
     else:

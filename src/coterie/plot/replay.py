@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.session import Result, Session, SessionDone
 
@@ -45,7 +46,7 @@ def session_of(given: Any, asker: str, *, guess: bool) -> Session:
 
 def counted(session: Session) -> tuple[IntArray, FloatArray]:
     """Arms (t) and values (t, d) of the measurements that counted, in the order in which they did."""
-    if session.method == "croc":  # counts in ask order, so that some results told may still wait
+    if method_named(session.method).certifies:  # counts in ask order, so that some results told may still wait
         results = [event for event in session.events if event["event"] == "result"]
         rows = [(event["arm"], event["values"]) for event in results]
     else:
@@ -58,7 +59,7 @@ def freezes(session: Session) -> list[int]:
     """How many measurements had counted when CROC froze each of its candidates; empty for other methods."""
     found: list[int] = []
     t = 0
-    for event in session.events if session.method == "croc" else ():
+    for event in session.events if method_named(session.method).certifies else ():
         if event["event"] == "result":
             t += 1
         elif event["event"] == "freeze":

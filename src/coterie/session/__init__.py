@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from coterie.methods.reports import Evidence, Partial, Weakest
 from coterie.session.cluster import Result, cluster
-from coterie.session.conversation import Session, SessionDone
-from coterie.session.evidence import Alarm, Evidence, Homogeneity, Partial, Weakest
+from coterie.session.remarks import Alarm, Homogeneity
+from coterie.session.session import Session, SessionDone
 
 __all__ = ["Alarm", "Evidence", "Homogeneity", "Partial", "Result", "Session", "SessionDone", "Weakest", "cluster"]

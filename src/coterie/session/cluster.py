@@ -13,8 +13,8 @@ from coterie.problem.checks import FloatArray, IntArray, check_count, check_real
 from coterie.problem.instance import Instance
 from coterie.problem.noise import Noise
 from coterie.session import verdicts
-from coterie.session.conversation import Session
-from coterie.session.evidence import Alarm, Homogeneity
+from coterie.session.remarks import Alarm, Homogeneity
+from coterie.session.session import Session
 
 ON_ALARM = ("stop", "continue")
 
@@ -122,9 +122,9 @@ def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
     alarm, k = result.alarm, result.session.n_clusters
     if result.done:
         if alarm is not None:
-            return f"{result.session._verdict}: {alarm}"
+            return f"{result.session.verdict}: {alarm}"
         if not result.homogeneity:
-            return f"{result.session._verdict} if there are exactly {k} groups, but {result.homogeneity}"
+            return f"{result.session.verdict} if there are exactly {k} groups, but {result.homogeneity}"
         return None
     guess = "there are no groups yet" if result.labels is None else "the groups are a guess"
     if alarm is None:
@@ -158,7 +158,7 @@ class _Run:
     @property
     def count(self) -> int:
         """Measurements on record."""
-        return 0 if self.session is None else len(self.session._arms)
+        return 0 if self.session is None else self.session.told
 
     def step(self) -> Session:
         """Ask, measure, tell. Asks that are still open come first, the oldest of them first."""
@@ -169,7 +169,7 @@ class _Run:
         else:
             self._changing = True
             if not session.pending:
-                session._open(1)
+                session.open(1)
             self._changing = False
             if not session.pending:  # looking for the next arm has proven the groups
                 return session
@@ -181,8 +181,8 @@ class _Run:
             self._told.append((self._arm, x))
             if session is None:
                 session = self._started(x.size)
-                session._open(1)
-            session._whitened([self._arm], x[None])
+                session.open(1)
+            session.check_results([self._arm], x[None])
         except (ValueError, TypeError) as error:
             del self._told[self.count - self._first :]
             self._changing = False
@@ -222,7 +222,7 @@ class _Run:
             return
         for arm, x in self._told:
             if all(arm != its for _, its in session.pending):
-                session._open(1)
+                session.open(1)
             session.tell(arm, x)
         self.session = session
 

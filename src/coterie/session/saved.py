@@ -1,4 +1,8 @@
-"""Sessions as plain JSON: settings, log, open asks; and what CROC needs to repeat its asks in their order."""
+"""Sessions as plain JSON. Format 2: settings, results, asks, decisions, and the outcome once there is one.
+
+Format 1, of release 0.1, had no decisions, and the arms of CROC's asks only where a result or an open ask has them: it
+is followed by the rule, which has to lead to the same asks, and otherwise its results are taken as they are.
+"""
 
 from __future__ import annotations
 
@@ -7,107 +11,208 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.methods.contract import Decision
 from coterie.problem.checks import check_arm, check_count, check_measurement, short
-from coterie.problem.instance import Instance
-from coterie.session.replayed import ASK, FORGET, TELL
+from coterie.problem.settings import FIELDS, Settings
+from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD
+from coterie.session.records import UNASKED, ReplayError
+from coterie.session.replaying import Facts, apply, bring_back, close, follow
 
 if TYPE_CHECKING:
-    from coterie.session.conversation import Session
+    from coterie.session.session import Session
 
-FORMAT = "coterie-session-1"
-_SETTINGS = ("n_arms", "n_clusters", "dim", "delta", "method", "threshold", "noise", "distance_ratio")
-_SAVED = ("instance", "names", "log", "pending", "next_ticket", *_SETTINGS)
+FORMAT, FORMAT_1 = "coterie-session-2", "coterie-session-1"
+_CONVERSATION = ("log", "history", "asks", "decisions", "applied", "rules", "outcome", "pending", "next_ticket")
+_KINDS = {"ask": ASKED, "tell": TOLD, "look": LOOKED}
 
 
 def to_dict(session: Session) -> dict[str, Any]:
     """Plain JSON."""
-    instance = session.instance
-    saved = {
+    conversation, log = session._conversation, session._measurements
+    return {
         "format": FORMAT,
-        "n_arms": session.n_arms,
-        "n_clusters": session.n_clusters,
-        "dim": session.dim,
-        "delta": session.delta,
-        "method": session.method,
-        "threshold": session.threshold,
-        "noise": session.noise.to_json(),
-        "distance_ratio": session.distance_ratio,
-        "instance": None
-        if instance is None
-        else {"labels": instance.labels.tolist(), "centers": instance.centers.tolist()},
-        "names": None if session.names is None else list(session.names),
+        **session.settings.to_json(),
+        "rules": session.rules,
         "log": [
             {"arm": arm, "values": value.tolist(), "ticket": ticket}
-            for arm, value, ticket in zip(session._arms, session._values, session._tickets, strict=True)
+            for arm, value, ticket in zip(log.arms, log.values, log.tickets, strict=True)
         ],
+        "asks": [list(ask) for ask in zip(conversation.arms_asked, conversation.rounds_asked, strict=True)],
+        "history": conversation.history,
+        "decisions": [[t, decision] for t, decision in conversation.decisions],
+        "applied": conversation.applied,
+        "outcome": session.outcome,
         "pending": [list(pair) for pair in session.pending],
-        "next_ticket": session._next_ticket,
+        "next_ticket": session.next_ticket,
     }
-    history = getattr(session._driver, "history", None)
-    return saved if history is None else saved | {"history": [list(entry) for entry in history]}
 
 
 def from_dict(kind: type[Session], saved: Any) -> Session:
     """The session that `to_dict` saved; ValueError names what is missing or does not fit."""
-    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-        raise ValueError(f"not a saved session (format {FORMAT!r}): {short(saved)}")
-    given, names, log, pending, next_ticket, *_ = _entries(saved, _SAVED, "the saved session")
-    if given is not None:
-        given = Instance(*_entries(given, ("labels", "centers"), "the saved instance"))
-    session = kind(**{key: saved[key] for key in _SETTINGS}, instance=given, names=names)
-    rows = [
-        _entries(row, ("arm", "values", "ticket"), f"row {i} of the saved log")
-        for i, row in enumerate(_listed(log, "the saved log"))
-    ]
-    arms = [check_arm(arm, session.n_arms) for arm, _, _ in rows]
-    values = [check_measurement(value, session.dim) for _, value, _ in rows]
-    tickets = [None if used is None else check_count(used, "ticket", 0) for _, _, used in rows]
-    opened = []
-    for pair in _listed(pending, "the saved pending asks"):
-        if len(_listed(pair, "a saved pending ask")) != 2:
-            raise ValueError(f"a saved pending ask must be [ticket, arm], got {short(pair)}")
-        opened.append((check_count(pair[0], "ticket", 0), check_arm(pair[1], session.n_arms)))
-    following = check_count(next_ticket, "next_ticket", 0)
-    if hasattr(session._driver, "history"):
-        history = _listed(_entries(saved, ("history",), "the saved session")[0], "the saved history")
-        _repeat(session, history, arms, values, tickets)
-        if session.pending != opened or session._next_ticket != following:
-            raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
-        return session
-    session._absorb(arms, values, [None] * len(rows))
-    session._tickets, session._next_ticket = list(tickets), following
-    for ticket, arm in opened:
-        if ticket >= following or ticket in session._pending or ticket in set(tickets):
-            raise ValueError(f"ticket {ticket} of the saved pending asks is not an open one")
-        session._pending[ticket] = arm
-        session._driver.reserve(arm)  # type: ignore[attr-defined]
+    if not isinstance(saved, dict) or saved.get("format") not in (FORMAT, FORMAT_1):
+        newer = isinstance(saved, dict) and str(saved.get("format", "")).startswith("coterie-session-")
+        hint = ": it was saved by a newer release, use that one" if newer else ""
+        raise ValueError(f"not a saved session (format {FORMAT!r}){hint}: {short(saved)}")
+    first = saved["format"] == FORMAT_1
+    parts = ("log", "pending", "next_ticket") if first else _CONVERSATION
+    _entries(saved, (*FIELDS, *parts), "the saved session")
+    if saved["instance"] is not None:
+        _entries(saved["instance"], ("labels", "centers"), "the saved instance")
+    settings = Settings.from_json(saved)
+    if first:
+        session = kind.of(settings)
+        _bring_back_format_1(session, saved)
+    elif saved["outcome"] is not None:
+        session = kind.asleep(settings)
+        close(session, _facts(session, saved), _checked_outcome(session, saved["outcome"]))
+    else:
+        session = kind.of(settings)
+        rules, applied = check_count(saved["rules"], "rules", 1), check_count(saved["applied"], "applied", 0)
+        bring_back(session, _facts(session, saved), rules, applied)
+    if session.pending != _pending(session, saved) or session.next_ticket != saved["next_ticket"]:
+        raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
     return session
 
 
-def _repeat(session: Session, history: list[Any], arms: list[int], values: list[Any], tickets: list[Any]) -> None:
-    """Ask, tell and forget again, in the order in which it was done."""
-    row = 0
-    done: list[tuple[int, int, int, int]] = []  # kind, arm, ticket, row of the log
-    for entry in history:
+def _facts(session: Session, saved: dict[str, Any]) -> Facts:
+    rows = _log(session, saved)
+    asks = []
+    for ask in _listed(saved["asks"], "the saved asks"):
+        if len(_listed(ask, "a saved ask")) != 2:
+            raise ValueError(f"a saved ask must be [arm, round], got {short(ask)}")
+        asks.append((check_arm(ask[0], session.n_arms), check_count(ask[1], "round", 0)))
+    columns, number, row = [], 0, 0
+    for what, count in _history(saved["history"]):
+        if what == FORGOTTEN:
+            columns.append((FORGOTTEN, -1, count, -1))
+            continue
+        for _ in range(count):
+            if what == TOLD:
+                if row == len(rows):
+                    raise ValueError(f"the saved history tells more results than the {len(rows)} of the log")
+                arm, _, ticket = rows[row]
+                columns.append((TOLD, arm, UNASKED if ticket is None else ticket, -1))
+                row += 1
+            elif what == ASKED and number < len(asks):
+                columns.append((ASKED, asks[number][0], number, asks[number][1]))
+                number += 1
+            else:
+                columns.append((what, -1, -1, -1))
+    if row < len(rows):
+        raise ValueError(f"the saved history tells {row} results, the log has {len(rows)}")
+    values = np.array([value for _, value, _ in rows]).reshape(-1, session.dim)
+    decisions = [_decision(one) for one in _listed(saved["decisions"], "the saved decisions")]
+    kinds, arms, tickets, rounds = (list(column) for column in zip(*columns, strict=True)) if columns else ([],) * 4
+    return Facts(kinds, arms, tickets, rounds, values, decisions)
+
+
+def _decision(one: Any) -> tuple[int, Decision]:
+    if len(_listed(one, "a saved decision")) != 2 or not isinstance(one[1], dict) or "event" not in one[1]:
+        raise ValueError(f"a saved decision must be [t, {{event, …}}], got {short(one)}")
+    return check_count(one[0], "t of a saved decision", 0), one[1]
+
+
+def _checked_outcome(session: Session, outcome: Any) -> dict[str, Any]:
+    wanted = ("t", "labels", "centers", "pulls", "evidence", "alarm", "certificate", "partial")
+    _entries(outcome, wanted, "the saved outcome")
+    shape = np.shape(outcome["centers"])
+    if len(outcome["labels"]) != session.n_arms or shape != (session.n_clusters, session.dim):
+        raise ValueError(f"the saved outcome is of another size: {len(outcome['labels'])} labels, centers {shape}")
+    found: dict[str, Any] = outcome
+    return found
+
+
+def _log(session: Session, saved: dict[str, Any]) -> list[tuple[int, Any, int | None]]:
+    """(arm, values, ticket) of all results."""
+    rows = []
+    for i, row in enumerate(_listed(saved["log"], "the saved log")):
+        arm, values, ticket = _entries(row, ("arm", "values", "ticket"), f"row {i} of the saved log")
+        number = None if ticket is None else check_count(ticket, "ticket", 0)
+        rows.append((check_arm(arm, session.n_arms), check_measurement(values, session.dim), number))
+    return rows
+
+
+def _pending(session: Session, saved: dict[str, Any]) -> list[tuple[int, int]]:
+    opened = []
+    for pair in _listed(saved["pending"], "the saved pending asks"):
+        if len(_listed(pair, "a saved pending ask")) != 2:
+            raise ValueError(f"a saved pending ask must be [ticket, arm], got {short(pair)}")
+        opened.append((check_count(pair[0], "ticket", 0), check_arm(pair[1], session.n_arms)))
+    check_count(saved["next_ticket"], "next_ticket", 0)
+    return opened
+
+
+def _history(history: Any) -> list[tuple[int, int]]:
+    """(kind, how often), and (FORGOTTEN, ticket)."""
+    found = []
+    for entry in _listed(history, "the saved history"):
         what, *count = _listed(entry, "an entry of the saved history")
-        if what not in ("ask", "tell", "forget") or len(count) != 1:
+        if what not in ("ask", "tell", "forget", "look") or len(count) != 1:
             raise ValueError(f"an entry of the saved history must be [ask | tell | forget, number], got {short(entry)}")
         number = check_count(count[0], "a number of the saved history", 0)
-        if what == "forget":
-            done.append((FORGET, -1, number, 0))
-        elif what == "ask":
-            done += [(ASK, -1, -1, 0)] * number
-        else:
-            if row + number > len(arms):
-                raise ValueError(f"the saved history tells {row + number} results, the log has {len(arms)}")
-            done += [(TELL, arms[i], -1 if tickets[i] is None else tickets[i], i) for i in range(row, row + number)]
-            row += number
-    for i in range(row, len(arms)):  # told after the stop: kept, and change nothing
-        done.append((TELL, arms[i], -1 if tickets[i] is None else tickets[i], i))
-    if done:
-        kinds, told, claimed, rows = np.array(done, dtype=np.int64).T
-        taken = np.array(values).reshape(-1, session.dim) if values else np.zeros((1, session.dim))
-        session.replay(kinds, told, claimed, taken[rows])
+        found.append((FORGOTTEN if what == "forget" else _KINDS[what], number))
+    return found
+
+
+# Format 1.
+
+
+def _bring_back_format_1(session: Session, saved: dict[str, Any]) -> None:
+    rows, opened = _log(session, saved), _pending(session, saved)
+    values = np.array([value for _, value, _ in rows]).reshape(-1, session.dim)
+    if not session._method.in_ask_order:
+        apply(session, _any_order(rows, opened, saved["next_ticket"], values))
+        return
+    history = _entries(saved, ("history",), "the saved session")[0]
+    arm_of = {ticket: arm for arm, _, ticket in rows if ticket is not None} | dict(opened)
+    columns, number, row = [], 0, 0
+    for what, count in _history(history):
+        if what == FORGOTTEN:
+            columns.append((FORGOTTEN, -1, count))
+            continue
+        for _ in range(count):
+            if what == TOLD:
+                if row == len(rows):
+                    raise ValueError(f"the saved history tells more results than the {len(rows)} of the log")
+                arm, _, ticket = rows[row]
+                columns.append((TOLD, arm, UNASKED if ticket is None else ticket))
+                row += 1
+            else:
+                columns.append((ASKED, arm_of.get(number, -1), -1))
+                number += 1
+    for arm, _, ticket in rows[row:]:  # told after the stop: kept, and change nothing
+        columns.append((TOLD, arm, UNASKED if ticket is None else ticket))
+    if not columns:
+        return
+    kinds, arms, tickets = (list(column) for column in zip(*columns, strict=True))
+    unknown = [-1] * len(kinds)
+    try:
+        follow(session, Facts(kinds, arms, tickets, unknown, values))
+    except ReplayError:  # another rule made it
+        session._begin(session.settings, session._method)
+        if kinds and number > saved["next_ticket"]:  # the last ask found the groups proven
+            last = max(i for i, kind in enumerate(kinds) if kind == ASKED)
+            for column in (kinds, arms, tickets):
+                del column[last]
+        arms = [0 if arm < 0 and kind == ASKED else arm for kind, arm in zip(kinds, arms, strict=True)]
+        apply(session, Facts(kinds, arms, tickets, [-1] * len(kinds), values))
+
+
+def _any_order(
+    rows: list[tuple[int, Any, int | None]], opened: list[tuple[int, int]], following: int, values: Any
+) -> Facts:
+    """Where results count as they come the order of asks was not kept, and of those given up not even the arm."""
+    answered = {ticket: arm for arm, _, ticket in rows if ticket is not None}
+    for ticket, _ in opened:
+        if ticket >= following or ticket in answered or [one for one, _ in opened].count(ticket) > 1:
+            raise ValueError(f"ticket {ticket} of the saved pending asks is not an open one")
+    known = answered | dict(opened)
+    given_up = [ticket for ticket in range(following) if ticket not in known]
+    told = [(TOLD, arm, UNASKED if ticket is None else ticket) for arm, _, ticket in rows]
+    columns = [(ASKED, known.get(ticket, 0), ticket) for ticket in range(following)]
+    columns += [(FORGOTTEN, -1, ticket) for ticket in given_up] + told
+    kinds, arms, tickets = (list(column) for column in zip(*columns, strict=True)) if columns else ([], [], [])
+    return Facts(kinds, arms, tickets, [-1] * len(kinds), values)
 
 
 def _entries(saved: Any, keys: Sequence[str], what: str) -> list[Any]:

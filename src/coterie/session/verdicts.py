@@ -8,21 +8,21 @@ import numpy as np
 
 from coterie.engine.croc.state import ALPHA
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.session.croc import CrocDriver
-from coterie.session.evidence import Alarm, Homogeneity, listed
+from coterie.session.remarks import Alarm, Homogeneity, listed
 from coterie.theory.homogeneity import LEVEL, group_evidence, mixed_threshold
 
 if TYPE_CHECKING:
-    from coterie.session.conversation import Session
+    from coterie.session.session import Session
 
 _ROWS_AT_ONCE = 2**16
 
 
 def alarm_of(session: Session) -> Alarm | None:
     """The alarm, if it was raised (CROC only)."""
-    if not isinstance(session._driver, CrocDriver) or session._driver.alarm is None:
+    found = session._conversation.run.alarm
+    if found is None:
         return None
-    arms = tuple(sorted(session._driver.alarm))
+    arms = tuple(sorted(found))
     names = None if session.names is None else tuple(session.names[arm] for arm in arms)
     return Alarm(arms, session.n_clusters, ALPHA * session.delta, session.n_arms, names)
 
@@ -54,41 +54,41 @@ def _counted_means(session: Session, labels: IntArray) -> tuple[IntArray, FloatA
     The means of a group are relative to the first result of its first arm, and the difference is taken in the user's
     units: so no digit is lost where data are far from zero, or one group from another.
     """
-    rows = _counted_rows(session)
-    arms = np.array(session._arms, dtype=np.int64)[rows]
+    rows, log = session.counted, session._measurements
+    arms = log.arms_of(rows)
     pulls = np.bincount(arms, minlength=session.n_arms)
     seen, firsts = np.unique(arms, return_index=True)
     first_row = np.zeros(session.n_arms, dtype=np.int64)
     first_row[seen] = rows[firsts]
     _, leads = np.unique(labels, return_index=True)  # labels are numbered by first appearance
-    origins = np.array([session._values[first_row[lead]] for lead in leads])
+    origins = np.array([log.values[first_row[lead]] for lead in leads])
     sums = np.zeros((session.n_arms, session.dim))
     step = max(_ROWS_AT_ONCE, session.n_arms)
     for start in range(0, rows.size, step):
         its = arms[start : start + step]
-        values = np.array([session._values[row] for row in rows[start : start + step].tolist()])
+        values = np.array([log.values[row] for row in rows[start : start + step].tolist()])
         white = session.noise.whiten(values - origins[labels[its]])
         for q in range(session.dim):
             sums[:, q] += np.bincount(its, white[:, q], minlength=session.n_arms)
     return pulls, sums / np.maximum(pulls, 1)[:, None]
 
 
-def _counted_rows(session: Session) -> IntArray:
-    """Positions in the log of the results that counted, in the order in which they did."""
-    if isinstance(session._driver, CrocDriver):
-        found = [event["row"] for event in session._driver.events if event["event"] == "result"]
-        return np.array(found, dtype=np.int64)
-    return np.arange(session.t)
-
-
 # In words.
+
+
+def verdict_of(session: Session) -> str:
+    """What it means that a session is done, in a clause."""
+    if session.proves:
+        only = f" for K = {session.n_clusters} only, and the data refute K = {session.n_clusters}"
+        return f"the groups are proven{'' if session.alarm is None else only}"
+    return "the evidence has reached the heuristic threshold (no proof)"
 
 
 def proof_of(session: Session) -> str:
     """What a session that is done has found; a proof of what the data contradict does not look like one."""
     if session.homogeneity or session.alarm is not None:
-        return session._verdict
-    return f"{session._verdict}, but a group looks mixed"
+        return session.verdict
+    return f"{session.verdict}, but a group looks mixed"
 
 
 def progress_of(session: Session) -> str:
@@ -127,3 +127,20 @@ def beside_certificate(session: Session, labels: list[int]) -> dict[str, Any]:
             "evidence": [found.evidence[own[arm]] for arm in firsts],
         },
     }
+
+
+def events_of(session: Session) -> list[dict[str, Any]]:
+    """The log that `coterie.verify` reads: results as they counted, and the freezes and rounds between them."""
+    conversation, log = session._conversation, session._measurements
+    shown = {"freeze": ("event", "epoch", "labels", "cores"), "round": ("event", "round", "epoch", "pulls")}
+    between = [(t, {key: one[key] for key in shown[one["event"]]}) for t, one in conversation.decisions
+               if one["event"] in shown]  # fmt: skip
+    found: list[dict[str, Any]] = []
+    at = 0
+    for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
+        while at < len(between) and between[at][0] <= t:
+            found.append(between[at][1])
+            at += 1
+        values = log.values[row].tolist()
+        found.append({"event": "result", "arm": log.arms[row], "round": of_round, "values": values})
+    return found + [event for _, event in between[at:]]

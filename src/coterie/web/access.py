@@ -12,7 +12,6 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -110,15 +109,12 @@ def prepare_tokens(
 
 
 def _replace(store: Campaigns, token: str, scope: str) -> None:
-    from sqlalchemy.exc import IntegrityError
-
     digest = hash_of(token)
     known = store.tokens()
     if (digest, scope) not in [(row["hash"], row["scope"]) for row in known]:
         if digest in [row["hash"] for row in known]:
             store.remove_token(digest)
-        with suppress(IntegrityError):  # another server that starts with the same token was faster
-            store.add_token(digest, scope, "serve")
+        store.add_token(digest, scope, "serve")  # nothing happens if another server with the same token was faster
     for row in known:
         if row["scope"] == scope and row["hash"] != digest:
             store.remove_token(row["hash"])

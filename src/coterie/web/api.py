@@ -9,11 +9,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from coterie.campaign import Campaigns
-from coterie.web import answers
-from coterie.web.answers import reply
-from coterie.web.bodies import AskBody, FailBody, NewCampaign, TellBody, body_of, read_body
-from coterie.web.live import Live
-from coterie.web.writing import Writing
+from coterie.web.event_streams import EventStreams
+from coterie.web.json_response import json_response
+from coterie.web.request_models import AskBody, FailBody, NewCampaign, TellBody, read_body, request_body
+from coterie.web.response_models import Asks, CampaignList, Created, Error, Freed, History, Page, Status, Told
+from coterie.web.write_queue import WriteQueue
 
 Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
 After = Annotated[int, Query(ge=0, description="Only what comes after this seq.")]
@@ -28,7 +28,7 @@ MEDIA = {
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": answers.Error, "description": _WHEN[status]} for status in (401, 403, 429, *statuses)}
+    return {status: {"model": Error, "description": _WHEN[status]} for status in (401, 403, 429, *statuses)}
 
 
 _WHEN = {
@@ -47,60 +47,60 @@ _READING = _errors(404, 422, 503)
 _WRITING = _errors(400, 404, 409, 413, 415, 422, 503)
 
 
-def api_router(store: Campaigns, live: Live, writing: Writing) -> APIRouter:
+def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue) -> APIRouter:
     """The endpoints under /api."""
     router = APIRouter(prefix="/api/campaigns", tags=["campaigns"])
 
-    @router.post("", status_code=201, response_model=answers.Created, responses=_WRITING,
-                 openapi_extra=body_of(NewCampaign))  # fmt: skip
+    @router.post("", status_code=201, response_model=Created, responses=_WRITING,
+                 openapi_extra=request_body(NewCampaign))  # fmt: skip
     async def create(request: Request) -> Response:
         """Create a campaign."""
         body = await read_body(request, NewCampaign)
-        return await reply(store.create, status=201, **dict(body))
+        return await json_response(store.create, status=201, **dict(body))
 
-    @router.get("", response_model=answers.CampaignList, responses=_errors(503))
+    @router.get("", response_model=CampaignList, responses=_errors(503))
     async def campaigns() -> Response:
         """All campaigns, oldest first."""
-        return await reply(lambda: {"campaigns": store.list()})
+        return await json_response(lambda: {"campaigns": store.list()})
 
-    @router.get("/{id}", response_model=answers.Status, responses=_READING)
+    @router.get("/{id}", response_model=Status, responses=_READING)
     async def status(id: Id) -> Response:
         """How far a campaign is: groups, evidence, leases, workers."""
-        return await reply(store.status, id)
+        return await json_response(store.status, id)
 
-    @router.post("/{id}/ask", response_model=answers.Asks, responses=_WRITING, openapi_extra=body_of(AskBody))
+    @router.post("/{id}/ask", response_model=Asks, responses=_WRITING, openapi_extra=request_body(AskBody))
     async def ask(id: Id, request: Request) -> Response:
         """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
         body = await read_body(request, AskBody)
-        return await writing.submit("ask", id, body.worker, body.n)
+        return await writes.submit("ask", id, body.worker, body.n)
 
-    @router.post("/{id}/tell", response_model=answers.Told, responses=_WRITING, openapi_extra=body_of(TellBody))
+    @router.post("/{id}/tell", response_model=Told, responses=_WRITING, openapi_extra=request_body(TellBody))
     async def tell(id: Id, request: Request) -> Response:
         """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
         body = await read_body(request, TellBody)
         given = [dict(one) for one in body.measurements]
-        return await writing.submit("tell", id, given)
+        return await writes.submit("tell", id, given)
 
-    @router.post("/{id}/fail", response_model=answers.Freed, responses=_WRITING, openapi_extra=body_of(FailBody))
+    @router.post("/{id}/fail", response_model=Freed, responses=_WRITING, openapi_extra=request_body(FailBody))
     async def fail(id: Id, request: Request) -> Response:
         """A measurement that will not come: its lease is freed."""
         body = await read_body(request, FailBody)
-        return await writing.submit("fail", id, body.lease, body.reason)
+        return await writes.submit("fail", id, body.lease, body.reason)
 
-    @router.get("/{id}/measurements", response_model=answers.Page, responses=_READING)
+    @router.get("/{id}/measurements", response_model=Page, responses=_READING)
     async def measurements(id: Id, after: After = 0, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
         """Results told, in order."""
-        return await reply(store.measurements, id, after, limit)
+        return await json_response(store.measurements, id, after, limit)
 
-    @router.get("/{id}/history", response_model=answers.History, responses=_READING)
+    @router.get("/{id}/history", response_model=History, responses=_READING)
     async def history(id: Id, points: Annotated[int, Query(ge=2, le=100_000)] = 300) -> Response:
         """The evidence over time, thinned out to so many points."""
-        return await reply(store.history, id, points)
+        return await json_response(store.history, id, points)
 
     @router.get("/{id}/certificate", response_model=dict[str, Any], responses=_errors(404, 409, 422, 503))
     async def certificate(id: Id) -> Response:
-        """CROC's proof, once the campaign is done."""
-        return await reply(store.certificate, id)
+        """The proof, once the campaign is done, if its method certifies."""
+        return await json_response(store.certificate, id)
 
     @router.get("/{id}/export", response_class=Response, responses=_errors(404, 409, 422, 503) | {
         200: {"description": "The file.", "content": {"text/csv": {}, "application/json": {}}}})  # fmt: skip
@@ -124,8 +124,8 @@ def api_router(store: Campaigns, live: Live, writing: Writing) -> APIRouter:
         Kinds: asked, told, expired, failed, imported, groups, evidence, stopped.
         """
         start = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
-        stream = live.stream(id, start, brief)
-        await live.ready(id)
+        stream = streams.stream(id, start, brief)
+        await streams.check_campaign(id)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     return router

@@ -1,4 +1,4 @@
-"""The application: a store behind its endpoints, its pages and its guard."""
+"""The application: a store behind its endpoints, its pages and its access checks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from starlette.types import Scope
 
 from coterie import __version__
 from coterie.campaign import CampaignError, Campaigns
-from coterie.web import answers
+from coterie.methods import METHODS
 from coterie.web.access import Access
-from coterie.web.answers import reply
 from coterie.web.api import api_router
-from coterie.web.bodies import body_schemas
 from coterie.web.errors import add_error_handlers
-from coterie.web.guard import OPEN, Guard
+from coterie.web.event_streams import EventStreams
+from coterie.web.json_response import json_response
 from coterie.web.limits import Rate
-from coterie.web.live import Live
+from coterie.web.login import login_router
+from coterie.web.middleware import OPEN_PATHS, AccessMiddleware
 from coterie.web.pages import page_router
-from coterie.web.writing import Writing
+from coterie.web.request_models import body_schemas
+from coterie.web.response_models import Error, Health
+from coterie.web.write_queue import WriteQueue
 
 DEFAULT_RATE = 2000.0
 DEFAULT_MAX_BODY = 8 * 2**20
@@ -54,17 +56,16 @@ def create_app(
         raise ValueError(f"max_body must be at least 1 byte, got {max_body!r}")
     known = Access.of_store(store) if access is None else access
     wrong_tokens = Rate(5.0, burst=50.0)
-    live = Live(store)
-    writing = Writing(store)
+    streams = EventStreams(store)
+    writes = WriteQueue(store)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         warming = asyncio.create_task(run_in_threadpool(warm_up, store))
         yield
-        live.close()
+        streams.close()
         warming.cancel()
-        writing.close()
 
     app = FastAPI(
         title="Coterie",
@@ -74,23 +75,29 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.state.live = live
+    app.state.event_streams = streams
     add_error_handlers(app)
 
-    @app.get("/healthz", tags=["server"], response_model=answers.Health, responses={503: {"model": answers.Error}})
+    @app.get(
+        "/healthz",
+        tags=["server"],
+        response_model=Health,
+        responses={503: {"model": Error}},
+    )
     async def health() -> Response:
         """Whether the store answers."""
 
-        def look() -> dict[str, Any]:
+        def state() -> dict[str, Any]:
             store.tokens()
             return {"status": "ok", "version": __version__}
 
-        return await reply(look)
+        return await json_response(state)
 
-    app.include_router(api_router(store, live, writing))
-    app.include_router(page_router(store, known, wrong_tokens))
+    app.include_router(api_router(store, streams, writes))
+    app.include_router(page_router(store))
+    app.include_router(login_router(known, wrong_tokens))
     app.mount("/static", _Static(directory=Path(__file__).parent / "static"))
-    app.add_middleware(Guard, access=known, rate=Rate(rate), wrong_tokens=wrong_tokens, max_body=max_body)
+    app.add_middleware(AccessMiddleware, access=known, rate=Rate(rate), wrong_tokens=wrong_tokens, max_body=max_body)
     _describe(app)
     return app
 
@@ -115,11 +122,17 @@ def warm_up(store: Campaigns) -> None:
 
 
 def _describe(app: FastAPI) -> None:
-    """OpenAPI with our bodies, and with the token that every address but the open ones needs."""
+    """OpenAPI with our bodies, and with the token that every address but the open ones needs.
+
+    It is made again when methods were registered since: it lists them.
+    """
     made: dict[str, Any] = {}
+    listed: tuple[str, ...] = ()
 
     def openapi() -> dict[str, Any]:
-        if not made:
+        nonlocal listed
+        if not made or listed != tuple(METHODS):
+            listed = tuple(METHODS)
             found = get_openapi(
                 title=app.title, version=app.version, description=app.description, routes=app.routes
             )  # fmt: skip
@@ -130,7 +143,7 @@ def _describe(app: FastAPI) -> None:
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             for path, methods in found["paths"].items():
                 for operation in methods.values():
-                    operation["security"] = [] if path in OPEN else [{"token": []}]
+                    operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
             made.update(found)
         return made
 

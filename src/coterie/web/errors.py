@@ -36,7 +36,7 @@ class Refusal(HTTPException):
 
 
 def error_view(code: str, message: str, field: str | None = None) -> dict[str, Any]:
-    """The shape."""
+    """An error as every answer of the interface shows it."""
     return {"error": {"code": code, "message": message, "field": field}}
 
 
@@ -60,15 +60,15 @@ def refusal_response(scope: Scope, refusal: Refusal) -> Response:
     return Response(body, refusal.status_code, headers, "application/json")
 
 
-def refusal_of(error: Exception) -> Refusal:
-    """What an error means to the one who asked."""
+def refusal_for(error: Exception) -> Refusal:
+    """The refusal that an error becomes: its status, code and field are those of the exception."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, CampaignError):
         headers = {"Retry-After": "1"} if isinstance(error, StoreUnavailable) else None
         return Refusal(error.status, error.code, error.message, error.field, headers)
     if isinstance(error, RequestValidationError | ValidationError):
-        return _invalid(error)
+        return _refusal_for_model(error)
     if isinstance(error, AnyHTTPException):
         status = error.status_code
         message = _MESSAGES.get(status, str(error.detail))
@@ -76,7 +76,8 @@ def refusal_of(error: Exception) -> Refusal:
     return Refusal(500, "internal_error", "something went wrong here, not with the request: see the server's log")
 
 
-def _invalid(error: RequestValidationError | ValidationError) -> Refusal:
+def _refusal_for_model(error: RequestValidationError | ValidationError) -> Refusal:
+    """The first thing that a model found wrong with a request, with its place in the body."""
     first = error.errors()[0]
     place = [part for part in first["loc"] if part not in ("body", "query", "path")]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".") or None
@@ -86,7 +87,7 @@ def _invalid(error: RequestValidationError | ValidationError) -> Refusal:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return refusal_response(request.scope, refusal_of(error))
+    return refusal_response(request.scope, refusal_for(error))
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -25,7 +25,7 @@ class Rate:
         self._clock = clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def wait_of(self, caller: str, cost: float = 1.0) -> float:
+    def seconds_to_wait(self, caller: str, cost: float = 1.0) -> float:
         """Take one request out of the caller's bucket: 0.0, or the seconds after which there is one again."""
         if self.per_second == 0:
             return 0.0
@@ -41,14 +41,14 @@ class Rate:
 
     def check(self, caller: str, cost: float = 1.0) -> None:
         """Refuse a caller whose bucket is empty. `cost` 0: take nothing out."""
-        wait = self.wait_of(caller, cost)
+        wait = self.seconds_to_wait(caller, cost)
         if wait > 0.0:
             after = str(max(1, math.ceil(wait)))
             raise Refusal(429, "too_many_requests", f"too many requests: try again in {after} s", None,
                           {"Retry-After": after})  # fmt: skip
 
 
-async def whole_body(scope: Scope, receive: Receive, most: int) -> Receive:
+async def read_limited_body(scope: Scope, receive: Receive, most: int) -> Receive:
     """Read a body of at most so many bytes; the `receive` that gives it once more."""
     too_large = Refusal(413, "body_too_large", f"a body may have at most {most} bytes: send it in parts")
     for name, value in scope["headers"]:

@@ -1,107 +1,59 @@
-"""The pages: the same views as the API's, through templates. A script keeps them up to date."""
+"""The pages: what the API sends, through templates. A script keeps them up to date.
+
+Everything on a page is read at one moment: one read of the store a page.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
-from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from coterie.campaign import Campaigns
-from coterie.web import views
-from coterie.web.access import Access
-from coterie.web.guard import COOKIE, session_secret
-from coterie.web.limits import Rate
+from coterie.web import page_content
 from coterie.web.rendering import render
 
-_LONGEST_FORM = 4096
 _READ_LATER = 5000
 """The page of a campaign with more measurements than this opens at once, and shows them when they have been read."""
+_HISTORY_POINTS = 400
 
 
-def _page(template: str, request: Request, code: int = 200, **content: Any) -> Response:
+def page_response(template: str, request: Request, code: int = 200, **content: Any) -> Response:
+    """A page for whoever asks for it: what they may do is in the template's `may_write` and `signed_in`."""
     shown = render(template, may_write=request.state.may_write, signed_in=request.state.caller is not None, **content)
     return Response(shown, code, media_type="text/html; charset=utf-8")
 
 
-def page_router(store: Campaigns, access: Access, wrong_tokens: Rate) -> APIRouter:
+def page_router(store: Campaigns) -> APIRouter:
     """The addresses that people open."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
     def campaigns(request: Request) -> Response:
-        return _page("list.html", request, **views.list_page(store.list()))
+        return page_response("list.html", request, **page_content.list_page(store.list()))
 
     @router.get("/campaigns/{id}")
     def campaign(id: str, request: Request) -> Response:
-        glance = store.glance(id)
-        if not glance["in_memory"] and glance["measurements"] > _READ_LATER:
-            return _page("campaign.html", request, reading=True, status=glance)
-        return _page("campaign.html", request, reading=False, **_shown(id))
+        summary = store.overview(id)  # of the campaign's row only: it says whether reading the rest takes long
+        if not summary["in_memory"] and summary["measurements"] > _READ_LATER:
+            return page_response("campaign.html", request, reading=True, status=summary)
+        return page_response("campaign.html", request, reading=False, **progress(id))
 
     @router.get("/campaigns/{id}/live")
     def live(id: str, request: Request) -> Response:
-        return _page("live.html", request, **_shown(id))
+        return page_response("campaign_progress.html", request, **progress(id))
 
-    def _shown(id: str) -> dict[str, Any]:
-        status = store.status(id)
-        recent = max(0, status["seq"] - 4 * views.RECENT)
-        return views.campaign_page(status, store.history(id, 400), store.events(id, recent, 4 * views.RECENT + 100))
+    def progress(id: str) -> dict[str, Any]:
+        return page_content.campaign_page(**store.page(id, _HISTORY_POINTS, page_content.RECENT_EVENTS))
 
     @router.get("/campaigns/{id}/log")
     def log(id: str, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
-        newest = store.latest(id)
-        last = newest if before is None else min(before - 1, newest)
-        first = max(0, last - views.LOG_PAGE)
-        events = store.events(id, first, max(1, last - first))
-        name = next(row["name"] for row in store.list() if row["id"] == id)
-        older = first + 1 if first > 0 else None
-        newer = min(last + views.LOG_PAGE, newest) + 1 if last < newest else None
-        return _page(
-            "log.html", request, id=id, name=name, older=older, newer=newer, first=first + 1, last=last, newest=newest,
-            **views.log_page(events),
-        )  # fmt: skip
-
-    @router.get("/login")
-    def login_page(request: Request) -> Response:
-        return _page("login.html", request, next=_inside(request.query_params.get("next", "/")), problem=None)
-
-    @router.post("/login")
-    async def login(request: Request) -> Response:
-        body = (await request.body())[:_LONGEST_FORM].decode("latin-1")
-        form = parse_qs(body, max_num_fields=10, errors="replace") if body.count("&") < 10 else {}
-        goal = _inside(form.get("next", ["/"])[0])
-        address = request.client.host if request.client else "?"
-        wrong_tokens.check(address, 0.0)  # whoever has been guessing is not told whether this one is right
-        secret = access.open_session(form.get("token", [""])[0].strip())
-        if secret is None:
-            wrong_tokens.check(address)
-            problem = "This token is not known here. It is printed when the server starts for the first time."
-            return await run_in_threadpool(_page, "login.html", request, 401, next=goal, problem=problem)
-        answer = RedirectResponse(goal, 303)
-        answer.set_cookie(COOKIE, secret, path="/", secure=request.url.scheme == "https", httponly=True,
-                          samesite="strict", max_age=7 * 86400)  # fmt: skip
-        return answer
-
-    @router.post("/logout")
-    async def logout(request: Request) -> Response:
-        secret = session_secret(request.headers.get("cookie", ""))
-        if secret is not None:
-            access.close_session(secret)
-        answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(COOKIE, path="/")
-        return answer
+        found = store.newest_events(id, before, page_content.LOG_PAGE)
+        return page_response("log.html", request, **page_content.log_page(**found))
 
     @router.get("/favicon.ico")
     async def icon() -> Response:
         return RedirectResponse("/static/icon.svg", 308)
 
     return router
-
-
-def _inside(address: str) -> str:
-    """An address of this site, whatever was given."""
-    safe = address.startswith("/") and not address.startswith("//") and address.isascii() and address.isprintable()
-    return address if safe and "\\" not in address else "/"

@@ -13,7 +13,6 @@ import uvicorn
 from fastapi import FastAPI
 
 from coterie.campaign import Campaigns
-from coterie.campaign.database import url_of
 from coterie.web.access import SHORTEST_GOOD_TOKEN, Access, prepare_tokens
 from coterie.web.app import DEFAULT_MAX_BODY, DEFAULT_RATE, create_app
 
@@ -25,7 +24,7 @@ class Server(uvicorn.Server):
     """uvicorn's server that ends the streams of events first: they would hold it up."""
 
     def __init__(self, app: FastAPI, access_log: bool = False) -> None:
-        self._streams = app.state.live
+        self._streams = app.state.event_streams
         super().__init__(
             uvicorn.Config(
                 app,
@@ -85,7 +84,7 @@ def serve(
         with Campaigns(store) as campaigns:
             made = prepare_tokens(campaigns, token, read_token, new_token)
             app = create_app(campaigns, Access.of_store(campaigns), rate, max_body)
-            _announce(store, listening, made, (token, read_token))
+            _announce(campaigns.store, listening, made, (token, read_token))
             _set_up_log(access_log)
             before = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_SECONDS)
@@ -114,8 +113,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def _announce(store: str, listening: socket.socket, made: str | None, given: tuple[str | None, ...]) -> None:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    name = url_of(store).render_as_string(hide_password=True)
-    print(f"Coterie serves {name} at http://{shown}:{port}", flush=True)
+    print(f"Coterie serves {store} at http://{shown}:{port}", flush=True)
     if made is not None:
         print(f"Token for reading and writing, shown only now: {made}", flush=True)
     elif given[0] is None:

@@ -1,4 +1,4 @@
-"""The entries into CROC's compiled steps: one drives sessions, replays, simulations; the others are small."""
+"""What Python calls of CROC's compiled steps: `drive` for sessions, records and simulations; the others are small."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ import math
 import numpy as np
 
 from coterie.engine.compiled import compiled, entry
+from coterie.engine.croc.entries import (
+    APPLYING,
+    ASK,
+    DECIDED,
+    ENDED,
+    ESTIMATE,
+    GIVE_UP,
+    LOOK,
+    NO_ROOM,
+    OPEN_ROUND,
+    OTHER_ARM,
+    POSITION,
+    PROVEN,
+    PROVEN_ASKING,
+    RESULT,
+    Entries,
+)
 from coterie.engine.croc.evidence import pair_evidence_at
-from coterie.engine.croc.flight import ask_again, ask_in_round
+from coterie.engine.croc.flight import ask_again, ask_in_round, entry_of, start_round
 from coterie.engine.croc.forecast import pulls_for_freeze, pulls_for_pairs
 from coterie.engine.croc.least import commit, commit_arm, least_committed
 from coterie.engine.croc.planning import plan
-from coterie.engine.croc.script import (
-    ASK,
-    COUNTED,
-    ENDED,
-    ENTRY,
-    GONE,
-    LINE,
-    NOT_OPEN,
-    NOT_THAT_ARM,
-    NOTED,
-    OPEN,
-    OTHER_ARM,
-    PROVEN,
-    PROVEN_ASKING,
-    TELL,
-    TOLD,
-    Script,
-)
+from coterie.engine.croc.renewal import forget_touched, renew
 from coterie.engine.croc.state import (
     ASKED_IN,
     DONE,
     ESTIMATED,
     FIRST_PASS,
+    FLIGHT,
     FREEZES,
     HEAPED,
     MODE,
@@ -119,75 +120,72 @@ def _give_up(s: Croc, arm: int, of_round: int) -> None:
 
 
 @compiled
-def _append(c: Script, place: int, arm: int, of_round: int, status: int) -> None:
-    """A new place at the end of the arm's line. INOUT: c."""
-    c.following[place] = -1
-    c.status[place], c.its_arm[place], c.its_round[place] = status, arm, of_round
-    if c.head[arm] < 0:
-        c.head[arm] = place
-    else:
-        c.following[c.tail[arm]] = place
-    c.tail[arm] = place
+def _round_of(c: Entries, i: int) -> int:
+    """The round of the ask that entry i is about, 0 for none."""
+    return int(max(c.rounds[c.ask[i] if c.ask[i] >= 0 else i], 0))
 
 
 @compiled
-def _next_result(c: Script) -> int:
-    """The place at the head of the line under count, if its result is there: it leaves the line. -1 if not."""
-    arm = c.at[LINE]
-    while arm >= 0 and c.head[arm] >= 0:
-        place = c.head[arm]
-        if c.status[place] == OPEN:
-            break
-        c.head[arm] = c.following[place]
-        if c.status[place] == TOLD:
-            return int(place)
-    c.at[LINE] = -1
-    return -1
+def _open_recorded(s: Croc, arm: int, of_round: int) -> None:
+    """A recorded ask counts as under way. INOUT: s."""
+    commit(s, arm)
+    place = entry_of(s, of_round, arm) if of_round > 0 else -1
+    if place >= 0 and s.entry_asked[place] < s.entry_pulls[place]:
+        s.entry_asked[place] += 1
+        s.round_unasked[of_round % FLIGHT] -= 1
+        s.ints[TO_ASK] -= 1
 
 
 @compiled
-def _read_entry(s: Croc, c: Script, i: int) -> int:
-    """A result or a given-up ask: note it in the line of its arm, which is then to be counted. OUT: c. Why it fails."""
-    place, arm = c.place[i], c.arms[i]
-    if c.kinds[i] == TELL:
-        if place == c.status.size - c.kinds.size + i:  # nobody asked: the end of the line
-            _append(c, place, arm, 0, OPEN)
-            c.its_round[place] = -1
-        if c.status[place] != OPEN:
-            return NOT_OPEN
-        if c.its_arm[place] != arm:
-            return NOT_THAT_ARM
-        c.status[place] = TOLD
-    else:
-        if c.status[place] != OPEN:
-            return NOT_OPEN
-        arm = c.its_arm[place]
-        c.arms[i] = arm
-        c.status[place] = GONE
-        _give_up(s, arm, c.its_round[place])
-    c.at[LINE] = arm
-    return ENDED
+def _count(s: Croc, w: Work, c: Entries, i: int, x: Floats) -> bool:
+    """The result of entry i counts. INOUT: s. Work space: x. Returns whether it belongs to no round."""
+    arm, of_round = c.arms[i], _round_of(c, i)
+    if c.asked[i] == 0:  # a result nobody asked for changes the plan, but for rounds
+        of_round = 0
+        commit(s, arm)
+        if s.ints[MODE] != FIRST_PASS:
+            s.ints[QUEUE_HEAD] = s.ints[QUEUE_TAIL]
+    for q in range(x.size):
+        x[q] = c.values[i, q]
+    observe(s, w, arm, x, of_round)
+    return of_round == 0
+
+
+@compiled
+def _apply(s: Croc, w: Work, c: Entries, i: int, x: Floats) -> bool:
+    """Bring back entry i without consulting the rule. INOUT: s. Work space: x. False if a round found no room."""
+    if c.kinds[i] == ASK:
+        _open_recorded(s, c.arms[i], c.rounds[i])
+    elif c.kinds[i] == RESULT:
+        _count(s, w, c, i, x)
+    elif c.kinds[i] == GIVE_UP:
+        _give_up(s, c.arms[i], _round_of(c, i))
+    elif c.kinds[i] == OPEN_ROUND:
+        return start_round(s, c.composition, c.arms[i])
+    elif c.kinds[i] == ESTIMATE and s.ints[UNSEEN] == 0:
+        renew(s, w)
+        forget_touched(s)
+    return True
 
 
 @entry
 def drive(
-    s: Croc, w: Work, c: Script, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, x: Floats
+    s: Croc, w: Work, c: Entries, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, x: Floats
 ) -> int:
-    """The one entry, for live sessions, replays and simulations.
+    """The one entry, for live sessions, records and simulations.
 
-    steps = 0: follow the script from where it is, to its end, or until there is something to note (a freeze, a round),
-    the groups are proven, or an entry does not fit. Otherwise simulate up to so many results: arms are those that the
-    rule asks for, results centers[truth[arm]] plus standard Gaussian noise. Returns why it came back. INOUT: s, c. Work
-    space: x.
+    steps = 0: follow the entries from where the run is in them to their end, or until something is decided (a freeze, a
+    round), the groups are proven, or an ask is for another arm than the recorded one. Otherwise simulate up to so many
+    results: arms are those that the rule asks for, results centers[truth[arm]] plus standard Gaussian noise. Returns
+    why it came back. INOUT: s, c. Work space: x.
     """
-    arm, of_round, outside = 0, 0, False
-    places = c.status.size - c.kinds.size
     n_rounds, n_freezes = s.ints[ROUND], s.ints[FREEZES]
     done, taken = 0, -1
     ask = False
     while s.ints[DONE] == 0:
         ask = False
         outside = False
+        i = c.at[POSITION]
         if steps > 0:
             if done == steps:
                 return ENDED
@@ -196,52 +194,46 @@ def drive(
                 done += 1
                 arm = _pop(s)
                 commit(s, arm)
-                of_round = s.ints[ASKED_IN]
                 for q in range(centers.shape[1]):
                     x[q], x[centers.shape[1] + q] = centers[truth[arm], q] + rng.standard_normal(), 0.0
-                observe(s, w, arm, x, of_round)
+                observe(s, w, arm, x, s.ints[ASKED_IN])
         else:
-            place = _next_result(c)
-            if place < 0:
-                if c.at[ENTRY] == c.kinds.size:
-                    return ENDED
-                ask = c.kinds[c.at[ENTRY]] == ASK
-                if not ask:
-                    failed = _read_entry(s, c, c.at[ENTRY])
-                    if failed != ENDED:
-                        return failed
-                    c.at[ENTRY] += 1
-                    continue
+            if i == c.kinds.size:
+                return ENDED
+            if c.at[APPLYING] == 1:
+                if not _apply(s, w, c, i, x):
+                    return NO_ROOM
+                c.at[POSITION] += 1
+                continue
+            if c.kinds[i] == GIVE_UP:
+                _give_up(s, c.arms[i], _round_of(c, i))
+                c.at[POSITION] += 1
+                continue
+            if c.kinds[i] == RESULT:
+                outside = _count(s, w, c, i, x)
+                c.at[POSITION] += 1
             else:
-                c.counted[c.at[COUNTED]] = place
-                c.at[COUNTED] += 1
-                arm, of_round = c.its_arm[place], c.its_round[place]
-                if of_round < 0:  # a result nobody asked for changes the plan, but for rounds
-                    of_round = 0
-                    commit(s, arm)
-                    if s.ints[MODE] != FIRST_PASS:
-                        s.ints[QUEUE_HEAD] = s.ints[QUEUE_TAIL]
-                outside = of_round == 0
-                for q in range(x.size):
-                    x[q] = c.values[c.row[place], q]
-                observe(s, w, arm, x, of_round)
+                ask = True
         plan_if_due(s, w, outside)
         if ask and s.ints[DONE] == 0:
-            i = c.at[ENTRY]
-            arm = _pop(s)
-            if arm < 0:  # all that was planned is asked for
-                plan(s, w)
-                if s.ints[DONE] > 0:
-                    break
+            if c.kinds[i] == LOOK:
+                if s.ints[UNSEEN] == 0 and s.ints[TO_ASK] == 0 and s.ints[QUEUE_HEAD] == s.ints[QUEUE_TAIL]:
+                    plan(s, w)
+                    if s.ints[DONE] > 0:
+                        break
+            else:
                 arm = _pop(s)
-            commit(s, arm)
-            of_round = s.ints[ASKED_IN]
-            if c.arms[i] >= 0 and c.arms[i] != arm:
-                c.arms[i] = arm
-                return OTHER_ARM
-            c.arms[i] = arm
-            _append(c, places + i, arm, of_round, OPEN)
-            c.at[ENTRY] += 1
+                if arm < 0:  # all that was planned is asked for
+                    plan(s, w)
+                    if s.ints[DONE] > 0:
+                        break
+                    arm = _pop(s)
+                commit(s, arm)
+                if c.arms[i] >= 0 and c.arms[i] != arm:
+                    c.arms[i] = arm
+                    return OTHER_ARM
+                c.arms[i], c.rounds[i] = arm, s.ints[ASKED_IN]
+            c.at[POSITION] += 1
         if steps == 0 and (s.ints[ROUND] > n_rounds or s.ints[FREEZES] > n_freezes):
-            return NOTED
+            return DECIDED
     return PROVEN_ASKING if ask else PROVEN

@@ -5,19 +5,34 @@ Measurements come in the ask order of each arm, as 2·d numbers: whitened, and w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coterie.engine.cached import announce_compilation
-from coterie.engine.croc.script import ASK, FORGET, OPEN, TOLD, Script, new_script
+from coterie.engine.croc.entries import (
+    APPLYING,
+    ASK,
+    ESTIMATE,
+    GIVE_UP,
+    LOOK,
+    NO_ROOM,
+    OPEN_ROUND,
+    POSITION,
+    RESULT,
+    Entries,
+    new_entries,
+)
 from coterie.engine.croc.state import (
     ALARM,
     ASKED_IN,
     BY_PAIRS,
     CERTIFIED_EPOCH,
+    CORE_ROOM,
     DONE,
+    EPOCHS,
     ESTIMATED,
     FLIGHT,
     FREEZES,
@@ -36,6 +51,9 @@ from coterie.engine.state import Floats, Ints, fixed
 from coterie.problem.partition import same_partition
 
 _loaded: Any = None
+
+_TABLES = ("base", "slope", "crest", "log_factorial")
+"""Parts of the state that follow from its size alone."""
 
 
 def load() -> Any:
@@ -63,9 +81,10 @@ class CrocRun:
         self._no_centers = fixed(np.zeros((1, dim)))
         self._no_truth = fixed(np.zeros(1, dtype=np.int64))
         self._no_rng = np.random.default_rng(0)  # never drawn from: a live run brings its results
-        # One entry, and one place before it: enough for what a live session does at a time.
-        one, other = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        self._live = new_script(n_arms, one, other, np.zeros((1, 2 * dim)), 1)
+        # One entry: enough for what a live session does at a time.
+        self._live = new_entries(
+            n_arms, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((1, 2 * dim))
+        )
 
     @property
     def centers(self) -> Floats:
@@ -73,12 +92,19 @@ class CrocRun:
         centers: Floats = self.state.centers + self.state.origin
         return centers
 
-    def follow(self, script: Script) -> int:
-        """Go on with a script; says why it came back: see `coterie.engine.croc.script`."""
+    def follow(self, entries: Entries) -> int:
+        """Go on with these entries; says why it came back: see `coterie.engine.croc.entries`."""
         found = self._steps.drive(
-            self.state, self._work, script, 0, self._no_centers, self._no_truth, self._no_rng, self._x
+            self.state, self._work, entries, 0, self._no_centers, self._no_truth, self._no_rng, self._x
         )
         return int(found)
+
+    def _do(self, kind: int, arm: int, of_round: int = 0, applying: bool = False) -> int:
+        """Follow or apply one entry whose other parts are in place."""
+        live = self._live
+        live.at[POSITION], live.at[APPLYING] = 0, int(applying)
+        live.kinds[0], live.arms[0], live.rounds[0] = kind, arm, of_round
+        return self.follow(live)
 
     def pop(self) -> tuple[int, int] | None:
         """The next arm and the round that it is pulled for (0: none); counts as under way. None if all is proven."""
@@ -89,32 +115,79 @@ class CrocRun:
         )  # fmt: skip
         if arm >= 0:
             return arm, int(s.ints[ASKED_IN])
-        live.at[:] = 0, -1, 0
-        live.kinds[0], live.arms[0] = ASK, -1
-        self.follow(live)
-        if self.done:
-            return None
-        arm = int(live.arms[0])
-        live.head[arm] = -1
-        return arm, int(live.its_round[1])
+        self._do(ASK, -1)
+        return None if self.done else (int(live.arms[0]), int(live.rounds[0]))
 
     def absorb(self, arm: int, value: Floats, of_round: int, asked: bool) -> None:
         """Take in a result, then plan if it is due."""
         live = self._live
-        live.at[:] = 1, arm, 0  # no entry left: only the line of the arm is to be counted
-        live.head[arm], live.following[0], live.status[0] = 0, -1, TOLD
-        live.its_arm[0], live.its_round[0] = arm, of_round if asked else -1
+        live.asked[0] = int(asked)
         live.values[0] = 0.0  # of whoever brings d numbers, floats hold all
         live.values[0, : value.size] = value
-        self.follow(live)
+        self._do(RESULT, arm, of_round)
 
     def give_up(self, arm: int, of_round: int) -> None:
         """A pull under way will not come: a round asks for it again."""
+        self._do(GIVE_UP, arm, of_round)
+
+    def look(self) -> None:
+        """See whether the results so far prove the groups; plan if nothing is planned."""
+        self._do(LOOK, -1)
+
+    # What was recorded, brought back without consulting the rule.
+
+    def apply(self, entries: Entries) -> None:
+        """Take in recorded asks, results and given-up asks."""
+        entries.at[POSITION], entries.at[APPLYING] = 0, 1
+        self.follow(entries)
+
+    def apply_freeze(self, labels: Ints, cores: list[list[int]], level: float) -> None:
+        """A recorded freeze: the candidate with its cores is an epoch, at its place among the results."""
+        s = self.state
+        e = self.freezes % EPOCHS
+        s.frozen_at[e], s.frozen_number[e], s.level[e] = self.t, self.freezes, level
+        s.ints[FREEZES] += 1
+        s.frozen[e] = labels
+        for cleared in (s.in_core, s.met_group, s.met_core, s.weight_group, s.weight_core, s.met_pair, s.weight_pair):
+            cleared[e] = 0
+        s.core[e] = -1
+        for k, core in enumerate(cores):
+            s.core[e, k * CORE_ROOM : k * CORE_ROOM + len(core)] = core
+            s.in_core[e, core] = 1
+        s.frozen_totals[e], s.frozen_centers[e] = 0.0, 0.0
+        for m, k in enumerate(s.frozen[e].tolist()):  # Û from the origin of the group's first core arm, arm by arm
+            lead = cores[k][0]
+            away = s.offset[m] - s.offset[lead] + (s.offset_rest[m] - s.offset_rest[lead])
+            s.frozen_totals[e, k] += s.pulls[m]
+            s.frozen_centers[e, k] += s.sums[m] + s.pulls[m] * away
+        s.frozen_centers[e] /= s.frozen_totals[e][:, None]
+
+    def apply_round(self, epoch: int, pulls: list[list[int]]) -> None:
+        """A recorded round: its composition as [arm, count]."""
         live = self._live
-        live.at[:] = 0, -1, 0
-        live.kinds[0], live.place[0] = FORGET, 0
-        live.status[0], live.its_arm[0], live.its_round[0] = OPEN, arm, of_round
-        self.follow(live)
+        live.composition[:] = 0
+        for arm, count in pulls:
+            live.composition[arm] = count
+        if self._do(OPEN_ROUND, epoch, applying=True) == NO_ROOM:
+            raise ValueError(f"round {self.round + 1} of the record finds no room: too many rounds are open")
+
+    def apply_alarm(self, arms: list[int]) -> None:
+        """A recorded alarm."""
+        self.state.ints[ALARM], self.state.alarmed[:] = 1, arms
+
+    def estimate(self) -> None:
+        """A guess of the groups from what was applied, if every arm was measured."""
+        self._do(ESTIMATE, -1, applying=True)
+
+    def memory(self) -> dict[str, Any]:
+        """Everything the run knows, as arrays; tables that are the same for all runs are left out."""
+        return {name: array.copy() for name, array in self.state._asdict().items() if name not in _TABLES}
+
+    def restore(self, memory: Mapping[str, Any]) -> None:
+        """What `memory` gave; the run must be at its beginning and of the same size."""
+        for name, array in self.state._asdict().items():
+            if name not in _TABLES:
+                array[...] = memory[name]
 
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator) -> None:
         """Simulate up to `steps` results of a world whose groups and centers are known."""

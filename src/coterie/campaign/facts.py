@@ -1,0 +1,90 @@
+"""The rows of a campaign as the record of a conversation: what was asked, told and given up, and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coterie.campaign.groups import apply_change
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.session.conversation import ASKED, FORGOTTEN, TOLD
+from coterie.session.records import UNASKED
+from coterie.session.replaying import Facts
+from coterie.store.rows import Ask, Ending, Note, Row, Told
+
+DECISIONS = ("freeze", "round", "alarm")
+"""Kinds of notes that keep a decision of the method."""
+
+RULES = "rules"
+"""The kind of note that says: what follows was decided by the rules of this number."""
+
+
+@dataclass
+class RecordedRows:
+    """Rows as facts, and what they say about who decided them."""
+
+    facts: Facts
+    seqs: list[int]  # of each entry
+    stop: dict[str, Any] | None = None  # what was noted of the stop
+    outcome: dict[str, Any] | None = None  # its claims, if they were recorded with it
+    rules: int | None = None  # the last number noted
+    applied: int = 0  # entries before that note
+    groups: IntArray | None = None  # the id of each arm's group
+    evidence: dict[str, Any] = field(default_factory=dict)  # the last point noted
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the groups were found."""
+        return self.stop is not None
+
+    def note(self, row: Note, entries: list[tuple[int, int, int, int, int]]) -> None:
+        """Take a note in."""
+        if row.kind in DECISIONS:
+            decision = row.data
+            self.facts.decisions.append((decision.pop("t"), decision))
+        elif row.kind == RULES:
+            self.rules, self.applied = int(row.data["number"]), len(entries)
+        elif row.kind == "stopped":
+            self.stop = row.data
+            self.outcome = self.stop.get("outcome")
+            if self.stop["by"] == "ask":  # it looked for an arm and found that there was nothing left to measure
+                entries.append((ASKED, -1, -1, -1, row.seq))
+        elif row.kind == "outcome":
+            self.outcome = row.data
+        elif row.kind == "groups":
+            self.groups = apply_change(self.groups, row.data)
+        elif row.kind == "evidence":
+            self.evidence = {key: row.data[key] for key in ("statistic", "threshold")}
+
+
+def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
+    """The record that these rows are; `next_ticket` is the number of the first new ask."""
+    entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, round, seq
+    texts: list[str] = []
+    found = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), []), [])
+    for row in rows:
+        if isinstance(row, Told):
+            entries.append((TOLD, row.arm, UNASKED if row.ticket is None else row.ticket, -1, row.seq))
+            texts.append(row.values)
+        elif isinstance(row, Ask):
+            if row.ticket == next_ticket:  # else a lease handed on: its place in the order of asks is an old one
+                entries.append((ASKED, row.arm, row.ticket, row.round, row.seq))
+                next_ticket += 1
+        elif isinstance(row, Ending):
+            entries.append((FORGOTTEN, -1, row.ticket, -1, row.seq))
+        else:
+            found.note(row, entries)
+    if entries:
+        kinds, arms, tickets, rounds, seqs = (list(column) for column in zip(*entries, strict=True))
+        found.facts = Facts(kinds, arms, tickets, rounds, numbers(texts, dim), found.facts.decisions)
+        found.seqs = seqs
+    return found
+
+
+def numbers(texts: list[str], dim: int) -> FloatArray:
+    """The values of many results: what json.loads makes of each, only faster."""
+    text = ",".join(texts).replace("[", "").replace("]", "")
+    return np.fromstring(text, sep=",").reshape(len(texts), dim)

@@ -1,0 +1,315 @@
+"""Campaigns whose state is in memory: reading, deciding and catching up, by any number of threads and processes.
+
+Every write is one transaction that holds the campaign's lock, first reads what other processes have written since, then
+decides, adds rows and commits; only then is it acknowledged. A commit that fails throws the state in memory away.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from coterie.campaign.commands import Turn
+from coterie.campaign.errors import BadValue, CampaignError, DamagedLog, NotFound
+from coterie.campaign.settings import Settings
+from coterie.campaign.snapshots import SnapshotKeeper, restored
+from coterie.campaign.state import OtherRules, State
+from coterie.methods import warm_up
+from coterie.problem.checks import short
+from coterie.store.chain import origin
+from coterie.store.group_commit import GroupCommit, Request
+from coterie.store.journal import Campaign, Journal, Reading, Writing
+from coterie.store.rows import Row
+
+_Answer = TypeVar("_Answer")
+
+_STATES_KEPT = 32
+"""States in memory at once; the one used longest ago goes first, and is read again when it is needed."""
+
+
+@dataclass
+class OpenCampaign:
+    """A campaign's state in memory. Held by one thread at a time; None until it is read, and after a failed commit."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    state: State | None = None
+    hash: str = ""  # of the last row that the state has
+    snapshot_seq: int = 0  # up to where there is a snapshot, or where one was last tried
+    clock_seen: float = 0.0  # what the clock said when `now` was last worked out
+    now: float = 0.0
+
+
+@dataclass
+class CampaignReading:
+    """A campaign as one reading of the journal has it: its row, and its state, worked out only if it is needed."""
+
+    campaigns: OpenCampaigns
+    opened: OpenCampaign
+    row: Campaign
+    journal: Reading
+
+    @property
+    def state(self) -> State:
+        """The state with everything that is on record."""
+        return self.campaigns.caught_up(self.opened, self.row, self.journal)
+
+    @property
+    def now(self) -> float:
+        """The campaign's time."""
+        return self.campaigns.time(self.opened, self.row["last_at"])
+
+
+class OpenCampaigns:
+    """The campaigns of one journal."""
+
+    def __init__(self, journal: Journal, clock: Callable[[], float]) -> None:
+        self.journal, self.clock = journal, clock
+        self.group_commit = GroupCommit(self._serve)
+        self._opened: OrderedDict[str, OpenCampaign] = OrderedDict()
+        self._opened_lock = threading.Lock()
+        self._snapshots = SnapshotKeeper(journal)
+
+    def close(self) -> None:
+        """Finish what is under way, and give the journal back."""
+        self.group_commit.close()
+        self._snapshots.close()
+        self.journal.close()
+
+    def look(self, query: Callable[[Reading], _Answer]) -> _Answer:
+        """The answer of a query on the journal that needs no state."""
+
+        def read() -> _Answer:
+            with self.journal.reading() as reading:
+                return query(reading)
+
+        return self.journal.retried(read)
+
+    def change(self, work: Callable[[Writing], _Answer]) -> _Answer:
+        """The answer of a transaction that adds nothing to any log."""
+
+        def write() -> _Answer:
+            with self.journal.writing() as writing:
+                return work(writing)
+
+        return self.journal.retried(write)
+
+    def row(self, id: Any) -> Campaign:
+        """A campaign's row, which nobody has to wait for."""
+        key = _check_id(id)
+        found = self.look(lambda reading: reading.campaign(key))
+        if found is None:
+            raise _unknown(key)
+        return found
+
+    def in_memory(self, id: str) -> bool:
+        """Whether the campaign's state was worked out before; what was written since is little."""
+        with self._opened_lock:
+            return id in self._opened and self._opened[id].state is not None
+
+    def read(self, id: Any, view: Callable[[CampaignReading], _Answer]) -> _Answer:
+        """What `view` makes of a campaign."""
+        key = _check_id(id)
+
+        def once() -> _Answer:
+            opened = self._opened_of(key)
+            with opened.lock, self.journal.reading() as reading:
+                row = reading.campaign(key)
+                if row is None:
+                    with self._opened_lock:
+                        self._opened.pop(key, None)
+                    raise _unknown(key)
+                answer = view(CampaignReading(self, opened, row, reading))
+            self._snapshots.consider(key, opened)
+            return answer
+
+        return self.journal.retried(once)
+
+    def submit(self, id: Any, decide: Callable[[Turn], dict[str, Any]]) -> dict[str, Any]:
+        """The answer of a decision, once it is on disk."""
+        key = _check_id(id)
+        self._open(key)
+        answer: dict[str, Any] = self.group_commit.submit(Request(key, decide))
+        return answer
+
+    def post(self, id: Any, decide: Callable[[Turn], dict[str, Any]]) -> Future[dict[str, Any]]:
+        """The answer of a decision, some time, once it is on disk. The campaign should be in memory."""
+        return self.group_commit.post(_check_id(id), decide)
+
+    def submit_batch(self, wanted: Sequence[tuple[Any, Callable[[Turn], dict[str, Any]]]]) -> list[Any]:
+        """Several decisions, made in order and put on disk in one transaction: each one's answer, or its error."""
+        requests: list[Request] = []
+        for id, decide in wanted:
+            requests.append(Request(str(id), decide))
+            try:
+                self._open(_check_id(id))
+            except CampaignError as error:
+                requests[-1].settle(error=error)
+        try:
+            self._serve(requests)
+        except Exception as error:
+            for request in requests:
+                if not request.answered:
+                    request.settle(error=error)
+        return [request.answer if request.error is None else request.error for request in requests]
+
+    def _open(self, id: str) -> None:
+        """Have the state in memory: compiling and reading take seconds, which no holder of a lock should spend."""
+        if self._opened_of(id).state is None:
+            self.read(id, lambda reading: warm_up(reading.state.settings.run))
+
+    def _opened_of(self, id: str) -> OpenCampaign:
+        with self._opened_lock:
+            opened = self._opened.setdefault(id, OpenCampaign())
+            self._opened.move_to_end(id)
+            while len(self._opened) > _STATES_KEPT:
+                self._opened.popitem(last=False)
+            return opened
+
+    def caught_up(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> State:
+        """The state with everything that is on record."""
+        state, hash = opened.state, opened.hash
+        behind = state is not None and state.seq < row["last_seq"]
+        if state is None or not (behind or (state.seq == row["last_seq"] and hash == row["chain"])):
+            # Not in memory yet; or the store was put back to an older copy, and perhaps has gone on from there.
+            state, hash = self._begin(opened, row, journal)
+        if state.seq < row["last_seq"]:
+            opened.state = None  # so that a log that cannot be applied leaves nothing half-done
+            with _no_collecting():
+                page = journal.rows(row, state.seq, previous=hash)
+                state = self._with_rows(state, page.rows, row, journal)
+            hash = page.hash
+        opened.state, opened.hash = state, hash
+        return state
+
+    def _with_rows(self, state: State, rows: Sequence[Row], row: Campaign, journal: Reading) -> State:
+        """The state with these rows too; anew from the first row if other rules have decided some of them."""
+        if state.seq > 0:
+            try:
+                state.catch_up(rows)
+                return state
+            except OtherRules:
+                first = origin(row["id"], row["settings"])
+                rows = journal.rows(row, 0, previous=first).rows
+        state = State.new(state.settings)
+        state.begin(rows)
+        return state
+
+    def _begin(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> tuple[State, str]:
+        """The newest state that is kept, and the hash of its last row: that of a snapshot, or the one before row 1."""
+        settings = Settings.from_json(row["settings"])
+        found = restored(settings, row, journal)
+        if found is None:
+            opened.snapshot_seq = 0
+            return State.new(settings), origin(row["id"], row["settings"])
+        opened.snapshot_seq = found[0].seq
+        return found
+
+    def time(self, opened: OpenCampaign, last_at: float) -> float:
+        """The campaign's time, which never goes back: the clock, the last time written, or what passed since a jump."""
+        clock = float(self.clock())
+        passed = max(0.0, clock - opened.clock_seen) if opened.now > 0.0 else 0.0
+        opened.now = max(clock, last_at, opened.now + passed)
+        opened.clock_seen = clock
+        return opened.now
+
+    def _serve(self, requests: list[Request]) -> None:
+        """Decide and commit; every request is settled, or an error of the store is raised for all of them."""
+        while left := [request for request in requests if not request.answered]:
+            self.journal.retried(lambda: self._commit(left))
+
+    def _commit(self, requests: list[Request]) -> None:
+        """One transaction for all. If deciding one of them breaks, that one is settled, and no other."""
+        ids = sorted({request.campaign for request in requests})
+        every = {id: self._opened_of(id) for id in ids}
+        answers: list[tuple[Request, Any, BaseException | None]] = []
+        deciding: Request | None = None
+        with ExitStack() as held:
+            try:
+                with self.journal.writing(ids) as writing:
+                    turns: dict[str, Turn] = {}
+                    broken: dict[str, CampaignError] = {}
+                    for id, opened in every.items():
+                        held.enter_context(opened.lock)
+                        row = writing.locked.get(id)
+                        if row is not None:
+                            try:
+                                state = self.caught_up(opened, row, writing)
+                            except DamagedLog as error:  # of one campaign: the others go on
+                                broken[id] = error
+                                continue
+                            turns[id] = Turn(state, self.time(opened, row["last_at"]))
+                    for request in requests:
+                        deciding = request
+                        answers.append((request, *_decided(request, turns, broken)))
+                    deciding = None
+                    hashes = {id: _append(writing, id, turn) for id, turn in turns.items() if turn.rows}
+            except BaseException as error:
+                if answers or deciding is not None:  # the states are ahead of the disk
+                    for opened in every.values():
+                        opened.state = None
+                if deciding is None or not isinstance(error, Exception):
+                    raise
+                deciding.settle(error=error)
+                return
+            for id, hash in hashes.items():
+                every[id].hash = hash
+        for request, answer, problem in answers:
+            request.settle(answer, problem)
+        for id, opened in every.items():
+            self._snapshots.consider(id, opened)
+
+
+def _append(writing: Writing, id: str, turn: Turn) -> str:
+    state = turn.state
+    return writing.append(
+        id,
+        turn.rows,
+        {
+            "last_at": turn.now,
+            "t": state.session.t,
+            "measurements": len(state.results),
+            "open_leases": len(state.open),
+            "done": int(state.done),
+        },
+    )
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Many objects are made and none of them is garbage: looking for it takes a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _decided(
+    request: Request, turns: dict[str, Turn], broken: dict[str, CampaignError]
+) -> tuple[Any, BaseException | None]:
+    if request.campaign not in turns:
+        return None, broken.get(request.campaign) or _unknown(request.campaign)
+    try:
+        return request.decide(turns[request.campaign]), None
+    except CampaignError as error:
+        return None, error
+
+
+def _unknown(id: str) -> NotFound:
+    return NotFound(f"there is no campaign {short(id)}", code="unknown_campaign", field="id")
+
+
+def _check_id(id: Any) -> str:
+    if not isinstance(id, str):
+        raise BadValue(f"a campaign's id is a string, got {short(id)}", field="id")
+    if not id.isprintable():  # no database is asked for such a thing
+        raise _unknown(id)
+    return id

@@ -1,0 +1,62 @@
+"""Sentences and commands that `coterie campaign` and `coterie group` print; commands are ready to be copied."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+
+def next_steps(found: dict[str, Any], campaign: str, store: str) -> list[str]:
+    """The commands that come next in a campaign with this status, a line each."""
+    if found["alarm"] is not None:
+        out = campaign_command("export", campaign, store, "--kind", "csv", "--out", "measurements.csv")
+        return ["next: the measurements, for a campaign with more groups or a larger noise:", f"  {out}"]
+    if not found["done"]:
+        return [f"next: {campaign_command('ask', campaign, store)}"]
+    commands = [campaign_command("export", campaign, store, "--kind", "groups", "--out", "groups.csv")]
+    if found["certifies"]:
+        for kind, out in (("certificate", "certificate.json"), ("log", "log.csv")):
+            commands.append(campaign_command("export", campaign, store, "--kind", kind, "--out", out))
+        commands.append("coterie verify certificate.json log.csv")
+    more = ", the certificate and its log, and the check" if found["certifies"] else ""
+    return [
+        f"next: the groups as a table{more}:",
+        *(f"  {one}" for one in commands),
+    ]
+
+
+def campaign_label(one: dict[str, Any]) -> str:
+    """A campaign in a few words that tell it from others of its name: id, date, measurements."""
+    count = one["measurements"]
+    return f"{one['id'][:8]}, created {one['created'][:16]}Z, {count} measurement{'' if count == 1 else 's'}"
+
+
+def order_sentence(order: dict[str, Any]) -> str:
+    """In which order the measurements of a table were used, and what that assumes."""
+    if order["shuffled"]:
+        return (
+            f"Each item's measurements were shuffled (seed {order['seed']}): their order plays no role. How many there "
+            "are must not depend on their values."
+        )
+    return (
+        "Each item's measurements were taken in the order of the file. This assumes that their order has nothing to do "
+        "with their values, as when it is the order in which they were measured."
+    )
+
+
+def campaign_command(name: str, campaign: str, store: str, *more: str) -> str:
+    """A command that works when it is copied, in the same folder with the same environment."""
+    words = ["coterie", "campaign", name, campaign, *more]
+    if store != os.environ.get("COTERIE_STORE", "coterie.db"):
+        words += ["--store", re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", store)]  # no passwords on the screen
+    return shlex.join(words)
+
+
+def value_placeholders(names: Sequence[str] | None, dim: int) -> str:
+    """Words that stand for the numbers of a measurement in a command: their names in capitals, or VALUE."""
+    if names is not None:
+        return " ".join(re.sub(r"\W+", "-", name).strip("-").upper() or "VALUE" for name in names)
+    return " ".join(["VALUE"] * dim) if dim <= 4 else "VALUE …"

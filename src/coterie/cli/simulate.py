@@ -1,0 +1,160 @@
+"""`coterie simulate`: many runs of a method on an instance whose groups are known."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from coterie.cli.instances import (
+    RESCALED,
+    CentersFile,
+    Dataset,
+    Dim,
+    InstanceFile,
+    LabelsFile,
+    Rescale,
+    chosen_instance,
+    shape_of,
+)
+from coterie.cli.methods import Register, SimulatedMethod
+from coterie.cli.options import DistanceRatio, Json, Scheduler, Seed, Threshold, Workers
+
+if TYPE_CHECKING:
+    from coterie.problem.instance import Instance
+    from coterie.simulate.trials import Trials
+
+_DELTAS = (0.1, 0.01)
+_HARDNESS = 2.0  # D* of the paper's experiments on data sets (section_exp)
+
+
+def simulate(
+    dataset: Dataset = None,
+    instance: InstanceFile = None,
+    labels: LabelsFile = None,
+    centers: CentersFile = None,
+    dim: Dim = 50,
+    rescale: Rescale = None,
+    method: SimulatedMethod = "boc",
+    register: Register = None,
+    delta: Annotated[
+        list[float] | None,
+        typer.Option("--delta", "-d", help="Error probability; may be given several times.", show_default="0.1 0.01"),
+    ] = None,
+    threshold: Annotated[
+        Threshold,
+        typer.Option("--threshold", help="proven: with the guarantee; heuristic: the paper's, without."),
+    ] = Threshold.heuristic,
+    trials: Annotated[int, typer.Option("--trials", "-n", help="Independent runs.")] = 256,
+    seed: Seed = 0,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    max_pulls: Annotated[
+        int | None,
+        typer.Option("--max-pulls", help="Give a run up after so many measurements.", show_default="never"),
+    ] = None,
+    distance_ratio: DistanceRatio = None,
+    as_json: Json = False,
+) -> None:
+    """Run a method many times on an instance whose groups are known, and count its pulls and its errors.
+
+    iris, yeast and mnist are rescaled to D* = 2 as in the paper, unless --rescale says otherwise. A method that needs a
+    distance ratio gets that of the instance, unless --distance-ratio says otherwise.
+    """
+    from coterie.methods import method_named
+    from coterie.simulate.trials import simulate as run_trials
+
+    needs = method_named(method).needs
+    deltas = tuple(delta) if delta else _DELTAS
+    if rescale is None and dataset in RESCALED:
+        rescale = _HARDNESS
+    known = chosen_instance(dataset, instance, labels, centers, dim, rescale)
+    if "distance_ratio" in needs and distance_ratio is None:
+        from coterie.paper.datasets import distance_ratio as exact_ratio
+
+        distance_ratio = exact_ratio(known)
+    try:
+        runs = run_trials(
+            known,
+            method,
+            deltas=deltas,
+            threshold=threshold.value,
+            trials=trials,
+            seed=seed,
+            workers=workers,
+            scheduler=scheduler,
+            max_pulls=max_pulls,
+            distance_ratio=distance_ratio,
+        )
+    except KeyboardInterrupt:
+        typer.echo(
+            "coterie: stopped; trials that were finished are not kept. Fewer are done sooner: --trials, --max-pulls",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    rows = _rows(known, runs, deltas)
+    if as_json:
+        _print_json(dataset, known, runs, trials, seed, rows)
+    else:
+        _print_table(known, runs, trials, seed, rows)
+
+
+def _rows(known: Instance, runs: Trials, deltas: tuple[float, ...]) -> list[dict[str, Any]]:
+    """What the runs needed, a row for each δ; no mean where some were given up."""
+    from coterie.theory.hardness import lower_bound
+
+    means, deviations, wrong = runs.mean(), runs.std(), runs.errors()
+    given_up = (runs.stopping_times < 0).sum(axis=0)
+    return [
+        {
+            "delta": value,
+            "mean_pulls": None if given_up[i] else float(means[i]),
+            "std_pulls": None if given_up[i] else float(deviations[i]),
+            "wrong": int(wrong[i]),
+            "given_up": int(given_up[i]),
+            "lower_bound": lower_bound(known, value),
+        }
+        for i, value in enumerate(deltas)
+    ]
+
+
+def _print_json(
+    dataset: str | None, known: Instance, runs: Trials, trials: int, seed: int, rows: list[dict[str, Any]]
+) -> None:
+    from coterie.theory.hardness import hardness
+
+    summary = {
+        "dataset": dataset,
+        **shape_of(known),
+        "hardness": hardness(known),
+        "method": runs.method,
+        "threshold": runs.threshold,
+        "trials": trials,
+        "seed": seed,
+        "results": rows,
+    }
+    typer.echo(json.dumps(summary, indent=2))
+
+
+def _print_table(known: Instance, runs: Trials, trials: int, seed: int, rows: list[dict[str, Any]]) -> None:
+    from coterie.theory.hardness import hardness
+
+    table = Table(
+        title=f"{runs.method}, {runs.threshold} threshold, {trials} trials, seed {seed}",
+        caption=f"M = {known.n_arms}, K = {known.n_clusters}, d = {known.dim}, D* = {hardness(known):.6g}",
+    )
+    for heading in ("δ", "pulls: mean", "std", "wrong", "given up", "lower bound"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            f"{row['delta']:g}",
+            "–" if row["mean_pulls"] is None else f"{row['mean_pulls']:.1f}",
+            "–" if row["std_pulls"] is None else f"{row['std_pulls']:.1f}",
+            f"{row['wrong']} of {trials}",
+            f"{row['given_up']} of {trials}",
+            f"{row['lower_bound']:.1f}",
+        )
+    Console().print(table)

@@ -1,0 +1,227 @@
+"""The tests of a CROC run as tables, what is weakest among them, and the certificate that they add up to."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.engine.croc.run import CrocRun
+from coterie.engine.croc.state import ALPHA, CORE_ROOM
+from coterie.methods.reports import Evidence, Weakest
+from coterie.problem.checks import FloatArray, IntArray
+
+CORE, GROUP, CORES, PAIR = 0, 1, 2, 3  # kinds of tests: docs/CROC.md, section 5; met by a pair from the start
+BLOCK = 1 << 15
+"""Arms whose sums are looked at together: it bounds the work space."""
+
+
+class Tests(NamedTuple):
+    """Columns with one entry a test."""
+
+    kind: IntArray
+    arm: IntArray
+    group: IntArray
+    against: IntArray  # an arm, -1 for a whole group
+    evidence: FloatArray
+    level: FloatArray
+    met: NDArray[np.bool_]
+    last: IntArray  # the round at which it was met; of a pair: the arm's count
+    other: IntArray  # of a pair: the count of `against`
+
+    def weakest(self, which: NDArray[np.bool_] | None = None) -> tuple[float, float, int, int, int | None]:
+        """(evidence, level, arm, group, against) of the test that lacks most, the first of them."""
+        lack = self.level - self.evidence
+        i = int(np.argmax(lack if which is None else np.where(which, lack, -np.inf)))
+        against = int(self.against[i])
+        place = int(self.arm[i]), int(self.group[i]), against if against >= 0 else None
+        return float(self.evidence[i]), float(self.level[i]), *place
+
+
+def pair_tests(run: CrocRun) -> Tests:
+    """Every arm against the representatives of the other groups, from the start."""
+    s = run.state
+    arm, group = np.nonzero(np.arange(s.totals.size) != s.labels[:, None])
+    counts = s.settled_pulls[arm, group]
+    level = np.full(arm.size, run.pair_level)
+    against, met = s.representative[group], s.settled[arm, group] == 1
+    kind = np.full(arm.size, PAIR)
+    return Tests(kind, arm, group, against, s.evidence[arm, group], level, met, counts[:, 0], counts[:, 1])
+
+
+def frozen_tests(run: CrocRun, slot: int, only_unmet: bool = False) -> Tests:
+    """Every test of an epoch: for each arm and group its core test, then its group test; then pairs of core arms."""
+    found = [_arm_tests(run, slot, start, only_unmet) for start in range(0, run.state.labels.size, BLOCK)]
+    found.append(_core_pair_tests(run, slot, only_unmet))
+    return Tests(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def _arm_tests(run: CrocRun, slot: int, start: int, only_unmet: bool) -> Tests:
+    s, part = run.state, slice(start, start + BLOCK)
+    labels, core = s.frozen[slot, part], s.in_core[slot, part] == 1
+    both = np.stack([s.met_core[slot, part], s.met_group[slot, part]], axis=2) == 1
+    wanted = np.repeat((np.arange(s.totals.size) != labels[:, None])[:, :, None], 2, axis=2)
+    wanted[:, :, 1] &= ~core[:, None]
+    if only_unmet:
+        wanted &= ~both
+    arm, group, kind = np.nonzero(wanted)
+    value, last = np.zeros(arm.size), np.zeros(arm.size, dtype=np.int64)
+    for which, weight, total, its_last in (
+        (CORE, s.weight_core, s.sum_core, s.last_core),
+        (GROUP, s.weight_group, s.sum_group, s.last_group),
+    ):
+        of = np.flatnonzero(kind == which)
+        last[of] = its_last[slot, part][arm[of], group[of]]
+        weights = weight[slot, part][arm[of], group[of]]
+        of, weights = of[weights > 0.0], weights[weights > 0.0]  # the others have no contrast yet
+        m, k = arm[of], group[of]
+        value[of] = _directed(run, slot, weights, total[slot, part][m, k], labels[m], k)
+    b, leads = float(s.level[slot]), s.core[slot, ::CORE_ROOM]
+    level = np.where((kind == CORE) & ~core[arm], 0.5 * b, b)
+    against = np.where(kind == CORE, leads[group], -1)
+    tests = Tests(kind, arm + start, group, against, value, level, both[arm, group, kind], last, last)
+    settled = np.flatnonzero(tests.met & (tests.last < 0))
+    arms, groups = tests.arm[settled], tests.group[settled]
+    return _by_pairs(run, tests, settled, leads[groups], -s.last_core[slot, arms, groups],
+                     -s.last_group[slot, arms, groups])  # fmt: skip
+
+
+def _core_pair_tests(run: CrocRun, slot: int, only_unmet: bool) -> Tests:
+    s = run.state
+    core = s.core[slot]
+    home = np.arange(core.size) // CORE_ROOM
+    real = (core >= 0) & (core[home * CORE_ROOM + 1] >= 0)  # a core of one arm is never split
+    wanted = (home[:, None] > home[None]) & real[:, None] & real[None]
+    i, j = np.nonzero(wanted & (s.met_pair[slot] == 0) if only_unmet else wanted)
+    value = _directed(run, slot, s.weight_pair[slot, i, j], s.sum_pair[slot, i, j], home[i], home[j])
+    last, level = s.last_pair[slot, i, j], np.full(i.size, 0.5 * float(s.level[slot]))
+    met, kind = s.met_pair[slot, i, j] == 1, np.full(i.size, CORES)
+    tests = Tests(kind, core[i], home[j], core[j], value, level, met, last, last)
+    settled = np.flatnonzero(met & (last < 0))
+    i, j = i[settled], j[settled]
+    return _by_pairs(run, tests, settled, core[j], -s.last_pair[slot, i, j], -s.last_pair[slot, j, i])
+
+
+def _by_pairs(
+    run: CrocRun, tests: Tests, settled: IntArray, against: IntArray, counts: IntArray, its_counts: IntArray
+) -> Tests:
+    """Put in the pairs from the start by which some tests were met. INOUT: tests."""
+    pairs = np.stack([tests.arm[settled], against, counts, its_counts], axis=1)
+    tests.evidence[settled] = run.pair_evidences(pairs)
+    tests.kind[settled], tests.level[settled], tests.against[settled] = PAIR, run.pair_level, against
+    tests.last[settled] = counts
+    other = tests.other.copy()  # so far it was `last` itself
+    other[settled] = its_counts
+    return tests._replace(other=other)
+
+
+def _directed(
+    run: CrocRun, slot: int, weight: FloatArray, total: FloatArray, home: IntArray, k: IntArray
+) -> FloatArray:
+    """log E of frozen tests: docs/CROC.md, section 4. A weight of 0 says that the sums are not of this epoch."""
+    s = run.state
+    inverse, centers, leads = 1.0 / s.frozen_totals[slot], s.frozen_centers[slot], s.core[slot, ::CORE_ROOM]
+    spread = inverse[home] + inverse[k]
+    offset, rest = s.offset[leads], s.offset_rest[leads]
+    theta = offset[home] - offset[k] + (rest[home] - rest[k]) + (centers[home] - centers[k])
+    growth = 1.0 + weight * spread
+    gain = 2.0 * np.einsum("nd,nd->n", theta, total) + spread * np.einsum("nd,nd->n", total, total)
+    gain -= weight * np.einsum("nd,nd->n", theta, theta)
+    value = 0.5 * gain / growth - 0.5 * theta.shape[1] * np.log(growth)
+    return np.where(weight > 0.0, value, 0.0)
+
+
+def evidence_of(run: CrocRun) -> Evidence:
+    """What the stopping rule reads: the weakest test of the proof, or of what is still open."""
+    if not run.ready:
+        return Evidence(0.0, run.pair_level, None)
+    if run.done:
+        value, level, arm, group, against = (
+            pair_tests(run) if run.by_pairs else frozen_tests(run, run.epoch)
+        ).weakest()
+        return Evidence(value, level, Weakest(arm, group, value, level, against, 0.0))
+    weakest = _weakest_open(run)
+    if weakest is None:
+        return Evidence(0.0, run.pair_level, None)
+    value, level, arm, group, against = weakest
+    value = max(value, 0.0)
+    return Evidence(value, level, Weakest(arm, group, value, level, against, run.pulls_left()))
+
+
+def _weakest_open(run: CrocRun) -> tuple[float, float, int, int, int | None] | None:
+    """Of the open epoch's unmet tests or, if there are none, of the unmet pairs; groups as they are numbered now."""
+    s, slot = run.state, run.matching_epoch
+    if slot >= 0:
+        tests = frozen_tests(run, slot, only_unmet=True)
+        if tests.arm.size > 0:
+            value, level, arm, group, against = tests.weakest()
+            return value, level, arm, int(s.labels[s.core[slot, group * CORE_ROOM]]), against
+    if run.alarm is not None:
+        return None  # pairs prove nothing any more
+    tests = pair_tests(run)  # with several workers all may be met before the plan is made anew: then any of them
+    return tests.weakest(None if tests.met.all() else ~tests.met)
+
+
+def certificate_of(
+    run: CrocRun, log_inverse_delta: float, epochs: list[dict[str, Any]], rounds: list[tuple[int, int]]
+) -> dict[str, Any]:
+    """The proof as plain data (docs/CROC.md, section 9). `rounds`: (number, epoch) of all rounds of the run."""
+    s = run.state
+    n_arms, dim = s.sums.shape
+    n_clusters = s.totals.size
+    found: dict[str, Any] = {
+        "format": "coterie-certificate-2",
+        "n_arms": n_arms,
+        "n_clusters": n_clusters,
+        "dim": dim,
+        "delta": math.exp(-log_inverse_delta),
+        "log_inverse_delta": log_inverse_delta,
+        "alpha": ALPHA,
+        "equal_pairs": (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2,
+        "pair_level": run.pair_level,
+        "prefix_room": s.prefixes.shape[1] - 1,
+        "t": run.t,
+        "epochs": epochs,
+    }
+    if run.by_pairs:
+        own = s.labels.tolist()
+
+        def listed(values: Any) -> list[list[Any]]:
+            rows: list[list[Any]] = values.tolist()
+            for row, mine in zip(rows, own, strict=True):
+                row[mine] = None
+            return rows
+
+        return found | {
+            "labels": own,
+            "by": "pairs",
+            "representatives": s.representative.tolist(),
+            "pairs": {
+                "evidence": listed(s.evidence),
+                "pulls_arm": listed(s.settled_pulls[:, :, 0]),
+                "pulls_representative": listed(s.settled_pulls[:, :, 1]),
+            },
+        }
+    number = int(s.frozen_number[run.epoch])
+    tests = frozen_tests(run, run.epoch)
+
+    def rows(kind: int, *columns: Any) -> list[list[Any]]:
+        chosen = tests.kind == kind
+        return [list(row) for row in zip(*(column[chosen].tolist() for column in columns), strict=True)]
+
+    pairs = rows(PAIR, tests.arm, tests.against, tests.evidence, tests.last, tests.other)
+    return found | {
+        "labels": s.frozen[run.epoch].tolist(),
+        "by": "epoch",
+        "representatives": [core[0] for core in epochs[number]["cores"]],
+        "epoch": {
+            "number": number,
+            "rounds": [of_round for of_round, epoch in rounds if epoch == number],
+            "group_tests": rows(GROUP, tests.arm, tests.group, tests.evidence, tests.last),
+            "core_tests": rows(CORE, tests.arm, tests.group, tests.evidence, tests.last),
+            "pair_tests": rows(CORES, tests.arm, tests.against, tests.evidence, tests.last),
+            "by_pairs": list({(row[0], row[1]): row for row in pairs}.values()),
+        },
+    }

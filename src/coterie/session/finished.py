@@ -1,0 +1,99 @@
+"""A run that has found the groups, as it was recorded: it needs no rule and no engine.
+
+So a release with other rules shows, exports and verifies everything that was ever proven.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from coterie.methods.contract import Decision, Method, MethodRun, Pull
+from coterie.methods.reports import Evidence, Partial, Weakest
+from coterie.problem.checks import FloatArray, IntArray
+
+
+def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dict[str, Any]:
+    """What a run has come to, as plain JSON: all that `FinishedRun` needs."""
+    assert run.guess is not None
+    labels, centers = run.guess
+    evidence = run.evidence()
+    weakest = None if evidence.weakest is None else asdict(evidence.weakest)
+    partial = asdict(run.partial(None)) if method.certifies else None
+    return {
+        "t": run.t,
+        "labels": labels.tolist(),
+        "centers": centers.tolist(),
+        "pulls": run.pulls.tolist(),
+        "evidence": {
+            "statistic": _plain(evidence.statistic),
+            "threshold": _plain(evidence.threshold),
+            "weakest": None if weakest is None else {key: _plain(value) for key, value in weakest.items()},
+        },
+        "alarm": None if run.alarm is None else list(run.alarm),
+        "certificate": run.certificate(decisions) if method.certifies else None,
+        "partial": partial,
+    }
+
+
+def _plain(number: Any) -> Any:
+    """A number as JSON has them: no infinity, no NaN."""
+    return None if isinstance(number, float) and not math.isfinite(number) else number
+
+
+class FinishedRun(MethodRun):
+    """A recorded outcome behind the contract of a run. Nothing is asked or counted any more."""
+
+    def __init__(self, outcome: dict[str, Any]) -> None:
+        self.outcome = outcome
+
+    @property
+    def done(self) -> bool:
+        return True
+
+    @property
+    def t(self) -> int:
+        return int(self.outcome["t"])
+
+    @property
+    def pulls(self) -> IntArray:
+        return np.array(self.outcome["pulls"], dtype=np.int64)
+
+    @property
+    def guess(self) -> tuple[IntArray, FloatArray]:
+        labels = np.array(self.outcome["labels"], dtype=np.int64)
+        return labels, np.array(self.outcome["centers"], dtype=np.float64)
+
+    @property
+    def alarm(self) -> tuple[int, ...] | None:
+        arms = self.outcome["alarm"]
+        return None if arms is None else tuple(arms)
+
+    def ask(self) -> Pull | None:
+        return None
+
+    def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
+        raise AssertionError("the groups are found: nothing counts any more")
+
+    def evidence(self) -> Evidence:
+        found = self.outcome["evidence"]
+        weakest = found["weakest"]
+        statistic, threshold = (math.inf if found[k] is None else found[k] for k in ("statistic", "threshold"))
+        return Evidence(statistic, threshold, None if weakest is None else Weakest(**weakest))
+
+    def partial(self, labels: IntArray | None) -> Partial:
+        found = self.outcome["partial"]
+        return Partial(
+            tuple(found["representatives"]),
+            tuple((arm, lead) for arm, lead in found["differ"]),
+            labels,
+            tuple(found["settled"]),
+            tuple(found["undecided"]),
+        )
+
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any]:
+        certificate: dict[str, Any] = self.outcome["certificate"]
+        return certificate

@@ -1,0 +1,71 @@
+"""The results of a session as they were told, and the check that every new one passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, IntArray, check_far, check_spread
+from coterie.problem.noise import Noise
+
+
+class Measurements:
+    """All results told, in the order in which they were told: arm, values, and the ticket that each answers.
+
+    `exact`: results in units of the noise come with what floats do not hold of them (`Noise.whiten_fully`).
+    """
+
+    def __init__(self, noise: Noise, exact: bool) -> None:
+        self._noise, self._exact = noise, exact
+        self._firsts: dict[int, FloatArray] = {}  # the first result of each arm, in units of the noise
+        self.arms: list[int] = []
+        self.values: list[FloatArray] = []
+        self.tickets: list[int | None] = []
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def in_noise_units(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
+        """New results of these arms, (n, d) or (n, 2·d), in units of the noise; ValueError if one is too far away."""
+        dim = self._noise.dim
+        white = self._noise.whiten_fully(values) if self._exact else self._noise.whiten(values)
+        check_far(white[:, :dim], values)
+        where = np.asarray(arms, dtype=np.int64)
+        told, first = np.unique(where, return_index=True)
+        firsts = white[first, :dim]
+        for i, arm in enumerate(told.tolist()):
+            if arm in self._firsts:
+                firsts[i] = self._firsts[arm]
+        check_spread(white[:, :dim] - firsts[np.searchsorted(told, where)], values, where)
+        return white
+
+    def add(self, arm: int, values: FloatArray, white: FloatArray, ticket: int | None) -> int:
+        """Keep a result that passed the check; its place."""
+        if arm not in self._firsts:
+            self._firsts[arm] = white[: self._noise.dim].copy()
+        self.arms.append(arm)
+        self.values.append(values)
+        self.tickets.append(ticket)
+        return len(self.arms) - 1
+
+    def add_all(self, arms: list[int], values: FloatArray, white: FloatArray, tickets: list[int | None]) -> None:
+        """Keep many results that passed the check."""
+        told, first = np.unique(np.asarray(arms, dtype=np.int64), return_index=True)
+        for arm, place in zip(told.tolist(), first.tolist(), strict=True):
+            if arm not in self._firsts:
+                self._firsts[arm] = white[place, : self._noise.dim].copy()
+        self.arms += arms
+        self.values += list(values)
+        self.tickets += tickets
+
+    def restore(self, arms: IntArray, values: FloatArray, tickets: list[int | None]) -> None:
+        """All results, of which every one was checked before."""
+        told, first = np.unique(arms, return_index=True)
+        white = self._noise.whiten(values[first]) if first.size else values
+        self._firsts = {arm: white[i] for i, arm in enumerate(told.tolist())}
+        self.arms, self.values, self.tickets = arms.tolist(), list(values), tickets
+
+    def arms_of(self, rows: IntArray) -> IntArray:
+        """The arms of these places."""
+        return np.asarray(self.arms, dtype=np.int64)[rows]

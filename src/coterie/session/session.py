@@ -1,0 +1,414 @@
+"""`Session`: ask which arm to measure, tell what came out.
+
+A session is its settings, its results and its conversation with a method. What was decided is kept, so that a session
+that was saved and loaded goes on exactly as if it had never stopped, and a finished one opens in every later release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coterie.methods.contract import Method, MethodRun
+from coterie.methods.reports import Evidence, Partial
+from coterie.methods.start import start
+from coterie.methods.table import METHODS, prepared
+from coterie.problem.checks import (
+    FloatArray,
+    IntArray,
+    check_arm,
+    check_count,
+    check_measurement,
+    check_real_array,
+    short,
+)
+from coterie.problem.instance import Instance
+from coterie.problem.partition import canonical
+from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Settings
+from coterie.session import replaying, saved, verdicts
+from coterie.session.conversation import Conversation, Ticket
+from coterie.session.finished import outcome_of
+from coterie.session.measurements import Measurements
+from coterie.session.remarks import Alarm, Homogeneity
+from coterie.session.sleeping import SleepingRun, nothing_yet
+from coterie.session.stated import Stated
+
+
+class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
+    """Raised by `ask` once the groups are proven: there is nothing left to measure."""
+
+
+class Session(Stated):
+    """Ask which arm to measure, tell what came out, until `done`.
+
+    `n_arms` items (arms) in `n_clusters` groups, `dim` numbers a measurement; the groups found are wrong with
+    probability at most `delta`. `noise`: None for unit noise, a standard deviation, d of them, or a covariance;
+    centers are reported in the units of the measurements. `names` (M strings) lets arms be told by name. `method`:
+    see `coterie.methods.METHODS`; "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`, for all
+    but CROC: "proven" or "heuristic" (no proof).
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_clusters: int,
+        dim: int,
+        delta: float = DELTA,
+        method: str = METHOD,
+        threshold: str = THRESHOLD,
+        noise: Any = None,
+        distance_ratio: float | None = None,
+        instance: Instance | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        given = Settings.of(
+            n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names
+        )  # fmt: skip
+        self._begin(*prepared(given))
+
+    @classmethod
+    def of(cls, settings: Settings) -> Session:
+        """A session at its beginning with these settings."""
+        session = cls.__new__(cls)
+        session._begin(*prepared(settings))
+        return session
+
+    @classmethod
+    def asleep(cls, settings: Settings) -> Session:
+        """A session at its beginning whose method is started when the session is first used."""
+        session = cls.__new__(cls)
+        ready, method = prepared(settings)
+        session._begin(ready, method, SleepingRun(lambda: start(ready, method), nothing_yet(ready.n_arms)))
+        return session
+
+    def _begin(self, settings: Settings, method: Method, run: MethodRun | None = None) -> None:
+        self.settings, self._method = settings, method
+        self._index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
+        self._conversation = Conversation(run or start(settings, method), method.in_ask_order)
+        self._measurements = Measurements(settings.noise, method.exact)
+        self._stopped: tuple[IntArray, FloatArray] | None = None
+        self._homogeneity: Homogeneity | None = None
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the method has certificates."""
+        return self._method.certifies
+
+    @property
+    def proves(self) -> bool:
+        """Whether the method's stop is a proof."""
+        return self._method.proves(self.threshold)
+
+    @property
+    def applied(self) -> int:
+        """How many of its asks, results and given-up asks were decided by other rules than this release has."""
+        return self._conversation.applied
+
+    @property
+    def rules(self) -> int:
+        """The number of the method's decision rules in this release."""
+        return self._method.rules
+
+    # What to measure, and what came out.
+
+    def ask(self, n: int | None = None) -> Any:
+        """The next arm to measure, or a list of n of them; measurements still under way are counted as done.
+
+        Never-measured arms come first, in index order. Each ask opens a ticket (see `pending`). Raises
+        `SessionDone` once the groups are proven; if that is found on the way, the list is shorter.
+        """
+        arms = [ticket.arm for ticket in self.open(1 if n is None else check_count(n, "n", 1))]
+        if not arms:
+            raise SessionDone(
+                f"{self.verdict} after {self.t} measurements (delta = {self.delta:g}): "
+                "read labels and centers, there is nothing left to measure"
+            )
+        return arms[0] if n is None else arms
+
+    def open(self, count: int = 1) -> list[Ticket]:
+        """The next arms to measure, with the ticket of each; fewer than `count`, or none, if the groups are proven."""
+        found: list[Ticket] = []
+        while len(found) < count and not self.done:
+            ticket = self._conversation.ask()
+            self._note_stop()
+            if ticket is not None:
+                found.append(ticket)
+        return found
+
+    def check(self) -> bool:
+        """Whether the groups are proven by the results so far; nothing is asked for."""
+        self._conversation.look()
+        self._note_stop()
+        return self.done
+
+    def tell(self, arm: Any, x: Any, ticket: Any = None) -> None:
+        """Report a measurement of an arm (index or name): asked for or not, in any order, after the end too.
+
+        With a sequence of arms and an (n, d) array, n of them at once, all or nothing. `ticket` says which
+        ask is answered (one, or one for each); left out, it is the oldest open one for that arm (give it
+        where results can overtake each other: CROC's proof counts them in ask order). Results told
+        after `done` are kept in the log and change nothing.
+        """
+        if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):
+            arms = [self.arm_named(one) for one in arm]
+            values, tickets = self._check_many(len(arms), x, ticket)
+        else:
+            arms, values, tickets = [self.arm_named(arm)], [check_measurement(x, self.dim)], [ticket]
+        claimed = self._claim(arms, tickets)
+        self._take(arms, values, claimed)
+
+    def absorb(self, arm: int, values: FloatArray, ticket: int | None) -> None:
+        """A checked result for an open ticket; None: it answers no ask, even where one for its arm is open."""
+        self._take([arm], [values], [ticket])
+
+    def check_results(self, arms: Sequence[int], values: FloatArray) -> None:
+        """That results (n, d) of these arms can be told; ValueError says why not."""
+        self._measurements.in_noise_units(arms, values)
+
+    def forget(self, ticket: Any) -> None:
+        """Give up an ask whose measurement will not come; its arm is free to be asked for again."""
+        number = check_count(ticket, "ticket", 0)
+        pending = self._conversation.pending
+        if number not in pending:
+            raise ValueError(f"ticket {number} is not open: open tickets are {sorted(pending)}")
+        self._conversation.forget(number)
+        self._note_stop()
+
+    def replay(self, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
+        """A recorded conversation at once, with exactly the effect of its asks, tells and forgets one by one.
+
+        `kinds`: 0 ask, 1 tell, 2 forget. `arms`: of each entry; an ask is checked against it (-1: not recorded; then
+        results must say which ask they answer). `tickets`: opened by the ask, answered by the result, given up; -1 for
+        none: an ask is then not checked, and a result answers the oldest open ask for its arm, if there is one; -2 for
+        a result that answers no ask. `values` (n, d): of results; other rows are ignored. An ask that found the groups
+        proven is recorded as arm -1, ticket -1. ValueError names the first entry that does not fit, and nothing is
+        changed then.
+        """
+        replaying.replay(self, kinds, arms, tickets, values)
+
+    def arm_named(self, arm: Any) -> int:
+        """The index of an arm, given by its index or its name."""
+        if isinstance(arm, str):
+            if arm not in self._index:
+                known = "there are none" if self.names is None else short(list(self.names))
+                raise ValueError(f"unknown arm {arm!r}: known names: {known}")
+            return self._index[arm]
+        return check_arm(arm, self.n_arms)
+
+    def _check_many(self, count: int, x: Any, ticket: Any) -> tuple[list[FloatArray], list[Any]]:
+        rows = check_real_array(x, "measurements")
+        if self.dim == 1 and rows.ndim == 1:
+            rows = rows[:, None]
+        if rows.shape != (count, self.dim):
+            raise ValueError(
+                f"{count} arms need measurements of shape ({count}, {self.dim}), got shape {rows.shape}: {short(x)}"
+            )
+        if ticket is None:
+            return list(rows), [None] * count
+        if isinstance(ticket, list | tuple | np.ndarray) and np.size(ticket) == count:
+            return list(rows), list(ticket)
+        raise ValueError(f"{count} arms need as many tickets, got {short(ticket)}")
+
+    def _claim(self, arms: list[int], tickets: list[Any]) -> list[int | None]:
+        """Which open ticket each result answers; nothing is changed yet."""
+        if not self._conversation.pending and all(ticket is None for ticket in tickets):
+            return [None] * len(arms)
+        free = {ticket.number: ticket.arm for ticket in self._conversation.tickets()}
+        claimed: list[int | None] = []
+        for arm, ticket in zip(arms, tickets, strict=True):
+            if ticket is not None:
+                number = check_count(ticket, "ticket", 0)
+                if number not in free:
+                    raise ValueError(f"ticket {number} is not open: open tickets are {sorted(free)}")
+                if free[number] != arm:
+                    raise ValueError(f"ticket {number} is for arm {free[number]}, not for arm {arm}")
+                found: int | None = number
+            else:
+                found = next((number for number, its in free.items() if its == arm), None)
+            if found is not None:
+                del free[found]
+            claimed.append(found)
+        return claimed
+
+    def _take(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
+        """Results that were checked, with the tickets that they answer."""
+        white = self._measurements.in_noise_units(arms, np.array(values).reshape(-1, self.dim))
+        for arm, x, its, ticket in zip(arms, values, white, claimed, strict=True):
+            row = self._measurements.add(arm, x, its, ticket)
+            self._conversation.tell(arm, its, row, ticket)
+            self._note_stop()
+
+    def _note_stop(self) -> None:
+        if self._conversation.run.done and self._stopped is None:
+            found = self._named()
+            assert found is not None
+            self._stopped = found
+
+    # What is known.
+
+    @property
+    def verdict(self) -> str:
+        """What it means that the session is done, in a clause."""
+        return verdicts.verdict_of(self)
+
+    @property
+    def done(self) -> bool:
+        """Whether the groups are proven, or the evidence has reached the heuristic threshold. Never taken back."""
+        return self._stopped is not None
+
+    @property
+    def t(self) -> int:
+        """Measurements that counted: all of them, or those up to the stop."""
+        return self._conversation.run.t
+
+    @property
+    def pulls(self) -> IntArray:
+        """Measurements of each arm that counted."""
+        return self._conversation.run.pulls
+
+    @property
+    def pending(self) -> list[tuple[int, int]]:
+        """Open asks as (ticket, arm), oldest first."""
+        return [(ticket.number, ticket.arm) for ticket in self._conversation.tickets()]
+
+    @property
+    def next_ticket(self) -> int:
+        """The number that the next ask will have."""
+        return self._conversation.next_ticket
+
+    @property
+    def labels(self) -> IntArray | None:
+        """The groups, numbered by first appearance: proven or the current guess; None before there is one."""
+        found = self._stopped or self._named()
+        return None if found is None else found[0].copy()
+
+    @property
+    def centers(self) -> FloatArray | None:
+        """The groups' centers in the units of the measurements, in the order of `labels`."""
+        found = self._stopped or self._named()
+        return None if found is None else found[1].copy()
+
+    def _order(self, labels: IntArray) -> IntArray:
+        """The method's numbers of the groups in the order of their first appearance, emptied ones last."""
+        _, firsts = np.unique(labels, return_index=True)
+        seen = labels[np.sort(firsts)]
+        return np.concatenate([seen, np.setdiff1d(np.arange(self.n_clusters), seen)])
+
+    def _named(self) -> tuple[IntArray, FloatArray] | None:
+        guess = self._conversation.run.guess
+        if guess is None:
+            return None
+        labels, centers = guess
+        return canonical(labels), self.noise.color(centers[self._order(labels)])
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the stopping rule read at the last measurement."""
+        now, guess = self._conversation.run.evidence(), self._conversation.run.guess
+        if now.weakest is None or guess is None:
+            return now
+        group = int(np.argmax(self._order(guess[0]) == now.weakest.group))
+        return replace(now, weakest=replace(now.weakest, group=group))
+
+    @property
+    def homogeneity(self) -> Homogeneity | None:
+        """Once `done`, whether each group looks like one, by the results that counted; None before.
+
+        The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %. It assumes
+        that delays of results do not depend on their values.
+        """
+        if self._homogeneity is None and self.done:
+            self._homogeneity = verdicts.homogeneity_of(self)
+        return self._homogeneity
+
+    @property
+    def log(self) -> list[tuple[int, FloatArray]]:
+        """All measurements told, as (arm, values), in the order in which they were told."""
+        return [(arm, x.copy()) for arm, x in zip(self._measurements.arms, self._measurements.values, strict=True)]
+
+    @property
+    def told(self) -> int:
+        """How many measurements were told."""
+        return len(self._measurements)
+
+    @property
+    def counted(self) -> IntArray:
+        """Places in `log` of the measurements that counted, in the order in which they did."""
+        return self._conversation.counted
+
+    @property
+    def waiting(self) -> int:
+        """Results told that wait for an earlier ask of their arm to be answered (CROC counts in ask order)."""
+        return self._conversation.waiting
+
+    # What a method with certificates adds.
+
+    def _need_certificates(self, what: str) -> None:
+        if not self._method.certifies:
+            who = " or ".join(repr(method.name) for method in METHODS.values() if method.certifies)
+            raise ValueError(f"only method {who} has {what}, this session uses {self.method!r}")
+
+    @property
+    def certificate(self) -> dict[str, Any] | None:
+        """The proof as plain JSON once `done`, else None; `coterie.verify(certificate, events)` re-checks it."""
+        self._need_certificates("a certificate")
+        if not self.done:
+            return None
+        found = self._conversation.run.certificate(self.decisions)
+        return found | verdicts.beside_certificate(self, found["labels"])
+
+    @property
+    def decisions(self) -> list[dict[str, Any]]:
+        """What the method has decided beside its asks: CROC's freezes, rounds and alarm."""
+        return [decision for _, decision in self._conversation.decisions]
+
+    @property
+    def dated_decisions(self) -> list[tuple[int, dict[str, Any]]]:
+        """The same decisions, each with the number of results that had counted before it."""
+        return self._conversation.decisions
+
+    @property
+    def outcome(self) -> dict[str, Any] | None:
+        """Once `done`, what a later release needs to show and export the result; plain JSON."""
+        if not self.done:
+            return None
+        return outcome_of(self._conversation.run, self._method, self.decisions)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The measurement log as CROC counts it: results in ask order of each arm, freezes, rounds."""
+        self._need_certificates("events")
+        return verdicts.events_of(self)
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """There are more groups than n_clusters: so many items and one are pairwise known to differ (CROC only).
+
+        It ends nothing: `ask` goes on for the K that was given. It is raised with probability at most 0.2·delta if K
+        and the noise are right, and never taken back.
+        """
+        return verdicts.alarm_of(self)
+
+    def partial(self) -> Partial:
+        """What is certified so far, when the budget ends before the proof (CROC only)."""
+        self._need_certificates("partial results")
+        return self._conversation.run.partial(self.labels)
+
+    def __repr__(self) -> str:
+        what = f"{self.n_arms} arms in {self.n_clusters} groups, dim={self.dim}, delta={self.delta:g}"
+        head = f"Session {what}, {self.method}: {self.t} measurements, {verdicts.progress_of(self)}"
+        return verdicts.described(head, self.alarm, self.homogeneity)
+
+    # Saving and loading.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: settings, log, asks, decisions."""
+        return saved.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Session:
+        """The session that `to_dict` saved; it goes on as if it had never stopped."""
+        return saved.from_dict(cls, content)

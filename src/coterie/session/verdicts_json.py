@@ -1,0 +1,46 @@
+"""What speaks against the number of groups of a session, as plain JSON values: its alarm and its homogeneity test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from coterie.session.conversation import Session
+
+
+def alarm_json(session: Session, name_of: Callable[[int], str]) -> dict[str, Any] | None:
+    """The items that refute the number of groups: one more than groups, pairwise known to differ. None without alarm.
+
+    `arm` and `name` are those of the last of them.
+    """
+    alarm = session.alarm
+    if alarm is None:
+        return None
+    names = [name_of(arm) for arm in alarm.arms]
+    return {
+        "arm": alarm.arms[-1],
+        "name": names[-1],
+        "arms": list(alarm.arms),
+        "names": names,
+        "probability": alarm.probability,
+        "text": str(alarm),
+    }
+
+
+def homogeneity_json(session: Session, numbers: Sequence[int]) -> dict[str, Any] | None:
+    """Whether the items of each group look alike; None as long as the groups are not found.
+
+    `evidence` is in the order of the groups in `labels`, and `mixed` are places in it. The text calls the group of
+    label k `numbers[k]`.
+    """
+    found = session.homogeneity
+    if found is None:
+        return None
+    text = f"{found.seen(numbers)} {found.advice}".rstrip()
+    return {
+        "level": found.level,
+        "threshold": found.threshold,
+        "evidence": list(found.evidence),
+        "mixed": list(found.mixed),
+        "text": text[:1].upper() + text[1:],
+    }

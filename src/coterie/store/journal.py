@@ -1,0 +1,228 @@
+"""The contract of a journal: lock, read after a number, append. Whoever fulfils it can hold campaigns.
+
+A journal keeps, of each campaign, a row of `Campaign` and a log of facts (`coterie.store.rows`), which is only ever
+added to. `tests/store` is the suite that every journal must pass. What it promises:
+
+- `writing(ids)` holds the campaigns' locks against all threads and processes. When its block is left, everything that
+  was added in it is on disk; if it raises, or the process is killed, nothing is, campaign by campaign: the rows of one
+  campaign are never there in part.
+- `reading()` shows one state of each campaign to all queries in it, and waits for nobody who writes.
+- Rows come checked against the hash chain (`coterie.store.chain`): a damaged one is named by `DamagedLog`.
+- A journal that a newer release has written is refused with `Conflict`, code "newer_schema".
+- What the machine refuses (a full disk, no permission, no server) is `StoreUnavailable`, and nothing was changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypedDict, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from coterie.store.chain import origin
+from coterie.store.errors import BadValue, Conflict
+from coterie.store.rows import ALL_KINDS, Kind, Page, Row
+
+_Answer = TypeVar("_Answer")
+
+VERSION = 3
+"""Of the journals' layout, the same number for all of them. docs/CAMPAIGNS.md lists them."""
+
+
+class Summary(TypedDict):
+    """Of a campaign's rows, renewed whenever rows are added."""
+
+    last_at: float
+    t: int
+    measurements: int
+    open_leases: int
+    done: int
+
+
+class Campaign(Summary):
+    """A campaign's row. `settings` is JSON; `last_seq` and `chain` are the number and the hash of the last fact."""
+
+    id: str
+    name: str
+    settings: str
+    created: float
+    last_seq: int
+    chain: str
+
+
+class Token(TypedDict):
+    """The hash of a secret that a server knows, what it allows, and what it is called."""
+
+    hash: str
+    scope: str
+    label: str
+    created: float
+
+
+class Snapshot(NamedTuple):
+    """The state of a campaign after row `seq`, whose hash it names; `rules` is the number of the rules that made it.
+
+    It is a cache: a journal may lose it, and hands out none that is damaged.
+    """
+
+    campaign: str
+    seq: int
+    rules: int
+    hash: str
+    content: bytes
+
+
+class Reading(Protocol):
+    """What can be read of a journal."""
+
+    def campaigns(self) -> list[Campaign]:
+        """All campaigns, oldest first."""
+
+    def campaign(self, id: str) -> Campaign | None:
+        """A campaign's row, None if there is no such campaign."""
+
+    def rows(
+        self,
+        campaign: Campaign,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Sequence[Kind] = ALL_KINDS,
+        previous: str | None = None,
+    ) -> Page:
+        """The first `limit` rows after number `after`, of these kinds, in order and checked.
+
+        All kinds are checked as a chain that begins with `previous`, the hash of row `after` (None: the one that is
+        stored), and, without a limit, ends with the hash in the campaign's row. Of some kinds, each row is checked
+        against the stored hash of the row before it.
+        """
+
+    def notes(self, campaign: Campaign, kind: str) -> Page:
+        """The notes of one kind, in order and checked as rows of some kinds are."""
+
+    def count(self, id: str) -> int:
+        """How many rows the log has, of all kinds: as many as `last_seq` says, unless it is damaged."""
+
+    def hash_of(self, id: str, seq: int) -> str | None:
+        """The hash that is stored with a row, None if there is no such row."""
+
+    def snapshot(self, id: str) -> Snapshot | None:
+        """The newest snapshot of a campaign, if there is an undamaged one."""
+
+    def tokens(self) -> list[Token]:
+        """All tokens, oldest first."""
+
+
+class Writing(Reading, Protocol):
+    """What can be done in a transaction. `locked` has the rows of the campaigns that it holds, by id."""
+
+    @property
+    def locked(self) -> Mapping[str, Campaign]:
+        """The campaigns' rows as they were when the locks were taken; ids that nobody knows are left out."""
+
+    def add_campaign(self, id: str, name: str, settings: str, created: float) -> None:
+        """Begin a campaign, without rows. ValueError if the id is taken or is not made of letters and digits."""
+
+    def append(self, id: str, rows: Sequence[Row], summary: Summary) -> str:
+        """Add rows to the log of a locked campaign, once a transaction, and renew its summary; the last row's hash.
+
+        ValueError if they do not go on from `last_seq`.
+        """
+
+    def keep_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot in place of the campaign's last one."""
+
+    def add_token(self, token: Token) -> bool:
+        """Keep a token; False if its hash was there before."""
+
+    def remove_token(self, hash: str) -> None:
+        """Forget a token, if it is there."""
+
+
+class Journal(Protocol):
+    """A place for campaigns. `name` shows it to people, without a password."""
+
+    @property
+    def name(self) -> str:
+        """The address, for people."""
+
+    def reading(self) -> AbstractContextManager[Reading]:
+        """One state of each campaign, for every query in the block."""
+
+    def writing(self, ids: Sequence[str] = ()) -> AbstractContextManager[Writing]:
+        """A transaction that holds these campaigns' locks."""
+
+    def retried(self, work: Callable[[], _Answer]) -> _Answer:
+        """The answer of work(), tried again if the journal was away for a moment and surely nothing was done."""
+
+    def close(self) -> None:
+        """Give all files and connections back."""
+
+
+def empty_campaign(id: str, name: str, settings: str, created: float) -> Campaign:
+    """The row of a campaign that begins."""
+    if not (id.isascii() and id.isalnum()):
+        raise ValueError(f"a campaign's id is made of letters and digits, got {id!r}")
+    return {
+        "id": id, "name": name, "settings": settings, "created": created, "last_seq": 0, "last_at": created, "t": 0,
+        "measurements": 0, "open_leases": 0, "done": 0, "chain": origin(id, settings),
+    }  # fmt: skip
+
+
+def check_next(campaign: Campaign, rows: Sequence[Row]) -> None:
+    """ValueError unless the rows go on where the campaign's log ends."""
+    for seq, row in enumerate(rows, start=campaign["last_seq"] + 1):
+        if row.seq != seq:
+            raise ValueError(f"the next row of campaign {campaign['id']} has number {seq}, got {row.seq}")
+
+
+def check_version(version: int) -> None:
+    """Refuse a journal that a newer release has written."""
+    if version > VERSION:
+        raise Conflict(
+            f"the store is at schema version {version}, this release knows versions up to {VERSION}: a newer release "
+            "of Coterie has written it, so use that one (pip install --upgrade coterie)",
+            code="newer_schema",
+        )
+
+
+def open_journal(store: str | os.PathLike[str], create: bool = True) -> Journal:
+    """The journal at an address: sqlite:///FILE or the path of a SQLite file, postgresql://…, jsonl:///FOLDER or the
+    path of a folder (which ends with / if it does not exist yet). `create=False` refuses one that does not exist.
+    """
+    address = _address(store)
+    folder = _folder(address)
+    if folder is not None:
+        from coterie.store.json_lines import JsonLines
+
+        return JsonLines(folder, create)
+    try:
+        import sqlalchemy as sqlalchemy
+    except ImportError:
+        raise ImportError(
+            "campaigns need SQLAlchemy: pip install 'coterie[serve]' (in the clone: pip install '.[serve]'); "
+            "without it, --store FOLDER/ keeps them as JSON lines"
+        ) from None
+    from coterie.store.sql import Database
+
+    return Database(address, create)
+
+
+def _address(store: str | os.PathLike[str]) -> str:
+    given = os.fspath(store) if isinstance(store, str | os.PathLike) else None
+    if not isinstance(given, str) or not given.strip():
+        raise BadValue(f"a store is a file, a folder or a URL, got {store!r}", field="store")
+    return given
+
+
+def _folder(address: str) -> Path | None:
+    """The folder of a journal of JSON lines, None if the address is that of a database."""
+    if "://" not in address:
+        return Path(address) if address.endswith(("/", os.sep)) or Path(address).is_dir() else None
+    if not address.startswith("jsonl:"):
+        return None
+    parts = urlsplit(address)
+    if parts.netloc or len(parts.path) < 2:
+        raise BadValue("a folder of JSON lines is jsonl:///FOLDER, with three slashes", field="store")
+    return Path(unquote(parts.path[1:]))  # as for SQLite: three slashes and a relative path, four and an absolute one

@@ -1,0 +1,224 @@
+"""What is read and written in one transaction of a database: the two halves of the journal's contract, as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, cast
+
+from sqlalchemy import Connection, Select, and_, delete, func, select, text
+from sqlalchemy.exc import IntegrityError
+
+from coterie.store import schema
+from coterie.store.chain import check_end, check_row, check_rows, hashes_after, origin, sealed, unsealed
+from coterie.store.errors import DamagedLog
+from coterie.store.journal import Campaign, Snapshot, Summary, Token, check_next, empty_campaign
+from coterie.store.rows import ALL_KINDS, TABLES, Kind, Note, Page, Row
+
+
+class SqlReading:
+    """Queries of one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def campaigns(self) -> list[Campaign]:
+        """All campaigns, oldest first."""
+        table = schema.campaigns
+        query = select(table).order_by(table.c.created, table.c.id)
+        return [cast(Campaign, dict(row)) for row in self._connection.execute(query).mappings()]
+
+    def campaign(self, id: str) -> Campaign | None:
+        """A campaign's row, None if there is no such campaign."""
+        query = select(schema.campaigns).where(schema.campaigns.c.id == id)
+        row = self._connection.execute(query).mappings().first()
+        return None if row is None else cast(Campaign, dict(row))
+
+    def rows(
+        self,
+        campaign: Campaign,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Sequence[Kind] = ALL_KINDS,
+        previous: str | None = None,
+    ) -> Page:
+        """The first `limit` rows after number `after`, of these kinds, in order and checked (see `Reading.rows`)."""
+        id = campaign["id"]
+        if set(kinds) != set(ALL_KINDS):
+            return self._some_kinds(campaign, [(kind, _with_previous(kind, id, after, limit)) for kind in kinds], limit)
+        if previous is None:
+            previous = self._hash_before(campaign, after)
+        found: list[tuple[Row, str]] = []
+        for kind in kinds:
+            given = self._fetched(_of_kind(kind, id, after, limit))
+            found += zip(map(kind._make, map(_WITHOUT_LAST, given)), map(_LAST, given), strict=True)
+        _sort(id, found)
+        reaches_end = limit is None or len(found) <= limit
+        if limit is not None:
+            found = found[:limit]
+        rows = [row for row, _ in found]
+        hash = check_rows(id, after, previous, rows, [hash for _, hash in found])
+        if reaches_end:
+            check_end(id, campaign["last_seq"], campaign["chain"], rows[-1].seq if rows else after, hash)
+        return Page(rows, hash)
+
+    def notes(self, campaign: Campaign, kind: str) -> Page:
+        """The notes of one kind, in order, each checked against the stored hash of the row before it."""
+        query = _with_previous(Note, campaign["id"], 0, None).where(schema.notes.c.kind == kind)
+        return self._some_kinds(campaign, [(Note, query)], None)
+
+    def _some_kinds(self, campaign: Campaign, queries: list[tuple[Kind, Select[Any]]], limit: int | None) -> Page:
+        id = campaign["id"]
+        found: list[tuple[Row, str, str | None]] = []
+        for kind, query in queries:
+            given = self._fetched(query)
+            found += ((kind._make(one[:-2]), one[-2], one[-1]) for one in given)
+        _sort(id, found)
+        found = found[:limit]
+        hash = origin(id, campaign["settings"])
+        for row, stored, previous in found:
+            if row.seq == 1:
+                previous = origin(id, campaign["settings"])
+            if previous is None:
+                raise DamagedLog(id, row.seq - 1, None, f"is missing: row {row.seq} follows nothing")
+            hash = check_row(id, previous, row, stored)
+        return Page([row for row, _, _ in found], hash)
+
+    def _fetched(self, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
+        # The driver's own tuples: SQLAlchemy's rows would cost as much as all that is done with them.
+        cursor = self._connection.execute(query).cursor
+        assert cursor is not None
+        return cast("Sequence[tuple[Any, ...]]", cursor.fetchall())
+
+    def _hash_before(self, campaign: Campaign, after: int) -> str:
+        if after == 0:
+            return origin(campaign["id"], campaign["settings"])
+        if after >= campaign["last_seq"]:
+            return campaign["chain"]
+        found = self.hash_of(campaign["id"], after)
+        if found is None:
+            raise DamagedLog(campaign["id"], after, None, "is missing")
+        return found
+
+    def count(self, id: str) -> int:
+        """How many rows the log has, of all kinds."""
+        counts = [
+            select(func.count()).where(table.c.campaign == id).scalar_subquery() for table in schema.TABLES.values()
+        ]
+        return sum(self._connection.execute(select(*counts)).one())
+
+    def hash_of(self, id: str, seq: int) -> str | None:
+        """The hash that is stored with a row, None if there is no such row."""
+        for table in schema.TABLES.values():
+            query = select(table.c.hash).where(table.c.campaign == id, table.c.seq == seq)
+            found = self._connection.execute(query).scalar()
+            if found is not None:
+                return str(found)
+        return None
+
+    def snapshot(self, id: str) -> Snapshot | None:
+        """The newest snapshot of a campaign, if there is an undamaged one."""
+        query = select(schema.snapshots).where(schema.snapshots.c.campaign == id)
+        row = self._connection.execute(query).first()
+        if row is None:
+            return None
+        about = (row.campaign, row.seq, row.rules, row.hash)
+        content = unsealed(bytes(row.content), *about)
+        return None if content is None else Snapshot(*about, content)
+
+    def tokens(self) -> list[Token]:
+        """All tokens, oldest first."""
+        table = schema.tokens
+        query = select(table).order_by(table.c.created, table.c.hash)
+        return [cast(Token, dict(row)) for row in self._connection.execute(query).mappings()]
+
+
+class SqlWriting(SqlReading):
+    """Queries and changes of one transaction, which holds the locks of these campaigns."""
+
+    def __init__(self, connection: Connection, ids: Sequence[str]) -> None:
+        super().__init__(connection)
+        self.locked: dict[str, Campaign] = {}
+        if ids:
+            table = schema.campaigns
+            # In one order, so that two transactions never wait for each other. SQLite has locked the whole file.
+            query = select(table).where(table.c.id.in_(ids)).order_by(table.c.id).with_for_update()
+            self.locked = {row["id"]: cast(Campaign, dict(row)) for row in connection.execute(query).mappings()}
+
+    def add_campaign(self, id: str, name: str, settings: str, created: float) -> None:
+        """Begin a campaign, without rows."""
+        try:
+            self._connection.execute(schema.campaigns.insert(), [dict(empty_campaign(id, name, settings, created))])
+        except IntegrityError:
+            raise ValueError(f"the id {id!r} is taken") from None
+
+    def append(self, id: str, rows: Sequence[Row], summary: Summary) -> str:
+        """Add rows to the log of a locked campaign, and renew its summary; the last row's hash."""
+        campaign = self.locked[id]
+        check_next(campaign, rows)
+        hashes = hashes_after(campaign["chain"], rows)
+        by_kind: dict[Kind, list[dict[str, Any]]] = {}
+        for row, hash in zip(rows, hashes, strict=True):
+            by_kind.setdefault(type(row), []).append({"campaign": id, **row._asdict(), "hash": hash})
+        for kind, content in by_kind.items():
+            self._connection.execute(schema.TABLES[kind].insert(), content)
+        chain = hashes[-1] if hashes else campaign["chain"]
+        new = {**summary, "last_seq": campaign["last_seq"] + len(rows), "chain": chain}
+        self._connection.execute(schema.campaigns.update().where(schema.campaigns.c.id == id).values(new))
+        return chain
+
+    def keep_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot in place of the campaign's last one."""
+        id, seq, rules, hash, content = snapshot
+        stored = {"id": id, "seq": seq, "rules": rules, "hash": hash, "content": sealed(content, id, seq, rules, hash)}
+        self._connection.execute(_KEEP_SNAPSHOT, stored)
+
+    def add_token(self, token: Token) -> bool:
+        """Keep a token; False if its hash was there before."""
+        return self._connection.execute(_ADD_TOKEN, dict(token)).rowcount == 1
+
+    def remove_token(self, hash: str) -> None:
+        """Forget a token, if it is there."""
+        self._connection.execute(delete(schema.tokens).where(schema.tokens.c.hash == hash))
+
+
+_KEEP_SNAPSHOT = text(
+    "INSERT INTO snapshots (campaign, seq, rules, hash, content) VALUES (:id, :seq, :rules, :hash, :content) "
+    "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, rules = excluded.rules, hash = excluded.hash, "
+    "content = excluded.content"
+)
+_ADD_TOKEN = text(
+    "INSERT INTO tokens (hash, scope, label, created) VALUES (:hash, :scope, :label, :created) ON CONFLICT DO NOTHING"
+)
+_WITHOUT_LAST, _LAST = itemgetter(slice(0, -1)), itemgetter(-1)
+
+
+def _sort(campaign: str, found: list[Any]) -> None:
+    """Put entries, each a row and more, in the order of `seq`."""
+    try:
+        found.sort(key=lambda entry: entry[0][0])
+    except TypeError:  # SQLite keeps any text that somebody puts in a column of numbers
+        wrong = next(row for row, *_ in found if not isinstance(row.seq, int))
+        raise DamagedLog(campaign, wrong.seq, TABLES[type(wrong)], "has a number that is none") from None
+
+
+def _of_kind(kind: Kind, campaign: str, after: int, limit: int | None) -> Select[Any]:
+    """The rows of one kind after `after`, each with its hash; one more than `limit`, to see whether there are more."""
+    table = schema.TABLES[kind]
+    columns = [table.c[name] for name in (*kind._fields, "hash")]
+    query = select(*columns).where(table.c.campaign == campaign, table.c.seq > after).order_by(table.c.seq)
+    return query if limit is None else query.limit(limit + 1)
+
+
+def _with_previous(kind: Kind, campaign: str, after: int, limit: int | None) -> Select[Any]:
+    """The rows of one kind after `after`, each with its hash and the hash of the row before it, of whatever kind."""
+    table = schema.TABLES[kind]
+    befores = [other.alias(f"before_{TABLES[name]}") for name, other in schema.TABLES.items()]
+    joined: Any = table
+    for before in befores:
+        joined = joined.outerjoin(before, and_(before.c.campaign == table.c.campaign, before.c.seq == table.c.seq - 1))
+    columns = [table.c[name] for name in (*kind._fields, "hash")]
+    previous = func.coalesce(*(before.c.hash for before in befores))
+    query = select(*columns, previous).select_from(joined)
+    query = query.where(table.c.campaign == campaign, table.c.seq > after).order_by(table.c.seq)
+    return query if limit is None else query.limit(limit)

@@ -1,0 +1,185 @@
+"""A pool: all measurements of a table, with the arm and the values of each."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
+from coterie.tables.cells import has_numbers, numbers, text_of, whole
+from coterie.tables.columns import ITEM_NAMES, column_named, item_column, listed, value_columns
+from coterie.tables.errors import TableError
+from coterie.tables.files import Table, read_table
+from coterie.tables.fit import Spread, spread_of
+from coterie.tables.shuffle import Order
+
+_LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names: S05 and S5, 001 and 1
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Recorded measurements: the names of the arms, and the arm and the values of every row of the table.
+
+    `columns` are the names of the values, `source` is what the table is called, `left_out` are columns that were not
+    used, each with the reason.
+    """
+
+    names: list[str]
+    arms: IntArray
+    rows: FloatArray
+    columns: list[str]
+    source: str
+    item_column: str | None = None
+    guessed: bool = False  # the item column has no name that says so
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a measurement has."""
+        return int(self.rows.shape[1])
+
+    @property
+    def counts(self) -> IntArray:
+        """How many measurements there are of each arm."""
+        return np.bincount(self.arms, minlength=len(self.names))
+
+    def stacks(self, order: Order) -> list[IntArray]:
+        """The rows of each arm, in the order in which they are used."""
+        rows = order.rearranged(self.arms, self.names.__getitem__)
+        return np.split(rows[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
+
+    def spread(self) -> Spread:
+        """How the measurements of an item vary about its mean, over all items."""
+        return spread_of(self.arms, self.rows, len(self.names))
+
+    def described(self) -> dict[str, Any]:
+        """What was read, as plain JSON."""
+        counts = self.counts
+        spelt = defaultdict(list)
+        for name in self.names:
+            spelt[_LEADING_ZEROS.sub("", "".join(name.casefold().split()))].append(name)
+        return {
+            "source": self.source,
+            "items": len(self.names),
+            "measurements": len(self.rows),
+            "fewest": int(counts.min()),
+            "most": int(counts.max()),
+            "once": [name for name, count in zip(self.names, counts, strict=True) if count == 1],
+            "spelt_alike": [names for names in spelt.values() if len(names) > 1],
+            "item_column": self.item_column,
+            "guessed": self.guessed,
+            "values": self.columns,
+            "left_out": [{"column": column, "why": why} for column, why in self.left_out],
+        }
+
+
+def read_pool(pool: Any, values: Sequence[str] | None = None, items: str | None = None) -> Pool:
+    """A pool from a file, from rows, or from {arm: (n, d) array}; `values` and `items` name the columns.
+
+    Without `values` they are v0, v1, … or all other columns of numbers; without `items` it is the column arm, item,
+    sample, name or id, or the only one without numbers. Errors name the line and the column.
+    """
+    if isinstance(pool, Mapping):
+        return _arrays(pool)
+    table = read_table(pool)
+    item, guessed = _item_place(table, items)
+    column = table.columns[item]
+    places = _value_places(table, item, values)
+    if not table.rows:
+        raise TableError(f"{table.name} has no measurements", field="pool")
+    rows = np.array(numbers(table, places), dtype=np.float64)
+    names, arms = _items(table, item)
+    left_out = tuple(
+        (one or "(no name)", _why(table, i, values)) for i, one in enumerate(table.columns) if i not in (item, *places)
+    )
+    return Pool(names, arms, rows, [table.columns[i] for i in places], table.name, column, guessed, left_out)
+
+
+def _arrays(pool: Mapping[Any, Any]) -> Pool:
+    blocks = []
+    for arm, content in pool.items():
+        block = check_real_array(content, f"the pool of arm {short(arm)}")
+        blocks.append(block[:, None] if block.ndim == 1 else block)
+    if len({block.shape[1:] for block in blocks}) != 1 or blocks[0].ndim != 2:
+        raise TableError("a pool is a dictionary of (n, d) arrays of one d", field="pool")
+    rows = np.concatenate(blocks)
+    if not rows.size:
+        raise TableError("the pool has no measurements", field="pool")
+    arms = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+    return Pool([str(arm) for arm in pool], arms, rows, [f"v{i}" for i in range(rows.shape[1])], "the pool")
+
+
+def _item_place(table: Table, wanted: str | None) -> tuple[int, bool]:
+    """The place of the item column, and whether it was only guessed: as the one column without numbers."""
+    if wanted is not None:
+        return column_named(table, wanted), False
+    known = (*ITEM_NAMES, "id")
+    found = item_column(table, known)
+    if found is not None:
+        return found, False
+    texts = [
+        i
+        for i, column in enumerate(table.columns)
+        if column and any(row[i] for row in table.rows) and not has_numbers(table, i)
+    ]
+    if len(texts) == 1:
+        return texts[0], True
+    what = (
+        f"{table.name} needs a column arm, item, sample, name or id, or say which column names the items: "
+        f"--items COLUMN (in Python items=); its columns are {listed(table.columns)}"
+    )
+    raise TableError(what, field="arm")
+
+
+def _value_places(table: Table, item: int, wanted: Sequence[str] | None) -> list[int]:
+    try:
+        return value_columns(table, item, None, wanted, numeric=True)
+    except TableError as error:
+        if wanted is None and table.rows and len(table.columns) > 1:
+            what = f"{table.name} has no column of numbers beside the items; its columns are"
+            raise TableError(f"{what} {listed(table.columns)}", field="values") from None
+        raise error
+
+
+def _why(table: Table, place: int, wanted: Sequence[str] | None) -> str:
+    """Why the column at this place holds no values."""
+    if wanted is not None:
+        return "not picked"
+    if not table.columns[place]:
+        return "no name"
+    if table.columns[place].casefold() == "id":
+        return "an id"
+    return "not v0, v1, …" if has_numbers(table, place) else "no numbers"
+
+
+def _items(table: Table, item: int) -> tuple[list[str], IntArray]:
+    """The names of the arms and the arm of each row.
+
+    Arms are in the order of their names (S2 before S10, numbers by size), not of their appearance: in a table that is
+    sorted by value, that would tell which item has the smallest value before any of its values is looked at.
+    """
+    cells = [row[item] for row in table.rows]
+    empty = next((i for i, cell in enumerate(cells) if cell is None or not str(cell).strip()), None)
+    if empty is not None:
+        raise table.problem(empty, table.columns[item], "it is empty: every measurement needs its item")
+    given = [text_of(cell) for cell in cells]
+    order = sorted(set(given))
+    sizes = {name: whole(name) for name in order}
+    if None not in sizes.values():
+        order.sort(key=lambda name: sizes[name] or 0)
+    else:
+        order.sort(key=_by_name)
+    index = {name: arm for arm, name in enumerate(order)}
+    return order, np.array([index[name] for name in given])
+
+
+def _by_name(name: str) -> list[tuple[int, int, str]]:
+    """A key for sorting: whole numbers in a name count as numbers, and capitals as small letters."""
+    parts = re.split(r"([0-9]+)", name.casefold())
+    digits = [part.lstrip("0") for part in parts]  # compared by length first, then digit by digit
+    return [(0, len(digits[i]), digits[i]) if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part]

@@ -1,0 +1,122 @@
+"""Server-sent events of what happens in campaigns. The store is polled, once for each campaign that anybody follows.
+
+Polling, rather than being told, also sees what other processes write to the same store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
+from coterie.web.json_response import to_json
+
+HEARTBEAT_SECONDS = 15.0
+_PAGE = 500
+
+
+@dataclass
+class _Followed:
+    """A campaign that is followed: its newest seq, and who waits for a newer one."""
+
+    seq: int
+    followers: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: bool = False
+    task: asyncio.Task[None] | None = None
+
+
+class EventStreams:
+    """The streams of events of a store's campaigns. `close` ends them all."""
+
+    def __init__(self, store: Campaigns, poll_seconds: float = 0.25) -> None:
+        self._store, self._poll_seconds = store, poll_seconds
+        self._followed: dict[str, _Followed] = {}
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End every stream, so that the server can stop."""
+        self._closing.set()
+        for followed in self._followed.values():
+            followed.changed.set()
+
+    async def check_campaign(self, id: str) -> None:
+        """Raise the error of a campaign that cannot be followed, while there is still a way to answer with it."""
+        await run_in_threadpool(self._store.latest, id)
+
+    async def stream(self, id: str, after: int, brief: bool = False) -> AsyncIterator[bytes]:
+        """Server-sent events of everything after the seq `after`."""
+        yield b"retry: 2000\n: coterie\n\n"
+        followed = await self._follow(id)
+        try:
+            while not self._closing.is_set() and not followed.gone:
+                if followed.seq > after:
+                    if brief:
+                        after = followed.seq
+                        yield _event(after, "changed", {"seq": after})
+                        continue
+                    try:
+                        page = await run_in_threadpool(self._store.events, id, after, _PAGE)
+                    except StoreUnavailable:
+                        await self._pause(1.0)
+                        continue
+                    for one in page["events"]:
+                        after = one["seq"]
+                        yield _event(after, one["kind"], one)
+                    if page["events"]:
+                        continue
+                if not await self._wait_for_change(followed):
+                    yield b": still here\n\n"
+        finally:
+            self._leave(id, followed)
+
+    async def _wait_for_change(self, followed: _Followed) -> bool:
+        try:
+            await asyncio.wait_for(followed.changed.wait(), HEARTBEAT_SECONDS)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)
+
+    async def _follow(self, id: str) -> _Followed:
+        followed = self._followed.get(id)
+        if followed is None:
+            followed = self._followed[id] = _Followed(0)
+            followed.task = asyncio.create_task(self._poll(id, followed))
+        followed.followers += 1
+        return followed
+
+    def _leave(self, id: str, followed: _Followed) -> None:
+        followed.followers -= 1
+        if followed.followers == 0:
+            self._followed.pop(id, None)
+            if followed.task is not None:
+                followed.task.cancel()
+
+    async def _poll(self, id: str, followed: _Followed) -> None:
+        while not self._closing.is_set():
+            try:
+                seq = await run_in_threadpool(self._store.latest, id)
+            except StoreUnavailable:
+                seq = followed.seq
+            except CampaignError:
+                followed.gone = True
+                seq = followed.seq
+            if seq != followed.seq or followed.gone:
+                followed.seq = seq
+                changed, followed.changed = followed.changed, asyncio.Event()
+                changed.set()
+            if followed.gone:
+                return
+            await self._pause(self._poll_seconds)
+
+
+def _event(seq: int, kind: str, content: object) -> bytes:
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (seq, kind.encode(), to_json(content))
