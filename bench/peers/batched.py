@@ -48,17 +48,11 @@ class BatchedRun(MethodRun):
             except StopIteration as end:
                 self._found = end.value
                 return
-            (stacks,) = {id(request.stacks): request.stacks for request in self._batch.requests}.values()
-            if stacks is not self._stacks:
-                self._stacks, self._stage = stacks, self._stage + 1
+            if self._batch.stacks is not self._stacks:
+                self._stacks, self._stage = self._batch.stacks, self._stage + 1
                 self._under_way[:] = 0
-            self._target[:] = 0
-            for request in self._batch.requests:
-                np.maximum.at(self._target, request.arms, request.target)
-            missing = int((self._target > stacks.counts).sum())
-        self._queue = deque(
-            [int(arm), count] for request in self._batch.requests for arms, count in request.steps() for arm in arms
-        )
+            self._target, missing = self._batch.targets, self._batch.cost
+        self._queue = deque([int(arm), count] for arms, count in self._batch.steps() for arm in arms)
 
     @property
     def done(self) -> bool:
@@ -170,13 +164,12 @@ def play_course(
             batch = next(course)
         except StopIteration as end:
             return None if end.value is None else (t, end.value)
-        t += sum(request.cost for request in batch.requests)
+        t += batch.cost
         if t > (plan.max_pulls or NO_END):
             return None
-        for request in batch.requests:
-            for arms, block in request.steps():
-                noise = rng.standard_normal((arms.size, instance.dim))
-                request.stacks.add_blocks(arms, block * instance.means[arms], math.sqrt(block) * noise)
+        for arms, block in batch.steps():
+            noise = rng.standard_normal((arms.size, instance.dim))
+            batch.stacks.add_blocks(arms, block * instance.means[arms], math.sqrt(block) * noise)
     return None
 
 

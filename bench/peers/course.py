@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,40 +16,40 @@ from bench.peers.stacks import KEPT, Stacks
 from coterie.problem.checks import IntArray
 
 
-class Request(NamedTuple):
-    """Bring these arms to at least KEPT[level−1] results in these stacks."""
+@dataclass(frozen=True)
+class Batch:
+    """What is to be measured next, how far the proof is, and the groups guessed so far.
+
+    `wanted`: arms, and the level that each of them is to reach in `stacks`: at least KEPT[level−1] results.
+    """
 
     stacks: Stacks
-    arms: IntArray
-    level: int
+    wanted: list[tuple[IntArray, int]]
+    statistic: float
+    threshold: float
+    labels: IntArray | None
 
     @property
-    def target(self) -> int:
-        """Results that each of the arms is to have."""
-        return int(KEPT[self.level - 1]) if self.level > 0 else 0
+    def targets(self) -> IntArray:
+        """Results that each arm is to have, 0 for one that the batch has no use for."""
+        targets = np.zeros_like(self.stacks.counts)
+        for arms, level in self.wanted:
+            targets[arms] = np.maximum(targets[arms], KEPT[level - 1] if level > 0 else 0)
+        return targets
 
     @property
     def cost(self) -> int:
         """Measurements that it takes."""
-        return int(np.maximum(self.target - self.stacks.counts[self.arms], 0).sum())
+        return int(np.maximum(self.targets - self.stacks.counts, 0).sum())
 
     def steps(self) -> Iterator[tuple[IntArray, int]]:
         """Arms that stand at the same kept count, and the measurements that each takes to the next: level by level."""
-        level = self.stacks.level[self.arms]
-        for to in range(int(level.min(initial=self.level)) + 1, self.level + 1):
-            those = self.arms[level < to]
-            if those.size:
-                yield those, int(KEPT[to - 1] - (KEPT[to - 2] if to > 1 else 0))
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What is to be measured next, how far the proof is, and the groups guessed so far."""
-
-    requests: list[Request]
-    statistic: float
-    threshold: float
-    labels: IntArray | None
+        for arms, level in self.wanted:
+            now = self.stacks.level[arms]
+            for to in range(int(now.min(initial=level)) + 1, level + 1):
+                those = arms[now < to]
+                if those.size:
+                    yield those, int(KEPT[to - 1] - (KEPT[to - 2] if to > 1 else 0))
 
 
 Course: TypeAlias = Generator[Batch, None, IntArray | None]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.peers.course import Batch, Course, Request, Task
+from bench.peers.course import Batch, Course, Task
 from bench.peers.guess import groups_and_representatives, unmet_tests
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level
 from coterie.problem.checks import IntArray
@@ -37,8 +37,8 @@ def course(task: Task) -> Course:
     weakest = -np.inf
     for now in range(1, KEPT.size):
         low = int(floor_level(np.maximum(KEPT[now - 1] // 4, 1)))
-        requests = [Request(stacks, active, now), Request(stacks, asleep, low)]
-        yield Batch(requests, weakest, level, None if guess is None else guess[0])
+        labels_before = None if guess is None else guess[0]
+        yield Batch(stacks, [(active, now), (asleep, low)], weakest, level, labels_before)
         guess = groups_and_representatives(stacks.means(), stacks.pulls, task.n_clusters, guess)
         labels, leads = guess
         values = np.full((task.n_arms, task.n_clusters), np.inf)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.peers.course import Batch, Course, Request, Task
+from bench.peers.course import Batch, Course, Task
 from bench.peers.guess import groups_and_representatives, unmet_tests
 from bench.peers.stacks import Stacks, pair_level
 from coterie.problem.checks import FloatArray, IntArray
@@ -39,7 +39,7 @@ def course(task: Task) -> Course:
     level = pair_level(n_arms, n_clusters, task.delta)
     every = np.arange(n_arms)
     stacks = Stacks(n_arms, task.dim)
-    yield Batch([Request(stacks, every, 1)], -np.inf, level, None)
+    yield Batch(stacks, [(every, 1)], -np.inf, level, None)
     guess: tuple[IntArray, IntArray] | None = None
     evidence = np.empty((n_arms, n_clusters))
     read_for: IntArray = np.full(n_clusters, -1)  # the representatives that the columns of `evidence` are about
@@ -61,8 +61,8 @@ def course(task: Task) -> Course:
         ends = heights.copy()
         for height in np.unique(heights):
             ends[ends == height] = height + 1  # one that reaches another's height goes on with it
-        requests = [Request(stacks, chosen[ends == end], int(end)) for end in np.unique(ends)]
-        yield Batch(requests, float(evidence[unmet].min()), level, labels)
+        wanted = [(chosen[ends == end], int(end)) for end in np.unique(ends)]
+        yield Batch(stacks, wanted, float(evidence[unmet].min()), level, labels)
         touched = np.zeros((n_arms, n_clusters), dtype=bool)
         touched[chosen] = True
         touched[:, np.isin(leads, chosen)] = True

@@ -29,7 +29,7 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.peers.course import Batch, Course, Request, Task
+from bench.peers.course import Batch, Course, Task
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level
 from coterie.problem.checks import FloatArray, IntArray
 
@@ -55,9 +55,8 @@ def _find(stacks: Stacks, task: Task) -> Generator[Batch, None, tuple[list[int],
     for budget in KEPT:
         wanted = floor_level(budget // np.maximum(np.arange(1, n_arms + 1), n_clusters))
         grown = order[stacks.level[order] < wanted]
-        heights = np.unique(wanted[wanted > 0])
-        requests = [Request(stacks, order[wanted == height], int(height)) for height in heights]
-        yield Batch(requests, 0.0, float(n_arms), None)
+        rungs = [(order[wanted == height], int(height)) for height in np.unique(wanted[wanted > 0])]
+        yield Batch(stacks, rungs, 0.0, float(n_arms), None)
         for k, lead in enumerate(found):
             arms = np.flatnonzero(stacks.level > 0) if lead in grown else grown
             rejected[arms, k] |= stacks.evidence(arms, np.full(arms.size, lead)) >= level
@@ -90,8 +89,8 @@ def _classify(first: Stacks, second: Stacks, leads: IntArray, rejected: Bools, d
         n = int(KEPT[now - 1])
         asked = np.flatnonzero((~rejected[arms]).any(axis=0))  # the representatives that are still in question
         blocks = int(floor_level(np.array(n * ratio)))
-        requests = [Request(second, arms, now), Request(second, leads[asked], blocks)]
-        yield Batch(requests, float(n_arms - arms.size), float(n_arms), labels)
+        wanted = [(arms, now), (leads[asked], blocks)]
+        yield Batch(second, wanted, float(n_arms - arms.size), float(n_arms), labels)
         for k in asked:
             those = arms[~rejected[arms, k]]
             total = second.sums[those, now] - second.sums[leads[k], blocks] / ratio

@@ -137,7 +137,17 @@ class ComposedRun(MethodRun):
             raise TypeError(f"the stopping rule must give a coterie.methods.Reading, got {short(reading)}")
         self._reading = reading
         if reading.statistic >= reading.threshold:
-            self._found = np.array(tally.labels if reading.labels is None else reading.labels)
+            self._found = tally.labels if reading.labels is None else self._checked(reading.labels)
+
+    def _checked(self, labels: Any) -> IntArray:
+        """A copy of the groups with which the rule stops."""
+        n_arms, n_clusters = self._tally.n_arms, self._tally.n_clusters
+        found = np.array(labels)
+        if found.shape != (n_arms,) or found.dtype.kind not in "iu" or not np.isin(found, np.arange(n_clusters)).all():
+            raise ValueError(
+                f"the stopping rule must stop with {n_arms} numbers from 0 to {n_clusters - 1}, got {short(labels)}"
+            )
+        return found.astype(np.int64)
 
     def give_up(self, arm: int, of_round: int) -> None:
         self._tally.commit(arm, -1)
