@@ -61,7 +61,8 @@ def test_a_damaged_row_is_named_and_nothing_of_it_is_served(
         with pytest.raises(DamagedLog, match=rf"row {seq} \(table asks\) was changed") as caught:
             call()
         assert (caught.value.code, caught.value.status, caught.value.seq) == ("damaged_log", 409, seq)
-    asked_other, refused = fresh.batch([("ask", other, "w", 1), ("ask", id, "w", 1)])
+    answers: list[Any] = fresh.batch([("ask", other, "w", 1), ("ask", id, "w", 1)])
+    asked_other, refused = answers
     assert asked_other["asks"]
     assert isinstance(refused, DamagedLog)
     assert {one["id"] for one in fresh.list()} == {id, other}

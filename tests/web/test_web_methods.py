@@ -58,8 +58,8 @@ def test_a_page_reads_the_store_once(store: Campaigns) -> None:
     store.tell(ids[0], [{"id": str(i), "arm": i % 3, "values": [float(i % 3)]} for i in range(9)])
     recorded = RecordedStore(store)
     for path, calls, shown in (
-        (f"/campaigns/{ids[0]}", ["glance", "overview"], "first"),  # the former reads one row, not the campaign
-        (f"/campaigns/{ids[0]}/live", ["overview"], "Groups"),
+        (f"/campaigns/{ids[0]}", ["overview", "page"], "first"),  # the former reads one row, not the campaign
+        (f"/campaigns/{ids[0]}/live", ["page"], "Groups"),
         (f"/campaigns/{ids[1]}/log", ["newest_events"], "second"),
         ("/", ["list"], "second"),
     ):
@@ -73,7 +73,7 @@ def test_a_page_reads_the_store_once(store: Campaigns) -> None:
 def test_what_a_page_shows_is_of_one_moment(store: Campaigns) -> None:
     id = store.create("x", 3, 2, 1, method="uniform")["id"]
     store.tell(id, [{"id": str(i), "arm": i % 3, "values": [float(i % 3)]} for i in range(40)])
-    seen = store.overview(id, 300, 10)
+    seen = store.page(id, 300, 10)
     assert seen["status"] == store.status(id)
     assert seen["history"] == store.history(id, 300)
     assert seen["events"] == store.events(id, store.latest(id) - 10, 10)["events"]

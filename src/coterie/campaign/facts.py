@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.campaign.groups import apply_change
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.session.conversation import ASKED, FORGOTTEN, TOLD
+from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Applied
 from coterie.session.records import UNASKED
 from coterie.session.replaying import Facts
 from coterie.store.rows import Ask, Ending, Note, Row, Told
@@ -31,7 +31,7 @@ class RecordedRows:
     stop: dict[str, Any] | None = None  # what was noted of the stop
     outcome: dict[str, Any] | None = None  # its claims, if they were recorded with it
     rules: int | None = None  # the last number noted
-    applied: int = 0  # entries before that note
+    applied: Applied = field(default_factory=Applied)  # what stands before that note
     groups: IntArray | None = None  # the id of each arm's group
     evidence: dict[str, Any] = field(default_factory=dict)  # the last point noted
 
@@ -46,7 +46,8 @@ class RecordedRows:
             decision = row.data
             self.facts.decisions.append((decision.pop("t"), decision))
         elif row.kind == RULES:
-            self.rules, self.applied = int(row.data["number"]), len(entries)
+            self.rules = int(row.data["number"])
+            self.applied = Applied(len(entries), len(self.facts.decisions))
         elif row.kind == "stopped":
             self.stop = row.data
             self.outcome = self.stop.get("outcome")

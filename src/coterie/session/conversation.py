@@ -21,6 +21,13 @@ ASKED, TOLD, FORGOTTEN, LOOKED = 0, 1, 2, 3
 """What was done, in the order of `Conversation.order`."""
 
 
+class Applied(NamedTuple):
+    """How much of a record was applied rather than decided: its rules were other ones than this release has."""
+
+    entries: int = 0
+    decisions: int = 0
+
+
 class Ticket(NamedTuple):
     """An open ask: its number, its arm, and the method's round that it belongs to (0: none)."""
 
@@ -54,7 +61,7 @@ class Conversation:
         self.counted_rows: list[int] = []
         self.counted_rounds: list[int] = []
         self.lines: dict[int, deque[Place]] = {}
-        self.applied = 0  # entries of `order` that were applied rather than decided: the rule was another one then
+        self.applied = Applied()
 
     @property
     def next_ticket(self) -> int:

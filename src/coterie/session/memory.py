@@ -16,7 +16,7 @@ import numpy as np
 from coterie.methods.contract import MethodRun
 from coterie.methods.start import start
 from coterie.problem.settings import Settings
-from coterie.session.conversation import Conversation, Place
+from coterie.session.conversation import Applied, Conversation, Place
 from coterie.session.finished import FinishedRun
 from coterie.session.sleeping import SleepingRun
 
@@ -51,7 +51,7 @@ def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
     plain = {
         "rules": session.rules,
         "decisions": conversation.decisions,
-        "applied": conversation.applied,
+        "applied": list(conversation.applied),
         "pending": list(conversation.pending),
         "lines": [
             [arm, [[p.ticket, p.round, p.row, p.gone] for p in line]] for arm, line in conversation.lines.items()
@@ -92,7 +92,7 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
     conversation.counted_rows = arrays["counted.rows"].tolist()
     conversation.counted_rounds = arrays["counted.rounds"].tolist()
     conversation.decisions = [(t, decision) for t, decision in plain["decisions"]]
-    conversation.applied = plain["applied"]
+    conversation.applied = Applied(*plain["applied"])
     _restore_log(session, arrays)
     places: dict[int, Place] = {}
     for arm, line in plain["lines"]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie.methods.contract import ASK, GIVE_UP, RESULT, Decision, Departure, Record
 from coterie.problem.checks import FloatArray
-from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Conversation, Place
+from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Applied, Conversation, Place
 
 UNASKED = -2
 """The ticket of a result that answers no ask, though one for its arm may be open: its place is that of its arrival."""
@@ -77,8 +77,8 @@ class Reading:
         flat = self.flat
         flat.decisions[:] = self._placed(self.entries.decisions)
         self.conversation.run.apply(flat)
-        self.conversation.applied = len(self.conversation.order) + len(self.entries.kinds)
         self._keep(flat.kinds.size, flat.decisions)
+        self.conversation.applied = Applied(len(self.conversation.order), len(self.conversation.decisions))
 
     def close(self, t: int) -> None:
         """The groups were found when t results had counted."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from coterie.methods.contract import Decision
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
-from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Conversation
+from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Applied, Conversation
 from coterie.session.finished import FinishedRun
 from coterie.session.records import UNASKED, Entries, ReplayError, read
 
@@ -29,15 +29,19 @@ class Facts(NamedTuple):
     values: FloatArray  # (results, d)
     decisions: list[tuple[int, Decision]] = []  # noqa: RUF012 (never changed)
 
-    def part(self, start: int, end: int | None = None) -> Facts:
-        """Entries of the record; decisions go with the first part that they fit into."""
+    def older(self, applied: Applied) -> Facts:
+        """What was recorded before the rules that made the rest."""
+        return self._part(0, applied.entries)._replace(decisions=self.decisions[: applied.decisions])
+
+    def newer(self, applied: Applied) -> Facts:
+        """The rest."""
+        return self._part(applied.entries, len(self.kinds))._replace(decisions=self.decisions[applied.decisions :])
+
+    def _part(self, start: int, stop: int) -> Facts:
         told = np.cumsum([0, *(kind == TOLD for kind in self.kinds)])
-        stop = len(self.kinds) if end is None else end
         part = slice(start, stop)
         values = self.values[told[start] : told[stop]]
-        return Facts(
-            self.kinds[part], self.arms[part], self.tickets[part], self.rounds[part], values, self.decisions
-        )  # fmt: skip
+        return Facts(self.kinds[part], self.arms[part], self.tickets[part], self.rounds[part], values)
 
 
 def replay(session: Session, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
@@ -117,8 +121,8 @@ def _again(session: Session, facts: Facts) -> None:
         return
     applied = session._conversation.applied
     session._begin(session.settings, session._method)
-    apply(session, facts.part(0, applied))
-    follow(session, facts.part(applied))
+    apply(session, facts.older(applied))
+    follow(session, facts.newer(applied))
 
 
 def apply(session: Session, facts: Facts) -> None:
@@ -141,15 +145,15 @@ def close(session: Session, facts: Facts, outcome: dict[str, Any]) -> None:
     session._note_stop()
 
 
-def bring_back(session: Session, facts: Facts, rules: int, applied: int) -> None:
+def bring_back(session: Session, facts: Facts, rules: int, applied: Applied) -> None:
     """A fresh session to where the record ends: followed by the same rules, or applied.
 
-    `rules` is the number of the rules that made the record, `applied` how many of its entries were older than these.
+    `rules` is the number of the rules that made the record, `applied` how much of it is older than these.
     """
     if rules == session.rules:
         try:
-            apply(session, facts.part(0, applied))
-            follow(session, facts.part(applied))
+            apply(session, facts.older(applied))
+            follow(session, facts.newer(applied))
             return
         except ReplayError:  # the rule would have gone another way: what was recorded counts
             session._begin(session.settings, session._method)

@@ -14,7 +14,7 @@ import numpy as np
 from coterie.methods.contract import Decision
 from coterie.problem.checks import check_arm, check_count, check_measurement, short
 from coterie.problem.settings import FIELDS, Settings
-from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD
+from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Applied
 from coterie.session.records import UNASKED, ReplayError
 from coterie.session.replaying import Facts, apply, bring_back, close, follow
 
@@ -40,7 +40,7 @@ def to_dict(session: Session) -> dict[str, Any]:
         "asks": [list(ask) for ask in zip(conversation.arms_asked, conversation.rounds_asked, strict=True)],
         "history": conversation.history,
         "decisions": [[t, decision] for t, decision in conversation.decisions],
-        "applied": conversation.applied,
+        "applied": list(conversation.applied),
         "outcome": session.outcome,
         "pending": [list(pair) for pair in session.pending],
         "next_ticket": session.next_ticket,
@@ -67,8 +67,9 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
         close(session, _facts(session, saved), _checked_outcome(session, saved["outcome"]))
     else:
         session = kind.of(settings)
-        rules, applied = check_count(saved["rules"], "rules", 1), check_count(saved["applied"], "applied", 0)
-        bring_back(session, _facts(session, saved), rules, applied)
+        rules, applied = check_count(saved["rules"], "rules", 1), _listed(saved["applied"], "the saved number applied")
+        entries, decisions = (check_count(number, "applied", 0) for number in (*applied, 0, 0)[:2])
+        bring_back(session, _facts(session, saved), rules, Applied(entries, decisions))
     if session.pending != _pending(session, saved) or session.next_ticket != saved["next_ticket"]:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
     return session

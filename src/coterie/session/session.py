@@ -105,7 +105,7 @@ class Session(Stated):
     @property
     def applied(self) -> int:
         """How many of its asks, results and given-up asks were decided by other rules than this release has."""
-        return self._conversation.applied
+        return self._conversation.applied.entries
 
     @property
     def rules(self) -> int:
