@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from coterie.campaign.errors import BadValue
 from coterie.campaign.settings import CampaignSettings, printable
 from coterie.problem.checks import short
 from coterie.problem.text import check_text
-from coterie.tables import replay_pool as replay_table_pool
 from coterie.tables.cells import numbers, text_of, whole
 from coterie.tables.columns import ITEM_NAMES, item_column, listed, place_of, value_columns
 from coterie.tables.errors import TableError
@@ -134,8 +132,9 @@ def _arm(table: Table, row: int, place: int, index: Mapping[str, int], numbered:
     return arm
 
 
-@wraps(replay_table_pool)
 def replay_pool(*arguments: Any, **options: Any) -> dict[str, Any]:
-    """`coterie.tables.replay_pool`; its errors are `BadValue` here."""
+    """`coterie.tables.replay_pool`, whose errors are `BadValue` here."""
+    from coterie.tables.replay import replay_pool as replay
+
     with table_errors_as_bad_values():
-        return replay_table_pool(*arguments, **options)
+        return replay(*arguments, **options)

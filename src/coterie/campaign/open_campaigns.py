@@ -203,7 +203,8 @@ class OpenCampaigns:
     def _begin(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> tuple[State, str]:
         """The newest state that is kept, and the hash of its last row: that of a snapshot, or the one before row 1."""
         settings = CampaignSettings.from_json(row["settings"])
-        found = restored(settings, row, journal)
+        with _no_collecting():
+            found = restored(settings, row, journal)
         if found is None:
             opened.snapshot_seq = 0
             return State.new(settings), origin(row["id"], row["settings"])
@@ -273,7 +274,7 @@ def _append(writing: Writing, id: str, turn: Turn) -> str:
         {
             "last_at": turn.now,
             "t": state.session.t,
-            "measurements": len(state.results),
+            "measurements": state.n_results,
             "open_leases": len(state.open),
             "done": int(state.done),
         },

@@ -6,7 +6,7 @@ method included; everybody else reads the rows and applies them. Both end in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -54,17 +54,24 @@ class Worker:
 
 
 @dataclass
-class State:
-    """`seq` is that of the last row."""
+class Registry:
+    """What grows with every lease and every result, and is only looked up."""
 
-    settings: CampaignSettings
-    session: Session
-    seq: int = 0
     leases: dict[str, Lease] = field(default_factory=dict)
-    open: dict[int, Lease] = field(default_factory=dict)  # by ticket, oldest first
     results: list[tuple[int, FloatArray, str | None]] = field(default_factory=list)  # arm, values, lease as told
     ids: dict[str, int] = field(default_factory=dict)  # of measurements, to their place in `results`
     sums: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)  # by arm: how many results, and their sum
+
+
+@dataclass
+class State:
+    """`seq` is that of the last row. `load_registry` makes the registry when it is first looked at."""
+
+    settings: CampaignSettings
+    session: Session
+    load_registry: Callable[[], Registry] = Registry
+    seq: int = 0
+    open: dict[int, Lease] = field(default_factory=dict)  # by ticket, oldest first
     workers: dict[str, Worker] = field(default_factory=dict)
     groups: IntArray | None = None  # the id of each arm's group
     next_group: int = 1
@@ -75,6 +82,36 @@ class State:
     applied: int = 0  # entries of the session's record that older rules decided, when that was last noted
     has_outcome: bool = False  # whether the stop is on record with what it claims
     misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
+
+    @cached_property
+    def registry(self) -> Registry:
+        """All leases and results."""
+        return self.load_registry()
+
+    @property
+    def leases(self) -> dict[str, Lease]:
+        """All leases, by key."""
+        return self.registry.leases
+
+    @property
+    def results(self) -> list[tuple[int, FloatArray, str | None]]:
+        """All results, in the order in which they were told: arm, values, and the lease as it was told."""
+        return self.registry.results
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """The ids of measurements, and the place of each in `results`."""
+        return self.registry.ids
+
+    @property
+    def sums(self) -> dict[int, tuple[int, FloatArray]]:
+        """Of each arm that was measured: how many results, and their sum."""
+        return self.registry.sums
+
+    @property
+    def n_results(self) -> int:
+        """How many results were told."""
+        return self.session.n_measurements
 
     @classmethod
     def new(cls, settings: CampaignSettings) -> State:
@@ -172,7 +209,7 @@ class State:
 
     def counted_places(self) -> NDArray[np.bool_]:
         """Which results count: not those that wait for an earlier ask, nor those told after the stop."""
-        found = np.zeros(len(self.results), dtype=bool)
+        found = np.zeros(self.n_results, dtype=bool)
         found[self.session.counted] = True
         return found
 

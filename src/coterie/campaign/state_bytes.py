@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from coterie.campaign.settings import CampaignSettings
-from coterie.campaign.state import Lease, State, Worker
+from coterie.campaign.state import Lease, Registry, State, Worker
+from coterie.session import Session
 from coterie.session.memory import from_memory, memory_of
 
 LARGEST = 256 * 2**20
@@ -35,6 +36,7 @@ def state_bytes(state: State) -> bytes | None:
         "session": session,
         "workers": {name: [worker.told, worker.last] for name, worker in state.workers.items()},
         "lease_workers": names,
+        "open": len(state.open),
         "next_group": state.next_group,
         "evidence_t": state.evidence_t,
         "stopped_at": state.stopped_at,
@@ -73,18 +75,25 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     if plain["format"] != _FORMAT:
         raise ValueError(f"a snapshot of format {plain['format']}")
     session = from_memory(settings.run, plain["session"], _Arrays(outer))
-    log = session.log_arrays
-    state = State(settings, session, seq=plain["seq"])
+    state = State(settings, session, lambda: _registry(session, outer, plain["lease_workers"]), seq=plain["seq"])
     for name in ("next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "has_outcome"):
         setattr(state, name, plain[name])
     state.workers = {name: Worker(told, last) for name, (told, last) in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None
-    told = [lease or None for lease in _texts(outer["told_leases"])]
-    state.results = list(zip(log.arms, log.values, told, strict=True))
-    state.ids = {name: place for place, name in enumerate(_texts(outer["ids"]))}
-    _restore_sums(state)
-    _restore_leases(state, outer, plain["lease_workers"])
+    if plain["open"]:
+        state.open = {lease.ticket: lease for lease in state.leases.values() if not (lease.answer or lease.ended)}
     return state
+
+
+def _registry(session: Session, outer: Any, workers: list[str]) -> Registry:
+    """All leases and results."""
+    log, found = session.log_arrays, Registry()
+    told = [lease or None for lease in _texts(outer["told_leases"])]
+    found.results = list(zip(log.arms, log.values, told, strict=True))
+    found.ids = {name: place for place, name in enumerate(_texts(outer["ids"]))}
+    _restore_sums(found, session.dim)
+    _restore_leases(found, outer, workers)
+    return found
 
 
 class _Arrays(dict[str, Any]):
@@ -103,27 +112,26 @@ class _Arrays(dict[str, Any]):
         return super().__iter__()
 
 
-def _restore_sums(state: State) -> None:
-    arms = np.array([arm for arm, _, _ in state.results], dtype=np.int64)
+def _restore_sums(found: Registry, dim: int) -> None:
+    arms = np.array([arm for arm, _, _ in found.results], dtype=np.int64)
     order = np.argsort(arms, kind="stable")
-    values = np.array([one for _, one, _ in state.results]).reshape(-1, state.settings.dim)
+    values = np.array([one for _, one, _ in found.results]).reshape(-1, dim)
     starts = np.flatnonzero(np.diff(arms[order], prepend=-1))
     for start, end in zip(starts, np.append(starts[1:], order.size), strict=True):
         # One after the other, as they were added when they were told: to the last bit.
         total = np.cumsum(values[order[start:end]], axis=0)[-1]
-        state.sums[int(arms[order[start]])] = (int(end - start), total)
+        found.sums[int(arms[order[start]])] = (int(end - start), total)
 
 
-def _restore_leases(state: State, outer: Any, workers: list[str]) -> None:
+def _restore_leases(found: Registry, outer: Any, workers: list[str]) -> None:
     keys, answers, endings = (_texts(outer[f"lease.{name}"]) for name in ("keys", "answers", "endings"))
     numbers, times = outer["lease.numbers"].tolist(), outer["lease.times"].tolist()
     for key, answer, ended, (ticket, arm, worker, named), (asked, expires) in zip(
         keys, answers, endings, numbers, times, strict=True
     ):
-        lease = Lease(key, ticket, arm, workers[worker], asked, expires, answer or None, bool(named), ended or None)
-        state.leases[key] = lease
-        if not answer and not ended:
-            state.open[ticket] = lease
+        found.leases[key] = Lease(
+            key, ticket, arm, workers[worker], asked, expires, answer or None, bool(named), ended or None
+        )  # fmt: skip
 
 
 def _text(parts: Any) -> Any:

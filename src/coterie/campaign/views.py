@@ -68,7 +68,7 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
         "seq": state.seq,
         "done": session.done,
         "t": session.t,
-        "measurements": len(state.results),
+        "measurements": state.n_results,
         "pulls": session.pulls.tolist(),
         "labels": None if labels is None else labels.tolist(),
         "centers": None if centers is None else centers.tolist(),

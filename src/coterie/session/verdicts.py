@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.engine.croc.state import ALPHA
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session.remarks import Alarm, Homogeneity, listed
 from coterie.theory.homogeneity import LEVEL, group_evidence, mixed_threshold
@@ -22,6 +21,8 @@ def alarm_of(session: Session) -> Alarm | None:
     found = session._conversation.run.alarm
     if found is None:
         return None
+    from coterie.engine.croc.state import ALPHA  # here: it loads the compiler, which takes a second
+
     arms = tuple(sorted(found))
     names = None if session.names is None else tuple(session.names[arm] for arm in arms)
     return Alarm(arms, session.n_clusters, ALPHA * session.delta, session.n_arms, names)
