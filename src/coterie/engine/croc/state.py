@@ -197,22 +197,20 @@ class Work(NamedTuple):
     reduced: Floats  # (M, min(K−1, d))
     names: Ints  # (K)
     farthest: Ints  # (K)
-    against_group: Ints  # (K)
-    against_core: Ints  # (K)
+    against: Ints  # (2·K) unmet tests against every core, then against every group
     counts: Ints  # (K)
     gain: Floats  # (K)
     share: Floats  # (K)
     worth: Floats  # (K)
-    group_pulls: Floats  # (K)
-    core_pulls: Floats  # (K)
+    pool_pulls: Floats  # (2·K) of a round, in every core, then in every group
     totals: Floats  # (K)
     won_totals: Floats  # (K)
     square: Floats  # (K, K)
     lead_gain: Floats  # (K, DOUBLINGS)
     centers: Floats  # (K, d)
     won_centers: Floats  # (K, d)
-    group_mean: Floats  # (K, d)
-    core_mean: Floats  # (K, d)
+    pool_means: Floats  # (2·K, d)
+    pool_scores: Floats  # (2·K, scores)
     basis: Floats  # (2·rank+2, d)
     image: Floats  # (2·rank+2, d)
     mean: Floats  # (d)
@@ -220,7 +218,6 @@ class Work(NamedTuple):
     rest: Floats  # (d)
     contrast: Floats  # (d)
     guess: Floats  # (d) θ0 of a test
-    pool_scores: Floats  # (2·K, scores) of a round in every core, then in every group
     shape: Floats  # (3)
 
 
@@ -244,10 +241,10 @@ def new_work(n_arms: int, n_clusters: int, dim: int, family: Family = KNOWN_COVA
         family.addresses(), family.parameter_array(),
         floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m), ints(m), ints(k * CORE_ROOM),
         np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
-        ints(k), ints(k), ints(k), ints(k), ints(k),
-        floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
-        floats(k, d), floats(k, d), floats(k, d), floats(k, d), floats(wide, d), floats(wide, d),
-        floats(d), floats(d), floats(d), floats(d), floats(d), floats(2 * k, family.scores), floats(3),
+        ints(k), ints(k), ints(2 * k), ints(k),
+        floats(k), floats(k), floats(k), floats(2 * k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
+        floats(k, d), floats(k, d), floats(2 * k, d), floats(2 * k, family.scores), floats(wide, d), floats(wide, d),
+        floats(d), floats(d), floats(d), floats(d), floats(d), floats(3),
     )  # fmt: skip
 
 
