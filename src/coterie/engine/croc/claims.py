@@ -61,7 +61,7 @@ def _settled_from_start(s: Croc, e: int, m: int, k: int) -> bool:
 
 @compiled
 def unmet(s: Croc, e: int, w: Work) -> int:
-    """How many tests of epoch e are unmet. OUT: w.mark, arms in one; w.against, how many there are against each pool."""
+    """How many tests of epoch e are unmet. OUT: w.mark, arms in one; w.against, how many are against each pool."""
     n_groups = s.totals.size
     mark, against = w.mark, w.against
     for m in range(s.labels.size):
@@ -141,7 +141,7 @@ def _pool(s: Croc, e: int, first: int, last: int, w: Work) -> None:
             w.pool_means[k, q] /= max(w.pool_pulls[k], 1.0)
 
 
-@compiled
+@inlined
 def use_round(s: Croc, w: Work, number: int, e: int) -> None:
     """All results of the round are in: every unmet test with pulls on both sides gets its factor. INOUT: tests."""
     n_groups, d = s.centers.shape

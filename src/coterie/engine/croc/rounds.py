@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.claims import freeze_claims
 from coterie.engine.croc.epochs import open_epoch
 from coterie.engine.croc.factors import fix_bet
@@ -28,7 +28,7 @@ def freeze(s: Croc) -> int:
     return e
 
 
-@compiled
+@inlined
 def compose_round(s: Croc, e: int, w: Work, floor: float) -> bool:
     """Every arm of an unmet test once, and those with fewer than `floor` pulls; pools topped up by their core.
 
