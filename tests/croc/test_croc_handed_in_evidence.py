@@ -127,3 +127,5 @@ def test_a_family_that_cannot_be_is_refused() -> None:
         Family("all for the pairs", 1.0)
     with pytest.raises(ValueError, match="'half' needs both a kernel 'score' and room for it, or neither"):
         Family("half", 0.0, scores=2)
+    with pytest.raises(ValueError, match="'idle' keeps 3 numbers a test, but has no kernel 'factor'"):
+        Family("idle", 0.0, kept=3)

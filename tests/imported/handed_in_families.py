@@ -102,25 +102,29 @@ def _exchangeable_pulls(parameters: Array, level: float, square: float, pool: fl
     return level / max(-math.log(q + (1.0 - q) * math.exp(-0.5 * square)), 1e-300)
 
 
-known_factor = Kernel(_known_factor, FACTOR_SIGNATURE)
-known_pulls = Kernel(_known_pulls, PULLS_NEEDED_SIGNATURE)
+KNOWN_FACTOR = Kernel(_known_factor, FACTOR_SIGNATURE)
+KNOWN_PULLS = Kernel(_known_pulls, PULLS_NEEDED_SIGNATURE)
+AT_MOST_FACTOR = Kernel(_at_most_factor, FACTOR_SIGNATURE)
+AT_MOST_PULLS = Kernel(_at_most_pulls, PULLS_NEEDED_SIGNATURE)
+EXCHANGEABLE_FACTOR = Kernel(_exchangeable_factor, FACTOR_SIGNATURE)
+EXCHANGEABLE_PULLS = Kernel(_exchangeable_pulls, PULLS_NEEDED_SIGNATURE)
+EXCHANGEABLE_BET = Kernel(_exchangeable_bet, BET_SIGNATURE)
+EXCHANGEABLE_SCORE = Kernel(_exchangeable_score, SCORE_SIGNATURE)
 
 
 def known_handed_in() -> Family:
-    return Family("known covariance, handed in", pair_share=ALPHA, factor=known_factor, pulls_needed=known_pulls)
+    return Family("known covariance, handed in", pair_share=ALPHA, factor=KNOWN_FACTOR, pulls_needed=KNOWN_PULLS)
 
 
 def at_most(c: float = 0.5) -> Family:
     return Family(
         "covariance at most I", pair_share=0.0, kept=1, parameters=(c,),
-        factor=Kernel(_at_most_factor, FACTOR_SIGNATURE), pulls_needed=Kernel(_at_most_pulls, PULLS_NEEDED_SIGNATURE),
+        factor=AT_MOST_FACTOR, pulls_needed=AT_MOST_PULLS,
     )  # fmt: skip
 
 
 def exchangeable(n_clusters: int, dim: int) -> Family:
     return Family(
         "any noise", pair_share=0.0, kept=1, bet_size=n_clusters * dim, scores=2 * n_clusters,
-        factor=Kernel(_exchangeable_factor, FACTOR_SIGNATURE),
-        pulls_needed=Kernel(_exchangeable_pulls, PULLS_NEEDED_SIGNATURE),
-        bet=Kernel(_exchangeable_bet, BET_SIGNATURE), score=Kernel(_exchangeable_score, SCORE_SIGNATURE),
+        factor=EXCHANGEABLE_FACTOR, pulls_needed=EXCHANGEABLE_PULLS, bet=EXCHANGEABLE_BET, score=EXCHANGEABLE_SCORE,
     )  # fmt: skip

@@ -7,16 +7,14 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 INT: Callable[[int], int] = np.int64  # type: ignore[assignment]
 """INT(0) is a plain 64-bit zero; a literal 0 would compile whatever it is passed to once more."""
 
-_njit: Any = numba.njit  # its stub does not know the options that are used here
+_numba: Any = numba  # its stubs do not know the options and inner parts that are used here
+_njit = _numba.njit
 
 
 def compiled(function: F) -> F:
@@ -75,7 +73,7 @@ class Kernel:
     Its arguments are floats, integers and contiguous arrays of floats; the signature says which. It is compiled when
     its address is first asked for, and then kept in numba's cache beside its source. numba notices changes of that file
     only: whatever the function calls should be in the same file. It must neither allocate nor raise; NaN says that
-    something is wrong.
+    something is wrong. Its machine code stays for the life of the process: make one for a module, not one for a run.
     """
 
     def __init__(self, function: Callable[..., Any], signature: Any) -> None:
@@ -92,17 +90,16 @@ class Kernel:
     def address(self) -> int:
         """Where its machine code is in this process, for good. Without the compiler: a number that stands for it."""
         if self._address == 0:
-            if numba.config.DISABLE_JIT:
+            if _numba.config.DISABLE_JIT:
                 self._address = len(_kernels) + 1
             else:
-                compile_it = _cfunc(self._signature, cache=True, error_model="numpy", _nrt=False)
+                compile_it = _numba.cfunc(self._signature, cache=True, error_model="numpy", _nrt=False)
                 self._machine_code = compile_it(self._function)
                 self._address = int(self._machine_code.address)
             _kernels[self._address] = self
         return self._address
 
 
-_cfunc: Any = numba.cfunc
 _kernels: dict[int, Kernel] = {}  # all that have an address: none may go while a run could call it
 
 
@@ -112,16 +109,18 @@ def call_by_address(signature: Any) -> Any:
     `arguments` is a tuple. They are handed over as numba holds them, arrays with their shape and strides: about 10 ns
     an array on a slow machine.
     """
-    if numba.config.DISABLE_JIT:
+    if _numba.config.DISABLE_JIT:
         return lambda address, arguments: _kernels[int(address)](*arguments)
+
+    cgutils = _numba.core.cgutils
 
     def definition(typing_context: Any, address: Any, arguments: Any) -> tuple[Any, Any]:
         def generate(context: Any, builder: Any, found: Any, values: Any) -> Any:
             types = [context.get_value_type(each) for each in signature.args]
-            function = ir.FunctionType(context.get_value_type(signature.return_type), types)
+            function = cgutils.ir.FunctionType(context.get_value_type(signature.return_type), types)
             handed = cgutils.unpack_tuple(builder, values[1], len(types))
             return builder.call(builder.inttoptr(values[0], function.as_pointer()), handed)
 
-        return signature.return_type(numba.int64, numba.types.Tuple(signature.args)), generate
+        return signature.return_type(_numba.int64, _numba.types.Tuple(signature.args)), generate
 
-    return intrinsic(definition)
+    return _numba.extending.intrinsic(definition)

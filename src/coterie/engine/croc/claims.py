@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.epochs import frozen_difference
 from coterie.engine.croc.evidence import pair_evidence_at, test_pair
 from coterie.engine.croc.factors import use_contrast
@@ -61,13 +61,13 @@ def _settled_from_start(s: Croc, e: int, m: int, k: int) -> bool:
 
 @compiled
 def unmet(s: Croc, e: int, w: Work) -> int:
-    """Tests of epoch e still unmet. OUT: w.mark, arms in one; how many against each pool. Returns how many in all."""
+    """How many tests of epoch e are unmet. OUT: w.mark, arms in one; w.against, how many are against each pool."""
     n_groups = s.totals.size
-    mark, against_group, against_core = w.mark, w.against_group, w.against_core
+    mark, against = w.mark, w.against
     for m in range(s.labels.size):
         mark[m] = 0
-    for k in range(n_groups):
-        against_group[k], against_core[k] = 0, 0
+    for k in range(2 * n_groups):
+        against[k] = 0
     total = 0
     for m in range(s.labels.size):
         core = s.in_core[e, m] == 1
@@ -81,10 +81,10 @@ def unmet(s: Croc, e: int, w: Work) -> int:
                 continue
             if s.met_core[e, m, k] == 0:
                 total += 1
-                against_core[k] += 1
+                against[k] += 1
             if not core and s.met_group[e, m, k] == 0:
                 total += 1
-                against_group[k] += 1
+                against[n_groups + k] += 1
             mark[m] = 1
     pairs_count = s.ints[ALARM] == 0 and math.isfinite(s.numbers[PAIR_LEVEL])
     for i in range(n_groups * CORE_ROOM):
@@ -105,43 +105,43 @@ def unmet(s: Croc, e: int, w: Work) -> int:
     return total
 
 
-@compiled
+@inlined
 def _pool(s: Croc, e: int, first: int, last: int, w: Work) -> None:
-    """Pulls, means and scores of a round in every group and every core, means from the origin of the core's first arm.
+    """Pulls, means and scores of a round in every core and every group, means from the origin of the core's first arm.
 
-    OUT: w.group_*, w.core_*, w.pool_scores.
+    OUT: w.pool_pulls, w.pool_means, w.pool_scores.
     """
     n_groups, d = s.centers.shape
-    for k in range(n_groups):
-        w.group_pulls[k], w.core_pulls[k] = 0.0, 0.0
+    for k in range(2 * n_groups):
+        w.pool_pulls[k] = 0.0
         for q in range(d):
-            w.group_mean[k, q], w.core_mean[k, q] = 0.0, 0.0
-        for i in range(w.pool_scores.shape[1]):
-            w.pool_scores[k, i], w.pool_scores[n_groups + k, i] = 0.0, 0.0
+            w.pool_means[k, q] = 0.0
+        for q in range(w.pool_scores.shape[1]):
+            w.pool_scores[k, q] = 0.0
     for i in range(first, last):
         m, n = s.entry_arm[i], s.entry_pulls[i]
         k = s.frozen[e, m]
         lead = s.core[e, k * CORE_ROOM]
         core = s.in_core[e, m] == 1
-        w.group_pulls[k] += n
+        group = n_groups + k
+        w.pool_pulls[group] += n
         if core:
-            w.core_pulls[k] += n
+            w.pool_pulls[k] += n
         for q in range(d):
             away = s.offset[m, q] - s.offset[lead, q] + (s.offset_rest[m, q] - s.offset_rest[lead, q])
-            w.group_mean[k, q] += s.entry_sums[i, q] + n * away
+            w.pool_means[group, q] += s.entry_sums[i, q] + n * away
             if core:
-                w.core_mean[k, q] += s.entry_sums[i, q] + n * away
-        for j in range(w.pool_scores.shape[1]):
-            w.pool_scores[n_groups + k, j] += s.entry_scores[i, j]
+                w.pool_means[k, q] += s.entry_sums[i, q] + n * away
+        for q in range(w.pool_scores.shape[1]):
+            w.pool_scores[group, q] += s.entry_scores[i, q]
             if core:
-                w.pool_scores[k, j] += s.entry_scores[i, j]
-    for k in range(n_groups):
+                w.pool_scores[k, q] += s.entry_scores[i, q]
+    for k in range(2 * n_groups):
         for q in range(d):
-            w.group_mean[k, q] /= max(w.group_pulls[k], 1.0)
-            w.core_mean[k, q] /= max(w.core_pulls[k], 1.0)
+            w.pool_means[k, q] /= max(w.pool_pulls[k], 1.0)
 
 
-@compiled
+@inlined
 def use_round(s: Croc, w: Work, number: int, e: int) -> None:
     """All results of the round are in: every unmet test with pulls on both sides gets its factor. INOUT: tests."""
     n_groups, d = s.centers.shape
@@ -158,20 +158,21 @@ def use_round(s: Croc, w: Work, number: int, e: int) -> None:
                 continue
             lead = s.core[e, k * CORE_ROOM]
             spread = frozen_difference(s, e, home, k, s.core[e, home * CORE_ROOM], lead, w.guess)
-            for against in range(2):
-                if against == 0:
-                    met, pool, mean, level = s.met_core, w.core_pulls[k], w.core_mean, b if core else 0.5 * b
+            for row in (k, n_groups + k):  # against the core, then against the group
+                if row == k:
+                    met, level = s.met_core, b if core else 0.5 * b
                     weight, kept, found_at = s.weight_core, s.sum_core, s.last_core
                 else:
-                    met, pool, mean, level = s.met_group, w.group_pulls[k], w.group_mean, b
+                    met, level = s.met_group, b
                     weight, kept, found_at = s.weight_group, s.sum_group, s.last_group
-                if met[e, m, k] == 1 or pool == 0.0 or (against == 1 and core):
+                pool = w.pool_pulls[row]
+                if met[e, m, k] == 1 or pool == 0.0 or (row != k and core):
                     continue
                 for q in range(d):
                     away = s.offset[m, q] - s.offset[lead, q] + (s.offset_rest[m, q] - s.offset_rest[lead, q])
-                    w.contrast[q] = away + (s.entry_sums[i, q] / pulls - mean[k, q])
+                    w.contrast[q] = away + (s.entry_sums[i, q] / pulls - w.pool_means[row, q])
                 value = use_contrast(
-                    s, w, kept[e, m, k], s.entry_scores[i], w.pool_scores[against * n_groups + k], f,
+                    s, w, kept[e, m, k], s.entry_scores[i], w.pool_scores[row], f,
                     float(pulls), pool, spread, weight[e, m, k], home, k,
                 )  # fmt: skip
                 weight[e, m, k] += 1.0 / (1.0 / pulls + 1.0 / pool)
@@ -180,7 +181,7 @@ def use_round(s: Croc, w: Work, number: int, e: int) -> None:
     _use_round_in_core_pairs(s, w, number, e)
 
 
-@compiled
+@inlined
 def _use_round_in_core_pairs(s: Croc, w: Work, number: int, e: int) -> None:
     """Every unmet test of two core arms that are both in the round gets its factor; its level is b/2. INOUT: tests."""
     for i in range(s.core.shape[1]):

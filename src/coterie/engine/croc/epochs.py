@@ -87,4 +87,4 @@ def frozen_difference(s: Croc, e: int, home: int, k: int, here: int, there: int,
         theta = s.offset[here, q] - s.offset[there, q] + (s.offset_rest[here, q] - s.offset_rest[there, q])
         theta += s.frozen_centers[e, home, q] - s.frozen_centers[e, k, q]
         guess[q] = theta
-    return 1.0 / s.frozen_totals[e, k] + 1.0 / s.frozen_totals[e, home]
+    return float(1.0 / s.frozen_totals[e, k] + 1.0 / s.frozen_totals[e, home])

@@ -40,6 +40,18 @@ def directed(total: Floats, guess: Floats, spread: float, weight: float) -> floa
     return (2.0 * along + spread * length - weight * square) / (2.0 * growth) - 0.5 * total.size * math.log(growth)
 
 
+@compiled
+def _handed_factor(
+    address: int, contrast: Floats, guess: Floats, arm_scores: Floats, pool_scores: Floats, bet: Floats, kept: Floats,
+    parameters: Floats, pulls: float, pool: float, spread: float, weight: float, home: int, k: int,
+) -> float:  # fmt: skip
+    """The factor of a handed-in family: a call of its own, so that the known covariance does not pay for it."""
+    handed = (
+        contrast, guess, arm_scores, pool_scores, bet, kept, parameters, pulls, pool, spread, weight, home, k,
+    )  # fmt: skip
+    return float(factor_at(address, handed))
+
+
 @inlined
 def use_contrast(
     s: Croc, w: Work, kept: Floats, arm_scores: Floats, pool_scores: Floats, f: int,
@@ -58,11 +70,10 @@ def use_contrast(
             kept[q] += w.contrast[q] / v
         value = directed(kept, w.guess, spread, before + 1.0 / v)
     else:
-        handed = (
-            w.contrast, w.guess, arm_scores, pool_scores, s.round_bet[f], kept, w.parameters,
+        value = _handed_factor(
+            w.kernels[FACTOR], w.contrast, w.guess, arm_scores, pool_scores, s.round_bet[f], kept, w.parameters,
             pulls, pool, spread, before + 1.0 / v, home, k,
         )  # fmt: skip
-        value = factor_at(w.kernels[FACTOR], handed)
     return value
 
 
@@ -79,8 +90,6 @@ def pulls_needed(w: Work, level: float, square: float, pool: float, dim: int) ->
 @compiled
 def fix_bet(s: Croc, w: Work, number: int, e: int) -> None:
     """Fix what the tests of a round will be judged by, from all results so far. OUT: s.round_bet. Work space: w."""
-    if w.kernels[BET] == 0:
-        return
     for k in range(s.totals.size):
         name = s.frozen[e, s.representative[k]]  # the group's number in the candidate
         w.totals[name] = s.totals[k]

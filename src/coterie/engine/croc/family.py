@@ -83,6 +83,8 @@ class Family:
     def __post_init__(self) -> None:
         if not 0.0 <= self.pair_share < 1.0:
             raise ValueError(f"pair_share must lie in [0, 1), got {self.pair_share!r}")
+        if self.factor is None and self.kept is not None:
+            raise ValueError(f"the family {self.name!r} keeps {self.kept} numbers a test, but has no kernel 'factor'")
         for name, kernel, size in (("bet", self.bet, self.bet_size), ("score", self.score, self.scores)):
             if (kernel is None) != (size == 0):
                 raise ValueError(f"the family {self.name!r} needs both a kernel {name!r} and room for it, or neither")

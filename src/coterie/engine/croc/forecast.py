@@ -45,21 +45,25 @@ TOGETHER_SHARE = 0.25
 
 
 @compiled
-def _geometry(s: Croc, m: int, k: int, out: Floats) -> None:
-    """How an arm lies to its own group l and to group k. OUT: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖²."""
-    out[0], out[1], out[2] = 0.0, 0.0, 0.0
+def _geometry(s: Croc, m: int, k: int) -> tuple[float, float, float]:
+    """How an arm lies to group k: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖², l the arm's own group."""
+    away, along, apart = 0.0, 0.0, 0.0
     home = s.labels[m]
     for q in range(s.means.shape[1]):
         x = s.means[m, q] - s.centers[k, q]
         u = s.centers[home, q] - s.centers[k, q]
-        out[0] += x * x
-        out[1] += x * u
-        out[2] += u * u
+        away += x * x
+        along += x * u
+        apart += u * u
+    return away, along, apart
 
 
 @compiled
-def _expected(shape: Floats, dim: int, now: int, arm: int, other: int) -> float:
-    """Forecast of the pair evidence with `arm` ≥ `now` pulls of the arm and `other` of the representative."""
+def _expected(shape: tuple[float, float, float], dim: int, now: int, arm: int, other: int) -> float:
+    """Forecast of the pair evidence with `arm` ≥ `now` pulls of the arm and `other` of the representative.
+
+    `shape`: how the arm lies to the representative's group.
+    """
     more = arm - now
     apart = (now * now * shape[0] + 2.0 * now * more * shape[1] + more * more * shape[2] + dim * more) / (arm * arm)
     best = -math.inf
@@ -83,7 +87,6 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
     if not math.isfinite(s.numbers[PAIR_LEVEL]):
         return math.inf
     dim, n_groups = s.sums.shape[1], s.totals.size
-    shape = w.shape
     best = limit
     level = 1
     for _ in range(LEAD_LEVELS):
@@ -102,7 +105,7 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
             for k in range(n_groups):
                 if k == home or s.settled[m, k] == 1:
                     continue
-                _geometry(s, m, k, shape)
+                shape = _geometry(s, m, k)
                 other = max(level, s.pulls[s.representative[k]])
                 if leads:
                     if _expected(shape, dim, s.pulls[m], max(level, s.pulls[m]), other) < s.numbers[PAIR_LEVEL]:
@@ -161,7 +164,7 @@ def greedy_gains(s: Croc, w: Work) -> int:
     OUT: w.gains of the candidates and the representatives. Returns the unmet pairs.
     """
     dim, n_groups = s.sums.shape[1], s.totals.size
-    lead_gain, shape, gains = w.lead_gain, w.shape, w.gains
+    lead_gain, gains = w.lead_gain, w.gains
     for k in range(n_groups):
         for i in range(DOUBLINGS):
             lead_gain[k, i] = 0.0
@@ -176,7 +179,7 @@ def greedy_gains(s: Croc, w: Work) -> int:
             unmet += 1
             lead = s.representative[k]
             n_now, n_arm, n_lead = s.pulls[m], s.committed[m], s.committed[lead]
-            _geometry(s, m, k, shape)
+            shape = _geometry(s, m, k)
             deficit = s.numbers[PAIR_LEVEL] - s.evidence[m, k]
             now = _expected(shape, dim, n_now, n_arm, n_lead)
             if n_arm > n_now or n_lead > s.pulls[lead]:  # what is under way

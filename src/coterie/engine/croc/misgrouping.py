@@ -81,7 +81,7 @@ def update_misgrouping_risk(s: Croc) -> float:
 
 @compiled
 def misgrouping_risk(s: Croc, w: Work) -> float:
-    """P_w. OUT: s.margin, s.rival, s.arm_risk, s.sizes; s.numbers and s.places of the worst readings."""
+    """P_w. OUT: s.margin, s.rival, s.arm_risk, s.sizes; s.numbers and s.ints of the worst readings."""
     n_groups, d = s.centers.shape
     sizes, gain, share, farthest, worth = s.sizes, w.gain, w.share, w.farthest, w.worth
     for k in range(n_groups):
@@ -131,7 +131,7 @@ def misgrouping_risk(s: Croc, w: Work) -> float:
             total += chance
             if chance > s.numbers[CHANCE]:
                 s.numbers[CHANCE] = chance
-                s.places[CHANCE_A], s.places[CHANCE_B] = k, j
+                s.ints[CHANCE_A], s.ints[CHANCE_B] = k, j
             apart = cut_worth(s.log_factorial, cost, sizes[k], sizes[j], together, d)
             for h in range(n_groups):
                 if h == k or h == j or gain[h] < 0.0:
@@ -144,6 +144,6 @@ def misgrouping_risk(s: Croc, w: Work) -> float:
                 total += _unlikely(margin)
                 if margin < s.numbers[MERGE_MARGIN]:
                     s.numbers[MERGE_MARGIN] = margin
-                    s.places[SPLIT], s.places[MERGED_A], s.places[MERGED_B] = h, k, j
+                    s.ints[SPLIT], s.ints[MERGED_A], s.ints[MERGED_B] = h, k, j
     s.numbers[MISGROUPING_RISK] = total
     return total

@@ -149,18 +149,18 @@ def _explore(s: Croc) -> None:
         elif s.committed[m] < floor:
             _push_once(s, m)
     if s.numbers[MERGE_MARGIN] < MERGE_CAP:
-        split = least_pulled(s, s.places[SPLIT])
+        split = least_pulled(s, s.ints[SPLIT])
         _push_once(s, split)
         for i in (MERGED_A, MERGED_B):
-            arm = least_pulled(s, s.places[i])
+            arm = least_pulled(s, s.ints[i])
             if s.committed[arm] <= BALANCE * s.committed[split]:
                 _push_once(s, arm)
     if s.numbers[CHANCE] > CHANCE_SHARE * FREEZE_RISK:
-        first = least_pulled(s, s.places[CHANCE_A])
+        first = least_pulled(s, s.ints[CHANCE_A])
         _push_once(s, first)
-        _push_once(s, least_pulled(s, s.places[CHANCE_B]))
+        _push_once(s, least_pulled(s, s.ints[CHANCE_B]))
         if math.isfinite(s.numbers[MERGE_MARGIN]):
-            arm = least_pulled(s, s.places[SPLIT])
+            arm = least_pulled(s, s.ints[SPLIT])
             if BALANCE * s.committed[arm] <= s.committed[first]:
                 _push_once(s, arm)
     for i in range(s.ints[QUEUE_TAIL]):  # in index order: insertion, as only the last few are out of place

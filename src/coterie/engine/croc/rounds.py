@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import compiled, inlined
 from coterie.engine.croc.claims import freeze_claims
 from coterie.engine.croc.epochs import open_epoch
 from coterie.engine.croc.factors import fix_bet
+from coterie.engine.croc.family import BET
 from coterie.engine.croc.flight import start_round
 from coterie.engine.croc.state import CORE_ROOM, OPEN_ROUNDS, ROUND, SCALE_UP, Croc, Work
 
@@ -27,13 +28,13 @@ def freeze(s: Croc) -> int:
     return e
 
 
-@compiled
+@inlined
 def compose_round(s: Croc, e: int, w: Work, floor: float) -> bool:
     """Every arm of an unmet test once, and those with fewer than `floor` pulls; pools topped up by their core.
 
-    What the unmet tests need is in w.mark, w.against_group and w.against_core. With many rounds under way, several
-    times that: there are many workers. Pulls under way count as made. OUT: the round, fixed from then on, and the
-    family's bet. False if too many rounds are under way.
+    What the unmet tests need is in w.mark and w.against. With many rounds under way, several times that: there are many
+    workers. Pulls under way count as made. OUT: the round, fixed from then on, and the family's bet. False if too many
+    rounds are under way.
     """
     pulls = w.composition
     for m in range(s.labels.size):
@@ -44,8 +45,8 @@ def compose_round(s: Croc, e: int, w: Work, floor: float) -> bool:
             if s.frozen[e, m] == k and pulls[m] == 1:
                 in_group += 1
                 in_core += s.in_core[e, m]
-        want_core = math.ceil(TOP_UP * math.sqrt(w.against_core[k]))
-        want_group = math.ceil(TOP_UP * math.sqrt(w.against_group[k]))
+        want_core = math.ceil(TOP_UP * math.sqrt(w.against[k]))
+        want_group = math.ceil(TOP_UP * math.sqrt(w.against[s.totals.size + k]))
         while in_core < want_core or in_group < want_group:
             least = -1
             for i in range(CORE_ROOM):
@@ -59,5 +60,6 @@ def compose_round(s: Croc, e: int, w: Work, floor: float) -> bool:
         pulls[m] *= 2 ** (s.ints[OPEN_ROUNDS] // SCALE_UP)
     if not start_round(s, pulls, s.frozen_number[e]):
         return False
-    fix_bet(s, w, s.ints[ROUND], e)
+    if w.kernels[BET] != 0:
+        fix_bet(s, w, s.ints[ROUND], e)
     return True

@@ -49,7 +49,9 @@ ENTRY_TAIL = 22  # behind the last entry of the last round
 ASKED_IN = 23  # the round for which the last arm was handed out, 0 for none
 CLOSED = 24  # 1 if a round was closed since the last plan
 FAR = 25  # 1 if an arm counts from an origin of its own
-N_INTS = 26
+SPLIT, MERGED_A, MERGED_B = 26, 27, 28  # groups of the merge and split with the smallest margin
+CHANCE_A, CHANCE_B = 29, 30  # groups with the largest chance to be one
+N_INTS = 31
 
 NEVER = -(2**60)
 
@@ -61,14 +63,11 @@ LOG_INVERSE_DELTA = 0
 PAIR_LEVEL = 1  # log(H/(α·δ)); infinite if α = 0: no pairs from the start
 MISGROUPING_RISK = 2  # P_w
 GREEDY_LIMIT = 3
-MERGE_MARGIN = 4  # smallest margin of a merge and split over the estimate, and below which groups
+MERGE_MARGIN = 4  # smallest margin of a merge and split over the estimate
 CHANCE = 5  # largest chance that two groups are one
 ARMS_RISK = 6  # the part of P_w that is about single arms
 LOG_FROZEN_SHARE = 7  # log(1 − α): of the share of δ for frozen tests
 N_NUMBERS = 8
-# Places behind those numbers.
-SPLIT, MERGED_A, MERGED_B, CHANCE_A, CHANCE_B = 0, 1, 2, 3, 4
-N_PLACES = 5
 
 # The rule's constants.
 ALPHA = 0.2  # share of δ for the pairs from the start
@@ -106,7 +105,6 @@ class Croc(NamedTuple):
 
     ints: Ints
     numbers: Floats
-    places: Ints
     pulls: Ints  # (M)
     committed: Ints  # (M) pulls, and those asked for
     origin: Floats  # (d) the first result
@@ -202,22 +200,20 @@ class Work(NamedTuple):
     reduced: Floats  # (M, min(K−1, d))
     names: Ints  # (K)
     farthest: Ints  # (K)
-    against_group: Ints  # (K)
-    against_core: Ints  # (K)
+    against: Ints  # (2·K) unmet tests against every core, then against every group
     counts: Ints  # (K)
     gain: Floats  # (K)
     share: Floats  # (K)
     worth: Floats  # (K)
-    group_pulls: Floats  # (K)
-    core_pulls: Floats  # (K)
+    pool_pulls: Floats  # (2·K) of a round, in every core, then in every group
     totals: Floats  # (K)
     won_totals: Floats  # (K)
     square: Floats  # (K, K)
     lead_gain: Floats  # (K, DOUBLINGS)
     centers: Floats  # (K, d)
     won_centers: Floats  # (K, d)
-    group_mean: Floats  # (K, d)
-    core_mean: Floats  # (K, d)
+    pool_means: Floats  # (2·K, d)
+    pool_scores: Floats  # (2·K, scores)
     basis: Floats  # (2·rank + SUBSPACE_EXTRA, d)
     image: Floats  # (2·rank + SUBSPACE_EXTRA, d)
     mean: Floats  # (d)
@@ -225,8 +221,6 @@ class Work(NamedTuple):
     rest: Floats  # (d)
     contrast: Floats  # (d)
     guess: Floats  # (d) θ0 of a test
-    pool_scores: Floats  # (2·K, scores) of a round in every core, then in every group
-    shape: Floats  # (3)
 
 
 DOUBLINGS = 6
@@ -249,10 +243,10 @@ def new_work(n_arms: int, n_clusters: int, dim: int, family: Family = KNOWN_COVA
         family.addresses(), family.parameter_array(),
         floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m), ints(m), ints(k * CORE_ROOM),
         np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
-        ints(k), ints(k), ints(k), ints(k), ints(k),
-        floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
-        floats(k, d), floats(k, d), floats(k, d), floats(k, d), floats(wide, d), floats(wide, d),
-        floats(d), floats(d), floats(d), floats(d), floats(d), floats(2 * k, family.scores), floats(3),
+        ints(k), ints(k), ints(2 * k), ints(k),
+        floats(k), floats(k), floats(k), floats(2 * k), floats(k), floats(k), floats(k, k), floats(k, DOUBLINGS),
+        floats(k, d), floats(k, d), floats(2 * k, d), floats(2 * k, family.scores), floats(wide, d), floats(wide, d),
+        floats(d), floats(d), floats(d), floats(d), floats(d),
     )  # fmt: skip
 
 
@@ -311,7 +305,7 @@ def new_croc(
 
     equal_pairs = (m - k + 1) * (m - k) / 2  # H, the largest possible number of truly equal pairs
     state = Croc(
-        ints(N_INTS), np.zeros(N_NUMBERS), ints(N_PLACES),
+        ints(N_INTS), np.zeros(N_NUMBERS),
         ints(m), ints(m), np.zeros(d), np.zeros(d), np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d)),
         np.zeros((m, p + 1, d)), np.zeros((m, OCTAVES * p // GRID_STEP, d)),
         ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), log_factorials(m), ints(k + 1), bits(m, k),
