@@ -40,7 +40,7 @@ PINS: dict[str, Pin] = {
     "ALPHA": Pin("PAIRS_SHARE", 0.25, 1),
     "FIRST_SHARE": Pin("FIRST_EPOCH_SHARE", 0.7, 8),
     "EPOCHS": Pin("REMEMBERED_EPOCHS", 1, "three groups, K = 2"),
-    "CORE": Pin("CORE_ARMS", 2, 2),
+    "CORE": Pin("CORE_ARMS", 2, 8),
     "FLIGHT": Pin("ROUNDS_UNDER_WAY", 4, "sixty workers"),
     "SCALE_UP": Pin("ROUNDS_PER_DOUBLING", 7, "sixty workers"),
     "ROUND_PLACES": Pin("ROUND_PLACES", 3, "sixty workers"),
