@@ -114,19 +114,19 @@ def follow(run: Run, case: Case) -> list[int]:
 
     def measure(arm: int) -> FloatArray:
         value = centers[case.labels[arm]] + draws[arm].standard_normal(centers.shape[1])
-        return np.round(value) if case.whole else value
+        return np.asarray(np.round(value) if case.whole else value)
 
     history: list[int] = []
     pending: list[int] = []
     asks = 0
-    while not run.done and asks < case.most:
+    while asks < case.most:
         while len(pending) < case.workers and not run.done:
-            arm = run.ask()
-            if arm is not None:
-                history.append(arm)
-                pending.append(arm)
+            asked = run.ask()
+            if asked is not None:
+                history.append(asked)
+                pending.append(asked)
                 asks += 1
-        if run.done:
+        if run.done or not pending:
             break
         arm = pending.pop(int(chance.integers(len(pending))) if case.workers > 1 else 0)
         luck = chance.random() if case.unreliable else 1.0
