@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 from croc_cases import DRAWN, FAMILIES, PINNED, drawn_case, engine_facts, reference_facts
 
+from coterie.reference_croc import ReferenceCroc
+
 
 @pytest.mark.parametrize("batch", range(DRAWN // len(FAMILIES)))
 def test_drawn_instances_equal_reference(batch: int) -> None:
@@ -41,3 +43,13 @@ def test_drawn_instances_show_what_is_compared() -> None:
     for what in ("by pairs", "by epoch", "freezes again", "many rounds", "rounds in flight", "given up", "alarm"):
         assert seen[what] >= 3, (what, seen)
     assert seen["core is not the group"] >= 3, seen
+
+
+def test_reference_refuses_what_it_does_not_cover() -> None:
+    """The engine gives arms far from the first result an origin of their own; the reference says that it does not."""
+    run = ReferenceCroc(3, 2, 1, 0.05)
+    run.tell(0, [0.0])
+    with pytest.raises(ValueError, match="within 1024 of the first one, got"):
+        run.tell(1, [2000.0])
+    with pytest.raises(ValueError, match="arm"):
+        run.tell(3, [0.0])
