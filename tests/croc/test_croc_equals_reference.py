@@ -53,3 +53,5 @@ def test_reference_refuses_what_it_does_not_cover() -> None:
         run.tell(1, [2000.0])
     with pytest.raises(ValueError, match="arm"):
         run.tell(3, [0.0])
+    with pytest.raises(ValueError, match="arm 2 has no open ask"):
+        run.forget(2)
