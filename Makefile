@@ -6,12 +6,13 @@ WORKERS ?= 2
 COVERAGE ?= --cov # what the tests leave out is printed at the end; COVERAGE= spares the time that counting takes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test guarantees lowest lint docs browser bench clean
+.PHONY: help demo test checked guarantees lowest lint docs browser bench clean
 
 help: ## Show the targets
 	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
 	@echo "make test    set up .venv, then lint, type check, check the rooms, build the documentation, run the tests;"
 	@echo "             the lines that no test runs are listed at the end (docs/TESTS.md); COVERAGE= leaves that out"
+	@echo "make checked the engine's tests with every array index checked, and with the JIT off"
 	@echo "make guarantees  the slow statistical tests of the guarantees, thousands of runs"
 	@echo "make lint    the first part of make test: ruff, mypy, import-linter"
 	@echo "make docs    the documentation as a site, in docs/_build/html (open index.html)"
@@ -60,6 +61,18 @@ browser:
 
 test: lint docs browser ## Everything that must hold, but for the guarantees
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not guarantee" $(COVERAGE)
+
+# Code that checks its indices is compiled anew, which takes minutes: numba keeps it in a cache of its own.
+# With the JIT off NumPy checks them, and constants can be changed in the engine itself.
+ENGINE_TESTS := tests/recording tests/engine tests/croc/test_croc_equals_reference.py tests/croc/test_croc_upkeep.py \
+  tests/croc/test_croc_workers.py tests/croc/test_croc_far.py
+checked: $(VENV)/.coterie-dev ## Both engines, with bounds checking and with the JIT off
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/checked OPENBLAS_NUM_THREADS=1 \
+	  $(PY) -m pytest -n $(WORKERS) -m "not guarantee" $(ENGINE_TESTS)
+	NUMBA_DISABLE_JIT=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) \
+	  tests/croc/test_croc_equals_reference.py tests/croc/test_croc_constants.py
+	NUMBA_DISABLE_JIT=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) tests/engine/test_engine_equals_reference.py \
+	  -k "both_thresholds or symmetric or integer or reference[0]"
 
 guarantees: $(VENV)/.coterie-dev ## Error probabilities, by thousands of runs
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m guarantee

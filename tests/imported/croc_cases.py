@@ -12,6 +12,9 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import canonical
 from coterie.reference_croc import ReferenceCroc
 
+DRAWN = 120
+"""So many drawn cases are compared."""
+
 FAMILIES = ("any", "one dominates", "whole numbers", "K = M - 1", "single arms", "close", "workers", "wrong K")
 
 
@@ -47,7 +50,7 @@ def drawn_case(number: int, sizes: tuple[int, int] = (3, 12), dims: tuple[int, i
     rng.shuffle(labels)
     centers = rng.normal(size=(k, int(rng.integers(dims[0], dims[1] + 1))))
     smallest = min(float(np.linalg.norm(centers[a] - centers[b])) for a in range(k) for b in range(a))
-    low, high = (0.6, 1.2) if family == "close" else (0.8, 8.0)
+    low, high = {"close": (0.6, 1.2), "wrong K": (3.0, 30.0)}.get(family, (0.8, 8.0))
     centers *= np.exp(rng.uniform(np.log(low), np.log(high))) / smallest
     case = Case(
         tuple(labels.tolist()),
@@ -111,19 +114,19 @@ def follow(run: Run, case: Case) -> list[int]:
 
     def measure(arm: int) -> FloatArray:
         value = centers[case.labels[arm]] + draws[arm].standard_normal(centers.shape[1])
-        return np.round(value) if case.whole else value
+        return np.asarray(np.round(value) if case.whole else value)
 
     history: list[int] = []
     pending: list[int] = []
     asks = 0
-    while not run.done and asks < case.most:
+    while asks < case.most:
         while len(pending) < case.workers and not run.done:
-            arm = run.ask()
-            if arm is not None:
-                history.append(arm)
-                pending.append(arm)
+            asked = run.ask()
+            if asked is not None:
+                history.append(asked)
+                pending.append(asked)
                 asks += 1
-        if run.done:
+        if run.done or not pending:
             break
         arm = pending.pop(int(chance.integers(len(pending))) if case.workers > 1 else 0)
         luck = chance.random() if case.unreliable else 1.0
@@ -180,3 +183,38 @@ def reference_facts(case: Case) -> dict[str, Any]:
 
 def _plain(labels: IntArray | None) -> list[int] | None:
     return None if labels is None else canonical(labels).tolist()
+
+
+def case_named(name: int | str) -> Case:
+    """A drawn case by its number, a pinned one by its name."""
+    return drawn_case(name) if isinstance(name, int) else PINNED[name]
+
+
+def _line(*places: float) -> tuple[tuple[float, ...], ...]:
+    """Centers in one dimension."""
+    return tuple((place,) for place in places)
+
+
+def _between(n_arms: int, dim: int, place: float, in_between: int, seed: int) -> Case:
+    """Two groups, 6 apart, but for a few arms in between: plans are short, for these arms only."""
+    rest = n_arms - in_between
+    rows = [(x, *[0.0] * (dim - 1)) for x in (0.0, 6.0, place)]
+    labels = [0] * (rest // 2) + [1] * (rest - rest // 2) + [2] * in_between
+    return Case(tuple(labels), tuple(rows), 2, 1e-10, seed, 400)
+
+
+PINNED: dict[str, Case] = {
+    "an alarm": Case((0, 0, 1, 2), _line(0.0, 20.0, 50.0), 2, 0.05, 0),
+    "one of four, three groups": Case((0, 1, 2, 0), _line(5.2, 3.2, -8.9), 3, 1e-10, 4),
+    "two groups far apart": Case((0, 1, 1, 0, 1, 1), ((-0.2, -2.3, 1.6), (3.3, -6.4, -1.0)), 2, 1e-10, 2),
+    "sixty workers": Case((0, 0, 0, 1, 1), _line(0.0, 2.0), 2, 1e-100, 0, 500, workers=60),
+    "results nobody asked for": Case((0, 1, 1), _line(0.0, 0.7), 2, 1e-6, 1, 700, workers=2, unreliable=0.45),
+    "three groups, K = 2": Case((0, 0, 1, 1, 2, 2), _line(0.0, 1.0, 2.0), 2, 1e-30, 0, 500),
+    "one of 40 in the middle": _between(40, 20, 3.0, 1, 0),
+    "one of 40 near the middle": _between(40, 20, 2.6, 1, 2),
+    "two of 40 in the middle": _between(40, 12, 3.0, 2, 4),
+    "three of 30 in the middle": _between(30, 12, 3.0, 3, 4),
+    "two and two groups, K = 3": Case(
+        tuple(np.repeat([0, 1, 2, 3], [32, 32, 33, 33]).tolist()), _line(0.0, 1.2, 20.0, 21.2), 3, 1e-10, 5, 330
+    ),
+}

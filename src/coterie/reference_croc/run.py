@@ -133,6 +133,8 @@ class ReferenceCroc:
 
     def forget(self, arm: int) -> None:
         """Give up the oldest open ask of an arm; a round asks for it again."""
+        if not self._open[check_arm(arm, self.n_arms)]:
+            raise ValueError(f"arm {arm} has no open ask to give up")
         of_round = self._open[arm].popleft()
         self._committed[arm] -= 1
         if of_round > 0:
