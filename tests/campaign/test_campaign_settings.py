@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,12 @@ def test_a_store_of_a_later_release_is_listed_and_not_continued(tmp_path: Path) 
     mark(tmp_path / "store.db", engine=99)
     with Campaigns(tmp_path / "store.db") as store:
         assert [one["name"] for one in store.list()] == ["later"]
-        for call in (lambda: store.status(id), lambda: store.ask(id, "w"), lambda: store.tell(id, [])):
+        calls: list[Callable[[], Any]] = [
+            lambda: store.status(id),
+            lambda: store.ask(id, "w"),
+            lambda: store.tell(id, []),
+        ]
+        for call in calls:
             with pytest.raises(
                 Conflict, match="rules number 99 of method 'uniform', this release has number 3"
             ) as caught:
