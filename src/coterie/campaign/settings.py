@@ -167,12 +167,12 @@ class CampaignSettings:
         }
 
     def to_json(self) -> str:
-        """As it is stored."""
+        """The text that a store keeps."""
         return json.dumps(self.as_dict(), ensure_ascii=False)
 
     @staticmethod
     def from_json(text: str) -> CampaignSettings:
-        """As it was stored. What a later release added is left aside; the first releases had no value_names.
+        """The settings that a store kept. What a later release added is left aside; the first had no value_names.
 
         The method may be one that this process does not know: `check_rules` says so when the campaign is opened.
         """

@@ -1,4 +1,4 @@
-"""What `coterie campaign` prints for people."""
+"""Tables of `coterie campaign` for people: the status of a campaign, and any rows under headings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-_MANY = 12
+from coterie.cli.campaign_text import first_names
+
+_MOST_NUMBERS = 12
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
-    """A table; ids are never folded, so that they can be copied."""
+    """Print rows under headings; ids are never folded, so that they can be copied."""
     table = Table(title=title)
     for i, heading in enumerate(headings):
         number = bool(rows) and all(isinstance(row[i], int | float) for row in rows)
@@ -25,7 +27,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], title: s
 
 
 def print_status(found: dict[str, Any]) -> None:
-    """How far a campaign is."""
+    """Print the status of a campaign: verdict, warnings, evidence, groups, leases, workers."""
     console = Console()
     console.print(escape(f"{found['name']} ({found['id']})"), style="bold", highlight=False)
     alarm, looks = found["alarm"], found["homogeneity"]
@@ -52,12 +54,12 @@ def print_status(found: dict[str, Any]) -> None:
         text = f"{found['waiting']} results wait for an earlier ask of their item to be answered or given up"
         console.print(text, highlight=False, markup=False)
     if found["groups"]:
-        shown = ", ".join if found["done"] else _some  # a result is never cut short
+        shown = ", ".join if found["done"] else first_names  # a result is never cut short
         rows = [
             [group["id"], group["size"], _center(group["center"]), shown(group["names"])] for group in found["groups"]
         ]
         called = found["value_names"]
-        center = "center" if called is None else f"center: {_some(called)}"
+        center = "center" if called is None else f"center: {first_names(called)}"
         print_table(["group", "items", center, "members"], rows, "groups" if found["done"] else "groups, so far")
     if found["open_leases"]:
         rows = [
@@ -72,10 +74,5 @@ def print_status(found: dict[str, Any]) -> None:
 
 
 def _center(center: Sequence[float]) -> str:
-    shown = ", ".join(f"{value:.4g}" for value in center[:_MANY])
-    return shown + (", …" if len(center) > _MANY else "")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MANY
-    return ", ".join(names[:_MANY]) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(f"{value:.4g}" for value in center[:_MOST_NUMBERS])
+    return shown + (", …" if len(center) > _MOST_NUMBERS else "")

@@ -34,6 +34,15 @@ def campaign_label(one: dict[str, Any]) -> str:
     return f"{one['id'][:8]}, created {one['created'][:16]}Z, {count} measurement{'' if count == 1 else 's'}"
 
 
+_MOST_NAMES = 12
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first dozen of a list of names, and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
 def order_sentence(order: dict[str, Any]) -> str:
     """In which order the measurements of a table were used, and what that assumes."""
     if order["shuffled"]:

@@ -161,7 +161,7 @@ def _stated_noise(given: str | None, pool: Pool) -> Any:
 
 def _how_repeats_vary(pool: Pool) -> str:
     """What to say where no noise was stated: how the repeats of an item vary, and which --noise would be safe."""
-    from coterie.cli.group_report import covariance_option, option
+    from coterie.cli.group_report import covariance_option, deviations_option
 
     spread = pool.spread()
     deviations, upper, independent = spread.deviations, spread.upper(), spread.upper_independent()
@@ -177,12 +177,12 @@ def _how_repeats_vary(pool: Pool) -> str:
     said = f"{asked}. Your repeats vary by {seen} ({spread.freedom} degrees of freedom)"
     where = "(docs/CAMPAIGNS.md, What is my noise?)"
     if len(upper) == 1:
-        return f"{said}: --noise {option(upper)} has a margin for chance {where}"
+        return f"{said}: --noise {deviations_option(upper)} has a margin for chance {where}"
     pair = spread.most_correlated()
     if pair is None:
         return (
-            f"{said}: --noise {option(upper)} has a margin for chance in every direction; if the columns of one "
-            f"measurement are known to vary independently, --noise {option(independent)} has one {where}"
+            f"{said}: --noise {deviations_option(upper)} has a margin for chance in every direction; if the columns of "
+            f"one measurement are known to vary independently, --noise {deviations_option(independent)} has one {where}"
         )
     whole = covariance_option(spread.upper_covariance())
     best = (
@@ -192,7 +192,7 @@ def _how_repeats_vary(pool: Pool) -> str:
     margin = "" if whole is not None else " has a margin for chance in every direction"
     return (
         f"{said}, and columns vary together ({pool.columns[pair[0]]} and {pool.columns[pair[1]]}: correlation "
-        f"{pair[2]:.2f}): {best}--noise {option(upper)}{margin}{rest} {where}"
+        f"{pair[2]:.2f}): {best}--noise {deviations_option(upper)}{margin}{rest} {where}"
     )
 
 

@@ -95,7 +95,7 @@ def _digest(content: bytes) -> str:
 
 def _groups(found: dict[str, Any]) -> bytes:
     """A row for each item, made for spreadsheets: names that would be formulas there get an apostrophe in front."""
-    from coterie.cli.group_report import states
+    from coterie.cli.group_report import item_states
     from coterie.tables.spreadsheets import safe_in_spreadsheets
 
     proof = found["certificate"]
@@ -104,7 +104,7 @@ def _groups(found: dict[str, Any]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     means = [f"mean {column}" for column in found["read"]["values"]]
     writer.writerow(["item", "group", "state", "used", "recorded", *means, "arm", *extra])
-    for arm, (name, state) in enumerate(zip(found["names"], states(found), strict=True)):
+    for arm, (name, state) in enumerate(zip(found["names"], item_states(found), strict=True)):
         label = "" if found["labels"] is None else found["labels"][arm] + 1
         counts = [found["pulls"][arm], found["counts"][arm]]
         averages = [f"{mean:.10g}" for mean in found["means"][arm]]

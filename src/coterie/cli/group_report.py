@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from coterie.cli.campaign_report import print_table
-from coterie.cli.campaign_text import order_sentence
+from coterie.cli.campaign_text import first_names, order_sentence
 from coterie.methods import method_named
 from coterie.tables.fit import MISFIT_PROBABILITY
 
@@ -18,23 +18,23 @@ _WIDE = 5  # so many columns of values have a column each in the table of groups
 
 
 def print_groups(found: dict[str, Any]) -> None:
-    """The answer of `coterie.tables.replay_pool`."""
+    """Print what grouping a table gave (`coterie.tables.replay_pool`): warnings first, then verdict and groups."""
     console = Console()
     parts = (
-        _read(found["read"]),
+        _reading_lines(found["read"]),
         [order_sentence(found["order"])],
-        _noise(found),
-        _verdict(found),
-        _doubts(found),
-        _misfits(found),
-        _partial(found),
+        _noise_lines(found),
+        _verdict_lines(found),
+        _contradiction_lines(found),
+        _misfit_lines(found),
+        _partial_lines(found),
     )
     for line in (line for part in parts for line in part):
         console.print(line, highlight=False, markup=False)
     _print_table(found)
 
 
-def states(found: dict[str, Any]) -> list[str]:
+def item_states(found: dict[str, Any]) -> list[str]:
     """How sure the group of each item is: as the verdict says, in one word or two."""
     names: list[str] = found["names"]
     if found["done"]:
@@ -70,7 +70,7 @@ def _trusted(found: dict[str, Any]) -> bool:
 # What was read.
 
 
-def _read(read: dict[str, Any]) -> list[str]:
+def _reading_lines(read: dict[str, Any]) -> list[str]:
     source, items, fewest, most = read["source"], read["items"], read["fewest"], read["most"]
     each = f"{most} each" if fewest == most else f"{fewest} to {most} each"
     column = "" if read["item_column"] is None else f" (column {read['item_column']})"
@@ -82,7 +82,7 @@ def _read(read: dict[str, Any]) -> list[str]:
     if most == 1:
         lines.append("warning: every item was measured only once; does the right column name the items (--items)?")
     elif read["once"]:
-        lines.append(f"Measured only once: {_some(read['once'])} (a name mistyped makes a new item).")
+        lines.append(f"Measured only once: {first_names(read['once'])} (a name mistyped makes a new item).")
     for names in read["spelt_alike"][:_MANY]:
         lines.append(f"warning: {' and '.join(names)} are taken for different items; one item needs one spelling.")
     left = ", ".join(f"{one['column']} ({one['why']})" for one in read["left_out"])
@@ -90,7 +90,7 @@ def _read(read: dict[str, Any]) -> list[str]:
     return [*lines, f"Values: {', '.join(read['values'])} (--values picks).{out}"]
 
 
-def _noise(found: dict[str, Any]) -> list[str]:
+def _noise_lines(found: dict[str, Any]) -> list[str]:
     noise, columns = found["noise"], found["read"]["values"]
     stated, spread = noise["deviations"], noise["spread"]
     if spread is None:
@@ -118,7 +118,7 @@ def _noise(found: dict[str, Any]) -> list[str]:
 
 
 def _columns(columns: Sequence[str], which: Sequence[int]) -> str:
-    return _some([columns[i] for i in which])
+    return first_names([columns[i] for i in which])
 
 
 def _in_a_direction(noise: dict[str, Any], columns: Sequence[str]) -> str:
@@ -135,13 +135,13 @@ def _advice(noise: dict[str, Any]) -> str:
     if upper is None or min(upper) <= 0.0:
         return "State a larger noise"
     covariance = covariance_option(noise["upper_covariance"])
-    larger = option([max(pair) for pair in zip(upper, noise["deviations"], strict=True)])
+    larger = deviations_option([max(pair) for pair in zip(upper, noise["deviations"], strict=True)])
     if covariance is not None and (whole or noise["together"] is not None):
         return f"State a covariance: --noise {covariance}, or --noise {larger}, which takes more measurements"
     return f"Use --noise {larger}"
 
 
-def option(values: Sequence[float]) -> str:
+def deviations_option(values: Sequence[float]) -> str:
     """Standard deviations, as --noise takes them."""
     return ",".join(f"{value:g}" for value in values)
 
@@ -156,7 +156,7 @@ def covariance_option(covariance: Sequence[Sequence[float]] | None) -> str | Non
 # What came out.
 
 
-def _verdict(found: dict[str, Any]) -> list[str]:
+def _verdict_lines(found: dict[str, Any]) -> list[str]:
     k, lines, dry = found["n_clusters"], [], found["dry"]
     if dry is not None:
         its = "only measurement was" if dry["recorded"] == 1 else f"{dry['recorded']} measurements were"
@@ -185,16 +185,18 @@ def _verdict(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _doubts(found: dict[str, Any]) -> list[str]:
+def _contradiction_lines(found: dict[str, Any]) -> list[str]:
     """The alarm, and whether each group looks like one."""
     k, alarm, looks, lines = found["n_clusters"], found["alarm"], found["homogeneity"], []
     if alarm is not None:
-        cause = f"there are at least {k + 1} groups{_try(found, k + 1)}, or the noise is larger than stated"
+        cause = (
+            f"there are at least {k + 1} groups{_suggested_clusters(found, k + 1)}, or the noise is larger than stated"
+        )
         if _too_small(found):
             cause = "the noise is larger than stated (see above)"
         lines.append(
-            f"Alarm: {_some(alarm['names'])} are pairwise known to differ, so {cause}. (If there are {k} groups and "
-            f"the noise is as stated, an alarm has probability at most {alarm['probability']:g}.)"
+            f"Alarm: {first_names(alarm['names'])} are pairwise known to differ, so {cause}. (If there are {k} groups "
+            f"and the noise is as stated, an alarm has probability at most {alarm['probability']:g}.)"
         )
     if looks is not None and _mixed(found):
         more = f" Try --clusters {k + 1}." if k + 1 < found["n_arms"] else ""
@@ -204,7 +206,7 @@ def _doubts(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _misfits(found: dict[str, Any]) -> list[str]:
+def _misfit_lines(found: dict[str, Any]) -> list[str]:
     k, misfits = found["n_clusters"], found["misfits"]
     if found["done"] and not misfits:
         if _too_small(found):
@@ -215,32 +217,34 @@ def _misfits(found: dict[str, Any]) -> list[str]:
         names = [one["name"] for one in misfits if one["group"] == number]
         size = len(found["groups"][number - 1]["arms"])
         verb = "does not fit" if len(names) == 1 else "do not fit"
-        lines.append(f"warning: {_some(names)} {verb} group {number} ({len(names)} of its {size} items).")
+        lines.append(f"warning: {first_names(names)} {verb} group {number} ({len(names)} of its {size} items).")
     if lines:
         lines.append(
-            f"There may be more groups than {k}{_try(found, k + 1)}, or the noise is larger than stated. (All "
-            f"{found['recorded']} measurements; if the groups are right, such a warning has probability at most "
-            f"{MISFIT_PROBABILITY:g}.)"
+            f"There may be more groups than {k}{_suggested_clusters(found, k + 1)}, or the noise is larger than "
+            f"stated. (All {found['recorded']} measurements; if the groups are right, such a warning has probability "
+            f"at most {MISFIT_PROBABILITY:g}.)"
         )
     return lines
 
 
-def _partial(found: dict[str, Any]) -> list[str]:
+def _partial_lines(found: dict[str, Any]) -> list[str]:
     k, partial, fewer = found["n_clusters"], found["partial"], found["fewer"]
     lines = []
     if partial is not None and found["alarm"] is None and not _too_small(found):
         sure_of, open_ones = partial["settled"], partial["undecided"]
-        lines.append(f"Certain so far, if there are exactly {k} groups: {_some(sure_of) if sure_of else 'no item'}.")
-        lines.append(f"Undecided: {_some(open_ones) if open_ones else 'none'}.")
+        lines.append(
+            f"Certain so far, if there are exactly {k} groups: {first_names(sure_of) if sure_of else 'no item'}."
+        )
+        lines.append(f"Undecided: {first_names(open_ones) if open_ones else 'none'}.")
     if partial is not None and not _too_small(found):
         apart = [f"{one} from {other}" for one, other in partial["differ"]]
-        lines.append(f"Known to differ: {_some(apart) if apart else 'none yet'}.")
+        lines.append(f"Known to differ: {first_names(apart) if apart else 'none yet'}.")
     if fewer is not None:
-        lines.append(_hint(k, fewer))
+        lines.append(_fewer_groups_line(k, fewer))
     return lines
 
 
-def _hint(k: int, fewer: dict[str, Any]) -> str:
+def _fewer_groups_line(k: int, fewer: dict[str, Any]) -> str:
     less = fewer["n_clusters"]
     if less == 1:
         return "Every item fits one single group: there may be no groups at all, or too few measurements to show them."
@@ -250,7 +254,7 @@ def _hint(k: int, fewer: dict[str, Any]) -> str:
     )
 
 
-def _try(found: dict[str, Any], k: int) -> str:
+def _suggested_clusters(found: dict[str, Any], k: int) -> str:
     return f" (try --clusters {k})" if k < found["n_arms"] else ""
 
 
@@ -266,7 +270,7 @@ def _print_table(found: dict[str, Any]) -> None:
         centers = [[f"{value:.4g}" for value in one["center"]] for one in groups]
         headings = list(columns)
     else:
-        centers = [[_named(columns, one["center"])] for one in groups]
+        centers = [[_named_center(columns, one["center"])] for one in groups]
         headings = ["center"]
     rows = [
         [one["group"], len(one["arms"]), *center, names]
@@ -275,11 +279,6 @@ def _print_table(found: dict[str, Any]) -> None:
     print_table(["group", "items", *headings, "members"], rows, title)
 
 
-def _named(columns: Sequence[str], center: Sequence[float]) -> str:
+def _named_center(columns: Sequence[str], center: Sequence[float]) -> str:
     shown = [f"{column} {value:.4g}" for column, value in zip(columns, center, strict=True)]
     return ", ".join(shown[:_MANY]) + (", …" if len(shown) > _MANY else "")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MANY
-    return ", ".join(names[:_MANY]) + (f" and {more} more" if more > 0 else "")
