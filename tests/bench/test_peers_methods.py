@@ -200,7 +200,14 @@ def test_a_campaign_runs_to_its_end_and_opens_again(peer: str, kind: str, tmp_pa
         assert store.ask(id, "w")["asks"] == []
 
 
-def test_a_campaign_loses_nothing_when_its_method_breaks_the_contract(tmp_path: Path) -> None:
+def measured(store: Campaigns, id: str, number: int) -> None:
+    """One ask, and its result."""
+    (ask,) = store.ask(id, "w")["asks"]
+    values = EASY.means[ask["arm"]].tolist()
+    store.tell(id, [{"id": str(number), "arm": ask["arm"], "values": values, "lease": ask["lease"]}])
+
+
+def test_a_campaign_loses_nothing_when_its_method_asks_for_an_arm_that_there_is_not(tmp_path: Path) -> None:
     """The error names the method; what was told stays, and a corrected method goes on."""
 
     def wanders_off(tally: methods.Tally) -> Any:
@@ -212,9 +219,7 @@ def test_a_campaign_loses_nothing_when_its_method_breaks_the_contract(tmp_path: 
         with Campaigns(url) as store:
             id = store.create("odd", 6, 3, 2, method="wanders-off")["id"]
             for number in range(8):
-                (ask,) = store.ask(id, "w")["asks"]
-                x = EASY.means[ask["arm"]].tolist()
-                store.tell(id, [{"id": str(number), "arm": ask["arm"], "values": x, "lease": ask["lease"]}])
+                measured(store, id, number)
             with pytest.raises(methods.MethodError, match="method 'wanders-off' asked for arm 99: the arms are 0 to 5"):
                 store.ask(id, "w")
             assert store.status(id)["t"] == 8
@@ -224,3 +229,26 @@ def test_a_campaign_loses_nothing_when_its_method_breaks_the_contract(tmp_path: 
             assert store.ask(id, "w")["asks"][0]["arm"] == 1
     finally:
         methods.unregister("wanders-off")
+
+
+def test_a_campaign_loses_nothing_when_its_method_fails_on_a_result(tmp_path: Path) -> None:
+    """The result is not on record, and its sender knows; a corrected method takes it."""
+
+    def fails(tally: methods.Tally) -> methods.Reading:
+        return methods.Reading(0.0, 1.0 / (tally.t - 8))
+
+    methods.register(methods.compose("fails", stopping=fails))
+    try:
+        with Campaigns(f"sqlite:///{tmp_path / 'store.db'}") as store:
+            id = store.create("odd", 6, 3, 2, method="fails")["id"]
+            for number in range(7):
+                measured(store, id, number)
+            for _ in range(2):  # the lease stays open, and nothing is half done
+                with pytest.raises(methods.MethodError, match="method 'fails' failed in count: ZeroDivisionError"):
+                    measured(store, id, 7)
+                assert store.status(id)["t"] == 7
+            methods.register(methods.compose("fails"), replace_existing=True)
+            measured(store, id, 7)
+            assert store.status(id)["t"] == 8
+    finally:
+        methods.unregister("fails")
