@@ -235,7 +235,7 @@ def test_a_campaign_loses_nothing_when_its_method_fails_on_a_result(tmp_path: Pa
     """The result is not on record, and its sender knows; a corrected method takes it."""
 
     def fails(tally: methods.Tally) -> methods.Reading:
-        return methods.Reading(0.0, 1.0 / (tally.t - 8))
+        return methods.Reading(0.0, 1.0 / (tally.t - 8) ** 2)
 
     methods.register(methods.compose("fails", stopping=fails))
     try:

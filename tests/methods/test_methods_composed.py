@@ -194,7 +194,7 @@ def test_a_session_goes_on_where_it_was_saved() -> None:
         ({"sampling": lambda tally: None}, "method 'odd' gave no integer in ask"),
         ({"sampling": lambda tally: tally.pulls.sort()}, "'odd' tried to change data that is not its own in ask"),
         ({"stopping": lambda tally: 3.0}, "'odd' failed in count: TypeError: the stopping rule must give a"),
-        ({"stopping": lambda tally: Reading(1, 0, np.full(6, 5))}, "the stopping rule must stop with 6 numbers from 0 to 2"),
+        ({"stopping": lambda tally: Reading(1, 0, np.full(6, 5))}, "the stopping rule must stop with 6 numbers from 0"),
         ({"stopping": lambda tally: 1 // 0}, "method 'odd' failed in count: ZeroDivisionError"),
     ],
 )  # fmt: skip
