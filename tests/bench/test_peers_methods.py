@@ -237,9 +237,10 @@ def test_a_campaign_loses_nothing_when_its_method_fails_on_a_result(tmp_path: Pa
     def fails(tally: methods.Tally) -> methods.Reading:
         return methods.Reading(0.0, 1.0 / (tally.t - 8) ** 2)
 
+    url = f"sqlite:///{tmp_path / 'store.db'}"
     methods.register(methods.compose("fails", stopping=fails))
     try:
-        with Campaigns(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        with Campaigns(url) as store:
             id = store.create("odd", 6, 3, 2, method="fails")["id"]
             for number in range(7):
                 measured(store, id, number)
@@ -247,7 +248,8 @@ def test_a_campaign_loses_nothing_when_its_method_fails_on_a_result(tmp_path: Pa
                 with pytest.raises(methods.MethodError, match="method 'fails' failed in count: ZeroDivisionError"):
                     measured(store, id, 7)
                 assert store.status(id)["t"] == 7
-            methods.register(methods.compose("fails"), replace_existing=True)
+        methods.register(methods.compose("fails"), replace_existing=True)
+        with Campaigns(url) as store:
             measured(store, id, 7)
             assert store.status(id)["t"] == 8
     finally:
