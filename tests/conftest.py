@@ -17,6 +17,15 @@ sys.path.append(str(Path(__file__).parent / "imported"))  # pytest's importlib m
 from waiting import wait_until
 
 
+def pytest_collection_finish() -> None:
+    """Begin with the methods of the package: test files that were collected may have registered others."""
+    from coterie.methods import METHODS, unregister
+    from coterie.methods.table import PACKAGED
+
+    for name in METHODS.keys() - set(PACKAGED):
+        unregister(name)
+
+
 class Postgres:
     """A PostgreSQL server of our own."""
 

@@ -10,8 +10,12 @@ from scipy.stats import binom
 
 import coterie
 from bench.peers import PEERS
+from bench.peers.batched import play_course
+from bench.peers.course import Batch, Course, Task
 from bench.peers.representatives import directed
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level, radius
+from coterie.methods.trials import Running
+from coterie.simulate.plan import plan_for
 from coterie.theory.evidence import directed_log
 
 pytestmark = pytest.mark.guarantee
@@ -32,29 +36,28 @@ def instance(name: str) -> coterie.Instance:
 @pytest.mark.parametrize("peer", PEERS)
 def test_peer_finds_the_groups(peer: str, name: str) -> None:
     asked = instance(name)
-    for seed in range(3):
-        found = PEERS[peer].run(asked, 0.01, np.random.default_rng(seed), 100_000)
-        assert found.done
-        assert coterie.same_partition(found.labels, asked.labels)
-        assert found.t == found.pulls.sum() >= asked.n_arms
-        assert found.pulls.min() >= 1
+    trials = coterie.simulate(asked, peer, deltas=(0.01,), trials=3, seed=1, max_pulls=100_000, progress=False)
+    assert (trials.stopping_times >= asked.n_arms).all()
+    assert trials.correct.all()
 
 
 @pytest.mark.parametrize("peer", PEERS)
 def test_peer_repeats_itself_for_a_seed(peer: str) -> None:
-    asked = instance("moderate")
-    first, second, other = (PEERS[peer].run(asked, 0.1, np.random.default_rng(seed), 100_000) for seed in (5, 5, 6))
-    assert np.array_equal(first.pulls, second.pulls)
-    assert np.array_equal(first.labels, second.labels)
-    assert not np.array_equal(first.pulls, other.pulls)
+    first, second, other = (
+        coterie.simulate(instance("moderate"), peer, trials=4, seed=seed, progress=False) for seed in (5, 5, 6)
+    )
+    assert np.array_equal(first.stopping_times, second.stopping_times)
+    assert np.array_equal(first.correct, second.correct)
+    assert not np.array_equal(first.stopping_times, other.stopping_times)
 
 
-@pytest.mark.parametrize("most", [0, 10, 11, 60])
 @pytest.mark.parametrize("peer", PEERS)
-def test_peer_keeps_to_its_budget(peer: str, most: int) -> None:
-    found = PEERS[peer].run(instance("challenging"), 1e-6, np.random.default_rng(1), most)
-    assert not found.done
-    assert found.t == found.pulls.sum() <= most
+def test_peer_keeps_to_its_budget(peer: str) -> None:
+    asked = instance("challenging")
+    free = coterie.simulate(asked, peer, deltas=(0.1,), trials=3, seed=1, progress=False).stopping_times[:, 0]
+    for most in (1, 10, 11, int(free.min()) - 1, int(free.min()), int(free.max())):
+        held = coterie.simulate(asked, peer, deltas=(0.1,), trials=3, seed=1, max_pulls=most, progress=False)
+        assert held.stopping_times[:, 0].tolist() == np.where(free <= most, free, -1).tolist()
 
 
 @pytest.mark.parametrize("peer", PEERS)
@@ -62,11 +65,10 @@ def test_peer_error_rate_within_delta(peer: str) -> None:
     """False alarm: 1e-6. Arms on a line, groups one noise apart: the guess is often wrong when tests begin."""
     asked = coterie.Instance([0, 0, 0, 1, 1], [[0.0], [1.0]])
     runs, delta = 150, 0.1
-    wrong = 0
-    for seed in range(runs):
-        found = PEERS[peer].run(asked, delta, np.random.default_rng([3, seed]), 1_000_000)
-        wrong += not (found.done and coterie.same_partition(found.labels, asked.labels))
-    assert wrong <= most_allowed(runs, delta)
+    trials = coterie.simulate(
+        asked, peer, deltas=(delta,), trials=runs, seed=3, max_pulls=1_000_000, workers=1, progress=False
+    )
+    assert int((~trials.correct).sum()) <= most_allowed(runs, delta)  # one that did not stop counts as wrong
 
 
 @pytest.mark.parametrize(("dim", "ratio"), [(1, 1), (4, 2), (30, 8)])
@@ -113,9 +115,10 @@ def test_directed_matches_oracle() -> None:
 def test_evidence_of_stacks_matches_oracle(heights: tuple[int, int]) -> None:
     """Up to 64 every count is kept, so each single result can be read from the prefix sums."""
     asked = coterie.Instance([0, 0, 1], [[0.0, 0.0], [1.0, 0.5]])
-    stacks = Stacks(asked, np.random.default_rng(4))
+    stacks, rng = Stacks(3, 2), np.random.default_rng(4)
     for arm, height in zip((0, 2), heights, strict=True):
-        stacks.raise_to(np.array([arm]), height)
+        for _ in range(height):
+            stacks.add(arm, asked.means[arm] + rng.standard_normal(2))
     x, y = (np.diff(stacks.sums[arm, : height + 1], axis=0) for arm, height in zip((0, 2), heights, strict=True))
     found = stacks.evidence(np.array([0, 2]), np.array([2, 0]))
     assert found == pytest.approx(coterie.pair_evidence(x, y), rel=1e-9)
@@ -123,26 +126,45 @@ def test_evidence_of_stacks_matches_oracle(heights: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("level", [5, 64, 90])
 def test_evidence_reaches_its_level_where_the_gap_leaves_the_radius(level: int) -> None:
-    asked = coterie.Instance([0, 1, 1], [[0.0, 0.0], [1.0, 0.5]])
-    stacks = Stacks(asked, np.random.default_rng(4))
-    stacks.raise_to(np.arange(2), level)
     n = int(KEPT[level - 1])
+    means, stacks, rng = np.array([[0.0, 0.0], [1.0, 0.5]]), Stacks(3, 2), np.random.default_rng(4)
+    for arm in (0, 1):
+        for _ in range(n):
+            stacks.add(arm, means[arm] + rng.standard_normal(2))
     gap = float(np.linalg.norm(stacks.means()[0] - stacks.means()[1]))
     value = float(stacks.equal_evidence(np.array([0]), 1)[0])
     assert radius(n, 1, 2, value) == pytest.approx(gap, rel=1e-6)
 
 
-def test_stacks_have_the_law_of_single_results() -> None:
+def test_blocks_have_the_law_of_single_results() -> None:
     """False alarm: 1e-6 together, by a normal tail of 5.2 for the mean and a chi-square bound for the spread."""
-    asked = coterie.Instance([0] * 400 + [1], [[2.0], [9.0]])
-    stacks = Stacks(asked, np.random.default_rng(12))
-    stacks.raise_to(np.arange(400), 100)
-    n = int(KEPT[99])
-    assert n > 100, "beyond 64 results come in blocks"
-    scaled = (stacks.means()[:400, 0] - 2.0) * math.sqrt(n)
+    stacks, level = Stacks(400, 1), 100
+    n = int(KEPT[level - 1])
+    assert n > level, "beyond 64 results come in blocks"
+
+    def course(task: Task) -> Course:
+        yield Batch(stacks, [(np.arange(400), level)], 0.0, 1.0, None)
+        return np.arange(401) % 2
+
+    plan = plan_for(coterie.Instance([0] * 400 + [1], [[2.0], [9.0]]), "elimination", 0.1, "proven")
+    end = play_course(course, plan, 0.1, np.random.default_rng(12), Running())
+    assert end is not None
+    assert end[0] == stacks.t == 400 * n
+    scaled = (stacks.means()[:, 0] - 2.0) * math.sqrt(n)
     assert abs(scaled.mean()) < 5.2 / math.sqrt(400)
     assert 270 < (scaled**2).sum() < 550
-    assert stacks.t == 400 * n
+
+
+def test_stacks_keep_what_is_beyond_the_last_kept_count() -> None:
+    stacks = Stacks(2, 1)
+    for i in range(67):
+        stacks.add(1, np.array([float(i)]))
+    assert (stacks.counts.tolist(), stacks.pulls.tolist(), stacks.t) == ([0, 67], [0, 66], 66)
+    assert stacks.means().ravel().tolist() == [0.0, np.arange(66).mean()]
+    stacks.add(1, np.array([67.0]))
+    assert stacks.pulls.tolist() == [0, 68]
+    assert stacks.sums[1, stacks.level[1]].tolist() == [np.arange(68).sum()]
+    assert stacks.sums[1, 5].tolist() == [np.arange(5).sum()]
 
 
 def test_twice_a_kept_count_is_kept() -> None:

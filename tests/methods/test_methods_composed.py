@@ -46,11 +46,11 @@ def test_a_tally_adds_up() -> None:
     assert tally.sums.ravel().tolist() == [3.0, 0.0, 9.0]
     assert tally.means.ravel().tolist() == [1.5, 0.0, 9.0]
     assert tally.results(0).ravel().tolist() == [1.0, 2.0]
-    assert not tally.ready
     with pytest.raises(ValueError, match="no guess of the groups before every arm has a result"):
         tally.labels
+    before = tally.ready
     tally.add(1, np.array([1.0]), asked=True)
-    assert tally.ready
+    assert (before, tally.ready) == (False, True)
     assert tally.committed.tolist() == [2, 1, 1]
     assert tally.labels.tolist() == [0, 0, 1]
     assert tally.centers.ravel() == pytest.approx([4.0 / 3.0, 9.0])
@@ -124,6 +124,7 @@ def test_pairs_stop_when_every_test_has_reached_its_level() -> None:
                     if i != j:
                         best[i, j] = max(best[i, j], coterie.pair_evidence(np.array(stacks[i]), np.array(stacks[j])))
             pulls = np.array([len(stack) for stack in stacks])
+            assert session.labels is not None
             leads = [int(max(np.flatnonzero(session.labels == k), key=lambda m: (pulls[m], -m))) for k in range(3)]
             needed = min(best[m, leads[k]] for k in range(3) for m in range(6) if session.labels[m] != k)
     assert needed >= level
@@ -193,7 +194,7 @@ def test_a_session_goes_on_where_it_was_saved() -> None:
         ({"sampling": lambda tally: None}, "method 'odd' gave no integer in ask"),
         ({"sampling": lambda tally: tally.pulls.sort()}, "'odd' tried to change data that is not its own in ask"),
         ({"stopping": lambda tally: 3.0}, "'odd' failed in count: TypeError: the stopping rule must give a"),
-        ({"stopping": lambda tally: Reading(1, 0, [5] * 6)}, "the stopping rule must stop with 6 numbers from 0 to 2"),
+        ({"stopping": lambda tally: Reading(1, 0, np.full(6, 5))}, "the stopping rule must stop with 6 numbers from 0"),
         ({"stopping": lambda tally: 1 // 0}, "method 'odd' failed in count: ZeroDivisionError"),
     ],
 )  # fmt: skip
