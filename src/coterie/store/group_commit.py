@@ -104,12 +104,13 @@ class GroupCommit:
             self._leader.submit(self._lead)
 
     def _lead(self) -> None:
-        """Serve one group; whoever waits then leads the next."""
-        try:
+        """Serve groups until nobody waits, or until a thread is there that can lead."""
+        while True:
             self._serve_group()
-        finally:
             with self._gate:
-                self._hand_on()
+                if not self._waiting or self._waiting[0].future is None:
+                    self._hand_on()
+                    return
 
     def _serve_group(self) -> None:
         if self._last_size > max(1, len(self._waiting)):
