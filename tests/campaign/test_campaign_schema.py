@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, inspect, text
 from coterie.campaign import Campaigns, DamagedLog
 from coterie.store import open_journal, schema
 from coterie.store.rows import TABLES, Ask, Note, Told
-from coterie.store.sql import url_of
+from coterie.store.sql import Database, url_of
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -188,7 +188,9 @@ def test_many_open_a_new_store_at_once(url: str) -> None:
 
 def test_every_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
     with Campaigns(tmp_path / "store.db") as store:
-        engine = store._campaigns.journal.engine
+        journal = store._campaigns.journal
+        assert isinstance(journal, Database)
+        engine = journal.engine
         with engine.connect() as connection:
             pragma = {
                 name: connection.execute(text(f"PRAGMA {name}")).scalar()

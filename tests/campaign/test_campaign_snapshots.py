@@ -60,7 +60,7 @@ def test_a_campaign_is_opened_from_its_snapshot(
 
     def counted(self: Reading, campaign: Any, after: int = 0, *more: Any, **named: Any) -> Any:
         read.append(after)
-        return rows(self, campaign, after, *more, **named)  # type: ignore[arg-type]
+        return rows(self, campaign, after, *more, **named)
 
     monkeypatch.setattr(kind, "rows", counted)
     status = again.status(id)
