@@ -227,7 +227,7 @@ def test_replay_of_a_pool(here: Path) -> None:
         (("export", "beans", "--kind", "certificate"), "has no certificate yet"),
         (("replay", "nowhere.csv", "-k", 2), "No such file"),
         (("status", "beans", "--store", "elsewhere.db"), "there is no store at elsewhere.db"),
-        (("list", "--store", "mysql://x/y"), "a store is sqlite:///FILE or postgresql://"),
+        (("list", "--store", "mysql://x/y"), "a store is sqlite:///FILE, postgresql://… or jsonl:///FOLDER"),
     ],
 )
 def test_what_is_wrong_is_one_line(here: Path, arguments: tuple[Any, ...], what: str) -> None:
