@@ -31,7 +31,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def stored(store: Campaigns, id: str) -> Snapshot | None:
-    return store._campaigns.look(lambda reading: reading.snapshot(id))
+    return store._campaigns.query(lambda reading: reading.snapshot(id))
 
 
 def test_a_campaign_is_opened_from_its_snapshot(
@@ -83,7 +83,7 @@ def test_a_snapshot_that_is_of_no_use_costs_time_only(
         "cut off": found._replace(content=found.content[: len(found.content) // 2]),
         "ahead": found._replace(seq=10**6),
     }[loss]
-    again._campaigns.change(lambda writing: writing.keep_snapshot(changed))
+    again._campaigns.write(lambda writing: writing.keep_snapshot(changed))
     assert again.status(id) == before
     assert kept == []
 
@@ -112,7 +112,7 @@ def test_a_store_that_cannot_be_written_is_read_all_the_same(
     world.run(store, id, stop_after=15)
     store.close()
     again = opened()
-    again._campaigns.change(lambda writing: writing.keep_snapshot(Snapshot(id, 0, 0, "", b"")))
+    again._campaigns.write(lambda writing: writing.keep_snapshot(Snapshot(id, 0, 0, "", b"")))
 
     def refused(*_: Any) -> Any:
         raise OSError("read-only")

@@ -81,7 +81,7 @@ class SqlTampering(Tampering):
             return
         engine = create_engine(url_of(self.address))
         with engine.begin() as connection:
-            content = connection.execute(
+            content: Any = connection.execute(
                 text("SELECT content FROM snapshots WHERE campaign = :id"), {"id": id}
             ).scalar()
             connection.execute(

@@ -211,6 +211,8 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_named(lines: Journal, tmp_p
     path.write_bytes(b"".join(content))
     for after in (0, 4, 10):
         assert damage(lines, after).seq == 11
+        assert damage(lines, after, 12).seq == 11
+        assert damage(lines, after, 10, (Told,)).seq in (11, 12)  # the ask itself is not one of these
 
 
 def test_a_list_of_campaigns_that_cannot_be_read_is_said_so(lines: Journal, tmp_path: Path) -> None:

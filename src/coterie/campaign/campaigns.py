@@ -71,12 +71,12 @@ class Campaigns:
             distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
         )  # fmt: skip
         id, now = new_key(), float(self._campaigns.clock())
-        self._campaigns.change(lambda writing: writing.add_campaign(id, title, settings.to_json(), now))
+        self._campaigns.write(lambda writing: writing.add_campaign(id, title, settings.to_json(), now))
         return {"id": id, "name": title, "created": timestamp(now), **settings.as_dict()}
 
     def list(self) -> _Dicts:
         """A summary of every campaign, oldest first."""
-        return [views.summary(row) for row in self._campaigns.look(lambda reading: reading.campaigns())]
+        return [views.summary(row) for row in self._campaigns.query(lambda reading: reading.campaigns())]
 
     # Measuring.
 
@@ -98,7 +98,7 @@ class Campaigns:
         """A measurement that will not come: its lease is freed, and the arm can be asked for again."""
         return self._campaigns.submit(id, lambda turn: commands.fail(turn, lease, reason))
 
-    def batch(self, calls: Sequence[tuple[Any, ...]]) -> _Dicts:
+    def batch(self, calls: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
         """Several calls, each like ("ask", id, worker, n), ("tell", id, measurements) or ("fail", id, lease, reason).
 
         They are decided in order and put on disk in one transaction, as calls of several threads at once are. In place
@@ -204,16 +204,16 @@ class Campaigns:
     def add_token(self, hash: str, scope: str, label: str = "") -> None:
         """Keep the hash of a token, unless it is there."""
         token: Token = {"hash": hash, "scope": scope, "label": label, "created": float(self._campaigns.clock())}
-        self._campaigns.change(lambda writing: writing.add_token(token))
+        self._campaigns.write(lambda writing: writing.add_token(token))
 
     def tokens(self) -> _Dicts:
         """All tokens' hashes, scopes, labels and dates."""
-        found = self._campaigns.look(lambda reading: reading.tokens())
+        found = self._campaigns.query(lambda reading: reading.tokens())
         return [{**token, "created": timestamp(token["created"])} for token in found]
 
     def remove_token(self, hash: str) -> None:
         """Forget a token."""
-        self._campaigns.change(lambda writing: writing.remove_token(hash))
+        self._campaigns.write(lambda writing: writing.remove_token(hash))
 
 
 _DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -81,28 +81,28 @@ class OpenCampaigns:
         self._snapshots.close()
         self.journal.close()
 
-    def look(self, query: Callable[[Reading], _Answer]) -> _Answer:
-        """The answer of a query on the journal that needs no state."""
+    def query(self, question: Callable[[Reading], _Answer]) -> _Answer:
+        """The answer to a question that needs the journal only, no state."""
 
         def read() -> _Answer:
             with self.journal.reading() as reading:
-                return query(reading)
+                return question(reading)
 
         return self.journal.retried(read)
 
-    def change(self, work: Callable[[Writing], _Answer]) -> _Answer:
+    def write(self, work: Callable[[Writing], _Answer]) -> _Answer:
         """The answer of a transaction that adds nothing to any log."""
 
-        def write() -> _Answer:
+        def once() -> _Answer:
             with self.journal.writing() as writing:
                 return work(writing)
 
-        return self.journal.retried(write)
+        return self.journal.retried(once)
 
     def row(self, id: Any) -> Campaign:
         """A campaign's row, which nobody has to wait for."""
         key = _check_id(id)
-        found = self.look(lambda reading: reading.campaign(key))
+        found = self.query(lambda reading: reading.campaign(key))
         if found is None:
             raise _unknown(key)
         return found

@@ -55,7 +55,7 @@ class GroupCommit:
         self._waiting: list[Request] = []
         self._gate = threading.Lock()
         self._led = False  # somebody serves, or has been told to
-        self._last_size = 0  # of the last group
+        self._crowded = False  # the last group had several: they are likely to come back, so wait for them a moment
         self._pause = 0.0
         self._leader: ThreadPoolExecutor | None = None  # for requests that nobody waits for in a thread
 
@@ -104,15 +104,16 @@ class GroupCommit:
             self._leader.submit(self._lead)
 
     def _lead(self) -> None:
-        """Serve one group; whoever waits then leads the next."""
-        try:
+        """Serve groups until nobody waits, or until a thread is there that can lead."""
+        while True:
             self._serve_group()
-        finally:
             with self._gate:
-                self._hand_on()
+                if not self._waiting or self._waiting[0].future is None:
+                    self._hand_on()
+                    return
 
     def _serve_group(self) -> None:
-        if self._last_size > max(1, len(self._waiting)):
+        if self._crowded:
             time.sleep(self._pause)
         with self._gate:
             group = self._waiting[:LARGEST_GROUP]
@@ -127,7 +128,7 @@ class GroupCommit:
             if not isinstance(error, Exception):  # Ctrl-C belongs to this thread too
                 raise
         finally:
-            self._last_size = len(group)
+            self._crowded = len(group) > 1
             self._pause = min(LONGEST_PAUSE, (time.monotonic() - start) / 4)
 
     def close(self) -> None:

@@ -117,7 +117,7 @@ class LogFile:
                 end = start
             if begin == 0:
                 return cls(path, campaign, 0, None, damage)
-            step = min(begin, _BLOCK)
+            step = min(begin, max(_BLOCK, len(tail)))  # twice as much each time: a tail can be long
             begin -= step
             file.seek(begin)
             tail = file.read(step) + tail
@@ -143,10 +143,11 @@ class LogFile:
         if self.end == 0:
             return [], []
         with open(self.path, "rb") as file:
-            begin = self._place_after(file, after) if after > 0 else 0
-            file.seek(begin)
-            if limit is None:
-                return self._parsed(file.read(self.end - begin).split(b"\n"), after)
+            begin = self._place_after(file, after)
+            file.seek(begin or 0)
+            if limit is None or begin is None:
+                rows, hashes = self._parsed(file.read(self.end - file.tell()).split(b"\n"), after)
+                return rows[:limit], hashes[:limit]
             lines: list[bytes] = []
             while len(lines) < limit and file.tell() < self.end:
                 line = file.readline()
@@ -161,9 +162,9 @@ class LogFile:
         if self.end == 0:
             return
         with open(self.path, "rb") as file:
-            begin = self._place_after(file, after) if after > 0 else 0
-            file.seek(begin)
-            lines = file.read(self.end - begin).split(b"\n")
+            begin = self._place_after(file, after)
+            file.seek(begin or 0)
+            lines = file.read(self.end - file.tell()).split(b"\n")
         wanted = tuple(f'["{TABLES[kind]}",'.encode() for kind in kinds)
         before = b""
         for line in lines:
@@ -173,12 +174,18 @@ class LogFile:
                     row, hash = _parse(json.loads(line))
                 except _NOT_A_ROW:
                     raise DamagedLog(self.campaign, (place or after) + 1, None, _UNREADABLE) from None
-                yield row, hash, place, before[-66:-2].decode("ascii", "replace")
+                if begin is not None or row.seq > after:
+                    yield row, hash, place, before[-66:-2].decode("ascii", "replace")
             if line and not line.startswith(b"{"):
                 before = line
 
-    def _place_after(self, file: BinaryIO, after: int) -> int:
-        """Where the first line with a number above `after` begins, by bisection: numbers never fall."""
+    def _place_after(self, file: BinaryIO, after: int) -> int | None:
+        """Where the first line with a number above `after` begins, by bisection: numbers never fall.
+
+        None if a line has no number. Then all lines must be read, and the one that is damaged is named.
+        """
+        if after == 0:
+            return 0
         low, high = 0, self.end  # lines before `low` are not above; the first that begins at `high` or later is
         while low < high:
             middle = (low + high) // 2
@@ -192,7 +199,7 @@ class LogFile:
             elif key is not None:
                 low = file.tell()
             else:
-                return 0  # all lines are read then, and the one that is damaged is named
+                return None
         return low
 
     def _parsed(self, lines: list[bytes], after: int) -> tuple[list[Row], list[str]]:
@@ -203,7 +210,7 @@ class LogFile:
             hashes = [entry[-1] for entry in entries]
         except _NOT_A_ROW:
             raise DamagedLog(self.campaign, self._first_bad(given, after), None, _UNREADABLE) from None
-        if rows and rows[0].seq <= after:  # read from the beginning, for want of an index
+        if rows and rows[0].seq <= after:  # all lines were read
             keep = [i for i, row in enumerate(rows) if row.seq > after]
             return [rows[i] for i in keep], [hashes[i] for i in keep]
         return rows, hashes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import Connection, Select, and_, delete, func, select, text
+from sqlalchemy import Connection, Select, and_, bindparam, delete, func, select, text
 from sqlalchemy.exc import IntegrityError
 
 from coterie.store import schema
@@ -142,10 +142,8 @@ class SqlWriting(SqlReading):
         super().__init__(connection)
         self.locked: dict[str, Campaign] = {}
         if ids:
-            table = schema.campaigns
-            # In one order, so that two transactions never wait for each other. SQLite has locked the whole file.
-            query = select(table).where(table.c.id.in_(ids)).order_by(table.c.id).with_for_update()
-            self.locked = {row["id"]: cast(Campaign, dict(row)) for row in connection.execute(query).mappings()}
+            rows = connection.execute(_LOCK_CAMPAIGNS, {"ids": list(ids)}).mappings()
+            self.locked = {row["id"]: cast(Campaign, dict(row)) for row in rows}
 
     def add_campaign(self, id: str, name: str, settings: str, created: float) -> None:
         """Begin a campaign, without rows."""
@@ -165,8 +163,8 @@ class SqlWriting(SqlReading):
         for kind, content in by_kind.items():
             self._connection.execute(schema.TABLES[kind].insert(), content)
         chain = hashes[-1] if hashes else campaign["chain"]
-        new = {**summary, "last_seq": campaign["last_seq"] + len(rows), "chain": chain}
-        self._connection.execute(schema.campaigns.update().where(schema.campaigns.c.id == id).values(new))
+        new = {**summary, "id": id, "last_seq": campaign["last_seq"] + len(rows), "chain": chain}
+        self._connection.execute(_RENEW_SUMMARY, new)
         return chain
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
@@ -184,6 +182,17 @@ class SqlWriting(SqlReading):
         self._connection.execute(delete(schema.tokens).where(schema.tokens.c.hash == hash))
 
 
+# In one order, so that two transactions never wait for each other. SQLite has locked the whole file already.
+_LOCK_CAMPAIGNS = (
+    select(schema.campaigns)
+    .where(schema.campaigns.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(schema.campaigns.c.id)
+    .with_for_update()
+)
+_RENEW_SUMMARY = text(
+    "UPDATE campaigns SET last_seq = :last_seq, last_at = :last_at, t = :t, measurements = :measurements, "
+    "open_leases = :open_leases, done = :done, chain = :chain WHERE id = :id"
+)
 _KEEP_SNAPSHOT = text(
     "INSERT INTO snapshots (campaign, seq, rules, hash, content) VALUES (:id, :seq, :rules, :hash, :content) "
     "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, rules = excluded.rules, hash = excluded.hash, "

@@ -36,14 +36,14 @@ _WHEN = {
     401: "No token, or one that is not known.",
     403: "The token may not write, or the request came from another site's page.",
     404: "There is no such campaign, or no such lease.",
-    409: "It contradicts what is on record, or the campaign is not done.",
+    409: "It contradicts what is on record, the campaign is not done, or its log is damaged.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",
     422: "A value is wrong; `field` says which.",
     429: "Too many requests; see Retry-After.",
     503: "The store cannot be used now; nothing was changed. Try again.",
 }
-_READING = _errors(404, 422, 503)
+_READING = _errors(404, 409, 422, 503)
 _WRITING = _errors(400, 404, 409, 413, 415, 422, 503)
 
 
