@@ -15,7 +15,6 @@ import pytest
 import typer.main
 from typer.testing import CliRunner, Result
 
-import coterie
 from coterie.campaign.settings import CampaignSettings
 from coterie.cli import app
 from coterie.cli.methods import offered_methods
@@ -175,24 +174,6 @@ def test_an_unknown_method_lists_the_known_ones(
     assert all(name in answer.stderr for name in PACKAGED)
 
 
-def sessions_take_registered_methods() -> bool:
-    own = register(Method("probe-rule", "to see whether sessions look into the table", METHODS["uniform"].start))
-    try:
-        coterie.Session(3, 2, 1, method=own.name)
-    except ValueError:
-        return False
-    finally:
-        unregister(own.name)
-    return True
-
-
-@pytest.fixture
-def registered_sessions() -> None:
-    if not sessions_take_registered_methods():
-        pytest.skip("sessions do not look into the table of methods yet")
-
-
-@pytest.mark.usefixtures("registered_sessions")
 def test_simulate_runs_a_registered_method(tmp_path: Path) -> None:
     path = write_module(tmp_path, "turns")
     own = run("simulate", "easy", "--method", "turns", "--register", path, "-n", 3, "--workers", 1, "--json")
@@ -204,7 +185,6 @@ def test_simulate_runs_a_registered_method(tmp_path: Path) -> None:
     assert len(found["results"]) == len(known["results"])
 
 
-@pytest.mark.usefixtures("registered_sessions")
 def test_a_campaign_needs_its_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = write_module(tmp_path, "campaign-rule", rules=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_a_damaged_row_is_named_and_nothing_of_it_is_served(
         with pytest.raises(DamagedLog, match=rf"row {seq} \(table asks\) was changed") as caught:
             call()
         assert (caught.value.code, caught.value.status, caught.value.seq) == ("damaged_log", 409, seq)
-    answers: list[Any] = fresh.batch([("ask", other, "w", 1), ("ask", id, "w", 1)])
+    answers: Sequence[Any] = fresh.batch([("ask", other, "w", 1), ("ask", id, "w", 1)])
     asked_other, refused = answers
     assert asked_other["asks"]
     assert isinstance(refused, DamagedLog)

@@ -20,6 +20,9 @@ from coterie.engine.croc.family import FACTOR_SIGNATURE, Family
 from coterie.engine.croc.run import CrocRun, load
 from coterie.engine.croc.state import EPOCHS, KNOWN_COVARIANCE
 
+_config: Any = numba.config
+JIT_OFF = bool(_config.DISABLE_JIT)
+
 PLANE = Instance([0, 0, 1, 1, 1, 2, 2, 0], [[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
 CLOSE = Instance([0, 0, 0, 1, 1, 1, 1, 1, 1], [[0.0, 0.0, 0.0], [1.2, 0.6, 0.0]])
 FAR = Instance([0, 0, 0, 1, 1, 1], [[0.0, 3e5], [2.0, 3e5]])
@@ -109,7 +112,7 @@ def _fresh_copy(folder: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.skipif(JIT_OFF, reason="nothing is compiled")
 def test_first_use_of_a_family_compiles_its_kernels_only(tmp_path: Path) -> None:
     played(PLANE, KNOWN_COVARIANCE, 2.3, seed=0)
     drive = load().drive

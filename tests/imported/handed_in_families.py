@@ -38,7 +38,8 @@ def _known_factor(
         along += guess[q] * kept[q]
         length += kept[q] * kept[q]
     growth = 1.0 + weight * spread
-    return (2.0 * along + spread * length - weight * square) / (2.0 * growth) - 0.5 * contrast.size * math.log(growth)
+    gain = 2.0 * along + spread * length - weight * square
+    return float(gain / (2.0 * growth) - 0.5 * contrast.size * math.log(growth))
 
 
 def _known_pulls(parameters: Array, level: float, square: float, pool: float, dim: int) -> float:

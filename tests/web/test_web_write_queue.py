@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def tell(id: str, name: str, value: Any) -> tuple[Any, ...]:
 
 def test_each_call_has_its_own_answer(store: Campaigns) -> None:
     first, second = (store.create("x", 3, 2, 1)["id"] for _ in range(2))
-    answers: list[Any] = store.batch(
+    answers: Sequence[Any] = store.batch(
         [
             ("ask", first, "w", 2),
             tell(first, "a", "wrong"),

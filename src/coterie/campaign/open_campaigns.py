@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from coterie.campaign.commands import Turn
 from coterie.campaign.errors import BadValue, CampaignError, DamagedLog, NotFound
-from coterie.campaign.settings import CampaignSettings
+from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.snapshots import SnapshotKeeper, restored
 from coterie.campaign.state import OtherRules, State
 from coterie.methods import warm_up
@@ -203,6 +203,7 @@ class OpenCampaigns:
     def _begin(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> tuple[State, str]:
         """The newest state that is kept, and the hash of its last row: that of a snapshot, or the one before row 1."""
         settings = CampaignSettings.from_json(row["settings"])
+        check_rules(settings)
         with _no_collecting():
             found = restored(settings, row, journal)
         if found is None:
