@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from coterie.campaign.commands import Turn
-from coterie.campaign.errors import BadValue, CampaignError, DamagedLog, NotFound
+from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound
 from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.snapshots import SnapshotKeeper, restored
 from coterie.campaign.state import OtherRules, State
-from coterie.methods import warm_up
+from coterie.methods import MethodError, warm_up
 from coterie.problem.checks import short
 from coterie.store.chain import origin
 from coterie.store.group_commit import GroupCommit, Request
@@ -124,7 +124,10 @@ class OpenCampaigns:
                     with self._opened_lock:
                         self._opened.pop(key, None)
                     raise _unknown(key)
-                answer = view(CampaignReading(self, opened, row, reading))
+                try:
+                    answer = view(CampaignReading(self, opened, row, reading))
+                except MethodError as error:
+                    raise _as_campaign_error(error) from error
             self._snapshots.consider(key, opened)
             return answer
 
@@ -257,7 +260,7 @@ class OpenCampaigns:
                         opened.state = None
                 if deciding is None or not isinstance(error, Exception):
                     raise
-                deciding.settle(error=error)
+                deciding.settle(error=_as_campaign_error(error))
                 return
             for id, hash in hashes.items():
                 every[id].hash = hash
@@ -303,6 +306,13 @@ def _decided(
         return request.decide(turns[request.campaign]), None
     except CampaignError as error:
         return None, error
+
+
+def _as_campaign_error(error: Exception) -> Exception:
+    """What a method that broke its contract did, as an answer; nothing of the request was put on disk."""
+    if isinstance(error, MethodError):
+        return Conflict(f"{error}. Nothing was changed; the campaign's record is as it was", code="method_error")
+    return error
 
 
 def _unknown(id: str) -> NotFound:

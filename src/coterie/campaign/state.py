@@ -138,6 +138,12 @@ class State:
             close(self.session, recorded.facts, recorded.outcome)
         else:
             self.session = Session.of(self.settings.run)
+            if rules > self.session.rules:
+                raise Conflict(
+                    f"rules number {rules} of method {self.settings.method!r} decided rows of this campaign, this "
+                    f"release has number {self.session.rules}: open it with the later release",
+                    code="newer_rules",
+                )
             try:
                 bring_back(self.session, recorded.facts, rules, recorded.applied)
             except ReplayError as error:
