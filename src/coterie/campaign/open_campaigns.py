@@ -20,7 +20,7 @@ from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLo
 from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.snapshots import SnapshotKeeper, restored
 from coterie.campaign.state import OtherRules, State
-from coterie.methods import MethodError, warm_up
+from coterie.methods import MethodError, method_named, warm_up
 from coterie.problem.checks import short
 from coterie.store.chain import origin
 from coterie.store.group_commit import GroupCommit, Request
@@ -164,7 +164,7 @@ class OpenCampaigns:
     def _open(self, id: str) -> None:
         """Have the state in memory: compiling and reading take seconds, which no holder of a lock should spend."""
         if self._opened_of(id).state is None:
-            self.read(id, lambda reading: warm_up(reading.state.settings.run))
+            self.read(id, lambda reading: warm_up(method_named(reading.state.settings.method)))
 
     def _opened_of(self, id: str) -> OpenCampaign:
         with self._opened_lock:

@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from coterie.engine.croc.entries import ASK as ASK  # kinds of entries of a record
+from coterie.engine.croc.entries import GIVE_UP as GIVE_UP
+from coterie.engine.croc.entries import LOOK as LOOK
+from coterie.engine.croc.entries import RESULT as RESULT
 from coterie.methods.reports import Evidence, Partial
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
@@ -28,8 +32,6 @@ if TYPE_CHECKING:
 Decision: TypeAlias = dict[str, Any]
 """Something decided beside an ask, as plain JSON; `event` says what."""
 
-ASK, RESULT, GIVE_UP, LOOK = 0, 1, 2, 3
-"""The kinds of entries of a record."""
 
 NOBODY = -1
 """The ask of a result that nobody asked for."""

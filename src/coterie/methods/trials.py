@@ -8,17 +8,17 @@ told (`coterie.methods.generic_trial`). Who runs trials beside each other, in th
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.methods.contract import Method, MethodError, Trial
+from coterie.methods.contract import Method, MethodError
 from coterie.methods.table import is_packaged, method_named
+from coterie.methods.warm_up import warm_up
 from coterie.problem.checks import IntArray
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
@@ -87,22 +87,8 @@ class Plan:
 
     def load(self) -> None:
         """Load the compiled steps that the trials need, so that none of them has to; says so if this takes long."""
-        trial = self.entry.trial
-        if trial is None:
-            return
-        with _loading:
-            if trial not in _loaded:
-                # Types are what is compiled for, and they are the same for every size: one pull of a tiny run.
-                ratio = None if self.distance_ratio is None else 0.5
-                small = replace(self, instance=_TINY, deltas=(0.5,), max_pulls=1, distance_ratio=ratio)
-                play_trial(small, np.random.SeedSequence(0), Running())
-                _loaded.add(trial)
-
-
-_TINY = Instance([0, 0, 1], [[0.0], [9.0]])
-_loading = threading.Lock()
-_loaded: set[Trial] = set()
-"""The loops whose compiled steps are loaded."""
+        if self.entry.trial is not None:
+            warm_up(self.entry)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,22 +6,27 @@ import threading
 
 import numpy as np
 
+from coterie.methods.contract import Method
 from coterie.methods.start import start
-from coterie.methods.table import method_named
+from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
 
 _lock = threading.Lock()
 _warm: set[str] = set()
+_TINY = Instance([0, 0, 1], [[0.0], [4.0]])
 
 
-def warm_up(settings: Settings) -> None:
-    """Have the method of these settings ready, once a process; for one of the package this may compile for minutes."""
-    method = method_named(settings.method)
+def warm_up(method: Method) -> None:
+    """Have a method ready, once a process; for one of the package this may compile for minutes.
+
+    Types are what is compiled for, and they are the same for every size: a few pulls of a tiny run are enough.
+    """
     with _lock:
-        if method.name in _warm or "instance" in method.needs:
+        if method.name in _warm:
             return
-        ratio = None if settings.distance_ratio is None else 0.5
-        run = start(Settings.of(3, 2, 1, method=method.name, distance_ratio=ratio))
+        ratio = 0.5 if "distance_ratio" in method.needs else None
+        truth = _TINY if "instance" in method.needs else None
+        run = start(Settings.of(3, 2, 1, method=method.name, distance_ratio=ratio, instance=truth), method)
         for value in (0.0, 4.0, 0.0):
             pull = run.ask()
             if pull is None:

@@ -60,16 +60,21 @@ def checked(field: str, check: Callable[..., _Checked], *arguments: Any) -> _Che
         return check(*arguments)
 
 
-class Options(TypedDict, total=False):
-    """The settings that have a default, for doors that pass them on as they were given."""
+class FurtherOptions(TypedDict, total=False):
+    """The settings that have a default, but for δ and the method."""
 
-    delta: float
-    method: str
     threshold: str
     noise: Any
     distance_ratio: float | None
     instance: Instance | None
     names: Iterable[str] | None
+
+
+class Options(FurtherOptions, total=False):
+    """The settings that have a default, for doors that pass them on as they were given."""
+
+    delta: float
+    method: str
 
 
 @dataclass(frozen=True)

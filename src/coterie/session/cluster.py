@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_real_array, short
 from coterie.problem.instance import Instance
 from coterie.problem.noise import Noise
+from coterie.problem.settings import DELTA, FIELDS, METHOD, FurtherOptions, Settings
 from coterie.session import verdicts
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.session import Session
@@ -50,23 +51,21 @@ def cluster(
     measure: Callable[[int], Any],
     n_arms: int,
     n_clusters: int,
-    delta: float = 0.05,
-    method: str = "croc",
+    delta: float = DELTA,
+    method: str = METHOD,
     budget: int | None = None,
     progress: bool = True,
-    threshold: str = "proven",
-    noise: Any = None,
-    distance_ratio: float | None = None,
-    instance: Instance | None = None,
-    names: Sequence[str] | None = None,
+    *,
     session: Session | None = None,
     on_alarm: str = "stop",
+    **options: Unpack[FurtherOptions],
 ) -> Result:
     """Call `measure(arm)` until the groups are proven (error probability at most delta), an alarm, or the budget's end.
 
     `measure` gets an arm, 0 … n_arms − 1, and returns one measurement of it; the dimension is that of the first, unless
     the noise has one. `budget`: so many measurements at most, those of `session` included; a warning says when it ends
-    first. `progress`: a line on the terminal says how far it is. The other settings are those of `Session`.
+    first. `progress`: a line on the terminal says how far it is. The other settings (`threshold`,
+    `noise`, `distance_ratio`, `instance`, `names`) are those of `Session`.
 
     An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
     what it saw is in `result.alarm`. With `on_alarm="continue"` the call goes on for the n_clusters given, and says so
@@ -85,11 +84,11 @@ def cluster(
     stops = on_alarm == "stop"
 
     def started(dim: int) -> Session:
-        return Session(n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names)
+        return Session.of(Settings.of(n_arms, n_clusters, dim, delta, method, **options))
 
     # A measurement costs: all settings are checked before the first one.
     if session is None:
-        known = _dim_of(noise)
+        known, instance = _dim_of(options.get("noise")), options.get("instance")
         fresh = started(known or (instance.dim if isinstance(instance, Instance) else 1))
         session = fresh if known else None
     else:
@@ -246,15 +245,12 @@ def _dim_of(noise: Any) -> int | None:
     return max(1, shape[0]) if shape else None
 
 
-_SETTINGS = ("n_arms", "n_clusters", "delta", "method", "threshold", "noise", "distance_ratio", "instance", "names")
-
-
 def _agreeing(session: Any, started: Callable[[int], Session]) -> Session:
     """A session at its beginning with the settings of the call, which must be those of the session that goes on."""
     if not isinstance(session, Session):
         raise TypeError(f"session must be a coterie.Session, got {short(session)}")
     fresh = started(session.dim)
-    for name in _SETTINGS:
+    for name in FIELDS:
         wanted, its = getattr(fresh, name), getattr(session, name)
         if wanted != its and not (name == "names" and wanted is None):
             raise ValueError(
