@@ -64,14 +64,13 @@ test: lint docs browser ## Everything that must hold, but for the guarantees
 
 # Code that checks its indices is compiled anew, which takes minutes: numba keeps it in a cache of its own.
 # With the JIT off NumPy checks them, and constants can be changed in the engine itself.
-ENGINE_TESTS := tests/recording tests/engine tests/croc/test_croc_equals_reference.py tests/croc/test_croc_upkeep.py \
-  tests/croc/test_croc_workers.py tests/croc/test_croc_far.py
+CHECKED = OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not guarantee"
 checked: $(VENV)/.coterie-dev ## Both engines, with bounds checking and with the JIT off
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/checked OPENBLAS_NUM_THREADS=1 \
-	  $(PY) -m pytest -n $(WORKERS) -m "not guarantee" $(ENGINE_TESTS)
-	NUMBA_DISABLE_JIT=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) \
-	  tests/croc/test_croc_equals_reference.py tests/croc/test_croc_constants.py
-	NUMBA_DISABLE_JIT=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) tests/engine/test_engine_equals_reference.py \
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/checked $(CHECKED) tests/recording tests/engine \
+	  tests/croc/test_croc_equals_reference.py tests/croc/test_croc_upkeep.py tests/croc/test_croc_workers.py \
+	  -k "not three_hundred or reference[0]"
+	NUMBA_DISABLE_JIT=1 $(CHECKED) tests/croc/test_croc_equals_reference.py tests/croc/test_croc_constants.py
+	NUMBA_DISABLE_JIT=1 $(CHECKED) tests/engine/test_engine_equals_reference.py \
 	  -k "both_thresholds or symmetric or integer or reference[0]"
 
 guarantees: $(VENV)/.coterie-dev ## Error probabilities, by thousands of runs
