@@ -21,7 +21,7 @@ from bench.peers import PEERS, elimination, lucb, register_all, representatives
 from bench.peers.batched import BatchedRun, play_course
 from bench.peers.course import Course, Task
 from coterie import methods
-from coterie.campaign import Campaigns
+from coterie.campaign import Campaigns, Conflict
 from coterie.cli import app
 from coterie.methods import generic_trial
 from coterie.methods.trials import Running, play_trial
@@ -220,7 +220,7 @@ def test_a_campaign_loses_nothing_when_its_method_asks_for_an_arm_that_there_is_
             id = store.create("odd", 6, 3, 2, method="wanders-off")["id"]
             for number in range(8):
                 measured(store, id, number)
-            with pytest.raises(methods.MethodError, match="method 'wanders-off' asked for arm 99: the arms are 0 to 5"):
+            with pytest.raises(Conflict, match="method 'wanders-off' asked for arm 99: the arms are 0 to 5"):
                 store.ask(id, "w")
             assert store.status(id)["t"] == 8
         methods.register(methods.compose("wanders-off", stopping="pairs"), replace_existing=True)
@@ -245,7 +245,7 @@ def test_a_campaign_loses_nothing_when_its_method_fails_on_a_result(tmp_path: Pa
             for number in range(7):
                 measured(store, id, number)
             for _ in range(2):  # the lease stays open, and nothing is half done
-                with pytest.raises(methods.MethodError, match="method 'fails' failed in count: ZeroDivisionError"):
+                with pytest.raises(Conflict, match="method 'fails' failed in count: ZeroDivisionError"):
                     measured(store, id, 7)
                 assert store.status(id)["t"] == 7
         methods.register(methods.compose("fails"), replace_existing=True)

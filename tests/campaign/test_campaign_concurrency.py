@@ -200,13 +200,13 @@ def test_a_request_that_breaks_does_not_spoil_the_others(store: Campaigns, world
         turn.state.session.ask()  # half done …
         raise ZeroDivisionError
 
-    from coterie.campaign import decisions
+    from coterie.campaign import commands
 
     requests = [
-        Request(id, lambda turn: decisions.tell(turn, good)),
+        Request(id, lambda turn: commands.tell(turn, good)),
         Request(id, breaks),
-        Request("nobody's", lambda turn: decisions.tell(turn, good)),
-        Request(id, lambda turn: decisions.ask(turn, "v", 1)),
+        Request("nobody's", lambda turn: commands.tell(turn, good)),
+        Request(id, lambda turn: commands.ask(turn, "v", 1)),
     ]
     store._campaigns._serve([lone := Request(id, breaks)])
     assert isinstance(lone.error, ZeroDivisionError)

@@ -230,7 +230,7 @@ root = os.geteuid() == 0
 store = Campaigns(path)
 store.ask(id, "w")  # everything is loaded
 before = store.status(id)
-database(store).engine.dispose()  # open files stay writable, whatever their mode is now
+store._campaigns.journal.engine.dispose()  # open files stay writable, whatever their mode is now
 
 def protect(on):
     if root:

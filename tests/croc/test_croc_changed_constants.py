@@ -20,7 +20,7 @@ SOURCE = Path(coterie.__file__).parent
 CHANGES: dict[str, dict[str, str]] = {
     "larger pools and cores, fewer rounds": {"TOP_UP": "1.5", "CORE": "5", "FLIGHT": "8", "SCALE_UP": "4"},
     "fewer epochs, cores of one, hardly any room for rounds": {
-        "EPOCHS": "2", "CORE": "1", "ROUND_PLACES": "4", "FREEZE_DOUBT": "0.9", "STEADY": "0.0",
+        "EPOCHS": "2", "CORE": "1", "ROUND_PLACES": "4", "FREEZE_RISK": "0.9", "STEADY": "0.0",
     },
     "more epochs, a short grid, longer forecasts": {
         "EPOCHS": "5", "PREFIX_ROOM": "8", "OCTAVES": "1",

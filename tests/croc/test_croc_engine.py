@@ -253,9 +253,9 @@ def test_frozen_tests_are_met_only_at_their_level(seed: int) -> None:
                 kinds.append((s.met_group, s.last_group, groups[k], epoch["level"]))
             for met, last, pool, level in kinds:
                 if met[slot, m, k] == 0:
-                    assert recomputed(events, epoch["number"], m, pool, 10**9)[0] < level
+                    assert recomputed(events, epoch["epoch"], m, pool, 10**9)[0] < level
                 elif last[slot, m, k] > 0:
-                    assert recomputed(events, epoch["number"], m, pool, last[slot, m, k])[0] >= level - 1e-9
+                    assert recomputed(events, epoch["epoch"], m, pool, last[slot, m, k])[0] >= level - 1e-9
                 else:
                     counts = -s.last_core[slot, m, k], -s.last_group[slot, m, k]
                     assert run.pair_evidence(m, cores[k][0], *counts) >= run.pair_level
@@ -272,7 +272,7 @@ def check_met_pairs(run: CrocRun, events: list[dict[str, Any]], epoch: dict[str,
         if places[q] // CORE_ROOM < places[p] // CORE_ROOM and s.met_pair[slot, places[p], places[q]]:
             last = s.last_pair[slot, places[p], places[q]]
             if last > 0:
-                assert recomputed(events, epoch["number"], p, [q], last)[0] >= epoch["level"] / 2 - 1e-9
+                assert recomputed(events, epoch["epoch"], p, [q], last)[0] >= epoch["level"] / 2 - 1e-9
             else:
                 counts = -last, -s.last_pair[slot, places[q], places[p]]
                 assert run.pair_evidence(p, q, *counts) >= run.pair_level

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.campaign.groups import apply_change
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.checks import FloatArray
 from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Applied
 from coterie.session.records import UNASKED
 from coterie.session.replaying import Facts
@@ -32,7 +31,7 @@ class RecordedRows:
     outcome: dict[str, Any] | None = None  # its claims, if they were recorded with it
     rules: int | None = None  # the last number noted
     applied: Applied = field(default_factory=Applied)  # what stands before that note
-    groups: IntArray | None = None  # the id of each arm's group
+    group_changes: list[dict[str, Any]] = field(default_factory=list)  # see `coterie.campaign.groups`
     evidence: dict[str, Any] = field(default_factory=dict)  # the last point noted
 
     @property
@@ -56,7 +55,7 @@ class RecordedRows:
         elif row.kind == "outcome":
             self.outcome = row.data
         elif row.kind == "groups":
-            self.groups = apply_change(self.groups, row.data)
+            self.group_changes.append(row.data)
         elif row.kind == "evidence":
             self.evidence = {key: row.data[key] for key in ("statistic", "threshold")}
 

@@ -250,11 +250,14 @@ def _old_outcome(session: Session, recorded: RecordedRows) -> dict[str, Any]:
 
     The groups are those of its notes, centers the means of its results; there is no certificate.
     """
-    assert recorded.groups is not None
     assert recorded.stop is not None
+    groups: IntArray | None = None
+    for change in recorded.group_changes:
+        groups = apply_change(groups, change)
+    assert groups is not None
     facts = recorded.facts
     arms = np.array([arm for kind, arm in zip(facts.kinds, facts.arms, strict=True) if kind == TOLD], dtype=np.int64)
-    labels = np.unique(recorded.groups, return_inverse=True)[1]
+    labels = np.unique(groups, return_inverse=True)[1]
     white = session.noise.whiten(facts.values)
     counts = np.bincount(labels[arms], minlength=session.n_clusters)
     centers = np.zeros((session.n_clusters, session.dim))

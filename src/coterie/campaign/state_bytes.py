@@ -89,7 +89,8 @@ def _registry(session: Session, outer: Any, workers: list[str]) -> Registry:
     """All leases and results."""
     log, found = session.log_arrays, Registry()
     told = [lease or None for lease in _texts(outer["told_leases"])]
-    found.results = list(zip(log.arms, log.values, told, strict=True))
+    before = len(told)  # the log may have grown since
+    found.results = list(zip(log.arms[:before], log.values[:before], told, strict=True))
     found.ids = {name: place for place, name in enumerate(_texts(outer["ids"]))}
     _restore_sums(found, session.dim)
     _restore_leases(found, outer, workers)

@@ -62,6 +62,7 @@ class Conversation:
         self.counted_rounds: list[int] = []
         self.lines: dict[int, deque[Place]] = {}
         self.applied = Applied()
+        self.waited: int | None = None  # results that waited when the groups were found, if a record says so
 
     @property
     def next_ticket(self) -> int:
@@ -70,9 +71,9 @@ class Conversation:
 
     @property
     def waiting(self) -> int:
-        """Results that wait for an earlier ask of their arm; none does once the groups are found."""
-        if self.run.done:
-            return 0
+        """Results that wait for an earlier ask of their arm; once the groups are found, those that waited then."""
+        if self.run.done and self.waited is not None:
+            return self.waited
         return sum(place.row >= 0 and not place.gone for line in self.lines.values() for place in line)
 
     def tickets(self) -> list[Ticket]:

@@ -52,6 +52,7 @@ def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
         "rules": session.rules,
         "decisions": conversation.decisions,
         "applied": list(conversation.applied),
+        "waited": conversation.waiting if conversation.run.done else None,
         "pending": list(conversation.pending),
         "lines": [
             [arm, [[p.ticket, p.round, p.row, p.gone] for p in line]] for arm, line in conversation.lines.items()
@@ -93,6 +94,7 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
     conversation.counted_rounds = arrays["counted.rounds"].tolist()
     conversation.decisions = [(t, decision) for t, decision in plain["decisions"]]
     conversation.applied = Applied(*plain["applied"])
+    conversation.waited = plain["waited"]
     _restore_log(session, arrays)
     places: dict[int, Place] = {}
     for arm, line in plain["lines"]:

@@ -106,9 +106,20 @@ class Reading:
                 if i >= used:
                     raise ReplayError(self.origin[i], "this ask comes after the groups were proven")
 
+    def _waited(self, used: int) -> int:
+        """Results told before the groups were found, and not counted by then."""
+        kinds = self.entries.kinds
+        last = self.origin[used - 1] if used > 0 else -1
+        for i in self.opened:  # perhaps an ask, later, has found them
+            if i >= used and self.entries.arms[self.origin[i]] < 0:
+                last = self.origin[i]
+        told = self.entries.first_row + sum(kind == TOLD for kind in kinds[: last + 1])
+        return told - len(self.conversation.counted_rows)
+
     def _keep(self, used: int, made: list[tuple[int, Decision]]) -> None:
         """The conversation is where the record ends."""
         conversation, flat = self.conversation, self.flat
+        was_done = conversation.waited is not None
         before = len(conversation.counted_rows)
         results = np.flatnonzero(flat.kinds[:used] == RESULT)
         counts = np.cumsum(flat.kinds == RESULT)
@@ -129,6 +140,8 @@ class Reading:
             for place in line:
                 if place.ticket is not None and place.ticket < conversation.next_ticket:
                     place.round = conversation.rounds_asked[place.ticket]
+        if conversation.run.done and not was_done:
+            conversation.waited = self._waited(used)
         conversation.pending, conversation.lines = self.pending, self.lines
         conversation.order += bytes(self.entries.kinds)
         pairs = zip(self.entries.kinds, self.entries.tickets, strict=True)
