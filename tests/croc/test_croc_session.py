@@ -56,8 +56,7 @@ def finish(session: Any, rng: np.random.Generator) -> None:
 
 
 def snapshot(session: Any) -> dict[str, Any]:
-    """All that can be seen of a session, and its engine's state."""
-    state = croc_run(session).state
+    """All that can be seen of a session, and its engine's state: one that is done and was loaded has no engine."""
     return {
         "saved": session.to_dict(),
         "events": session.events,
@@ -68,7 +67,7 @@ def snapshot(session: Any) -> dict[str, Any]:
         "centers": None if session.centers is None else session.centers.tolist(),
         "alarm": session.alarm,
         "certificate": session.certificate,
-        "state": [array.tolist() for array in state],
+        "state": None if session.done else [array.tolist() for array in croc_run(session).state],
     }
 
 

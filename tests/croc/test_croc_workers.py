@@ -118,7 +118,7 @@ def test_resuming_keeps_rounds_under_way(workers: int) -> None:
     while not session.done:
         session.open(workers - len(session.pending))
         if other is not None:
-            other._open(workers - len(other.pending))
+            other.open(workers - len(other.pending))
             assert other.pending == session.pending
         elif croc_run(session).round > 6:
             other = coterie.Session.from_dict(session.to_dict())

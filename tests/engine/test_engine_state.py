@@ -125,13 +125,13 @@ def test_without_the_compiler_the_steps_are_the_same() -> None:
 import numpy as np
 from coterie.engine.run import Run
 from coterie.problem.instance import Instance
-from engines import SAMPLING
+from coterie.engine.state import BOC, LINEAR, UNIFORM
 from coterie.methods.levels import levels_for
 inst = Instance(np.arange(14) % 3, np.array([[0.0, 0.0], [1.5, 0.0], [0.0, 6.0]]))
 out = []
-for name in ("boc", "boc-linear", "uniform"):
+for sampling in (BOC, LINEAR, UNIFORM):
     levels = levels_for(("proven", "heuristic"), (2.0, 9.0), 14, 2)
-    run = Run(14, 3, 2, SAMPLING[name], levels, distance_ratio=0.2)
+    run = Run(14, 3, 2, sampling, levels, distance_ratio=0.2)
     arms = np.zeros(150, dtype=np.int64)
     run.play(150, inst.centers, inst.labels, np.random.default_rng(1), arms)
     out.append((arms.tolist(), run.stops.tolist(), [round(v, 6) for v in run.statistic]))

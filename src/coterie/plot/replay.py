@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray, short
-from coterie.session import Result, Session, SessionDone
+from coterie.session import Result, Session
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def course(session: Session, points: int) -> Course:
     """The evidence at about `points` times, spread evenly; the last is that of the session as it is now."""
     goals = np.unique(np.linspace(1, session.t, points).round().astype(np.int64))
     rows: list[tuple[int, float, float]] = []
-    for again in _told_again(session.to_dict(), goals.tolist()):
+    for again in _told_again(session, goals.tolist()):
         now = again.evidence
         rows.append((again.t, now.statistic, now.threshold))
     now = session.evidence
@@ -82,11 +81,14 @@ def course(session: Session, points: int) -> Course:
     return Course(np.array(times), np.array(statistics), np.array(thresholds))
 
 
-def _told_again(saved: dict[str, Any], goals: list[int]) -> Iterator[Session]:
-    """The session from its first measurement on, handed out whenever its time has reached the next of the goals."""
-    log, history = saved["log"], saved.get("history")
-    empty: dict[str, Any] = {"log": [], "pending": [], "next_ticket": 0}
-    again = Session.from_dict(saved | empty | ({} if history is None else {"history": []}))
+def _told_again(session: Session, goals: list[int]) -> Iterator[Session]:
+    """The session from its first measurement on, handed out whenever its time has reached the next of the goals.
+
+    Of one that other rules have decided only its end is known: nothing is handed out from where the present rules go
+    another way.
+    """
+    saved, again = session.to_dict(), Session.of(session.settings)
+    log, asks = saved["log"], iter(saved["asks"])
     left = deque(goals)
 
     def reached() -> bool:
@@ -97,12 +99,15 @@ def _told_again(saved: dict[str, Any], goals: list[int]) -> Iterator[Session]:
         return due
 
     row = 0
-    # For the paper's methods results count as they are told, whatever was asked: the log is all their history.
-    deeds: list[list[Any]] = [["tell", len(log)]] if history is None else history
+    # Where results count as they are told, whatever was asked, the log is all the history.
+    ordered = method_named(session.method).in_ask_order
+    deeds: list[list[Any]] = saved["history"] if ordered else [["tell", len(log)]]
     for what, number in deeds:
         if what == "ask":
-            with suppress(SessionDone):  # the ask that found the groups proven
-                again.ask(number)
+            if any(ticket.arm != next(asks)[0] for ticket in again.open(number)):
+                return
+        elif what == "look":
+            again.check()
         elif what == "forget":  # results that waited for this one may count now
             again.forget(number)
             if reached():
@@ -110,7 +115,7 @@ def _told_again(saved: dict[str, Any], goals: list[int]) -> Iterator[Session]:
         end = row + number if what == "tell" else row
         while row < end and left:
             told = log[row : min(end, row + left[0] - again.t)]
-            tickets = None if history is None else [one["ticket"] for one in told]
+            tickets = [one["ticket"] for one in told] if ordered else None
             again.tell([one["arm"] for one in told], [one["values"] for one in told], ticket=tickets)
             row += len(told)
             if reached():

@@ -84,9 +84,9 @@ class Reading:
         """The groups were found when t results had counted."""
         ends = np.flatnonzero(self.flat.kinds == RESULT)
         before = len(self.conversation.counted_rows)
-        used = int(ends[t - before - 1]) + 1 if t > before else 0
         if t - before > ends.size:
             raise ValueError(f"the record says that it stopped after {t} results, only {before + ends.size} counted")
+        used = int(ends[t - before - 1]) + 1 if t > before else 0
         self._keep(used, self._placed(self.entries.decisions))
 
     def _placed(self, decisions: list[tuple[int, Decision]]) -> list[tuple[int, Decision]]:

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from coterie.methods import method_named, prepared
+from coterie.methods import METHODS, method_named, prepared
 from coterie.problem.checks import IntArray
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
@@ -104,7 +104,9 @@ def _checked_settings(pool: Pool, n_clusters: Any, options: Options) -> Settings
         given = Settings.of(len(pool.names), n_clusters, pool.dim, **options | {"names": pool.names})
         rule = method_named(given.method)
         if rule.simulates_only:
-            raise TableError(f"method {rule.name!r} knows the true groups: it is for simulations", field="method")
+            others = ", ".join(one.name for one in METHODS.values() if not one.simulates_only)
+            what = f"method {rule.name!r} knows the true groups: it is for simulations; choose one of {others}"
+            raise TableError(what, field="method")
         return prepared(given)[0]
     except SettingError as error:
         raise TableError(str(error), error.field) from None
