@@ -62,7 +62,7 @@ class Conversation:
         self.counted_rounds: list[int] = []
         self.lines: dict[int, deque[Place]] = {}
         self.applied = Applied()
-        self.waited: int | None = None  # results that waited when the groups were found, if a record says so
+        self.waited: int | None = None  # results that waited when the groups were found
 
     @property
     def next_ticket(self) -> int:
@@ -72,8 +72,9 @@ class Conversation:
     @property
     def waiting(self) -> int:
         """Results that wait for an earlier ask of their arm; once the groups are found, those that waited then."""
-        if self.run.done and self.waited is not None:
-            return self.waited
+        return self._waiting_now() if self.waited is None else self.waited
+
+    def _waiting_now(self) -> int:
         return sum(place.row >= 0 and not place.gone for line in self.lines.values() for place in line)
 
     def tickets(self) -> list[Ticket]:
@@ -153,9 +154,11 @@ class Conversation:
         self.note_decisions()
 
     def note_decisions(self) -> None:
-        """Keep what the method has decided beside its asks."""
+        """Keep what the method has decided beside its asks, and how many results waited when it found the groups."""
         for decision in self.run.new_decisions():
             self.decisions.append((len(self.counted_rows), decision))
+        if self.waited is None and self.run.done:
+            self.waited = self._waiting_now()
 
     # What was done.
 

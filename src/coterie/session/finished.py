@@ -24,7 +24,7 @@ def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dic
     labels, centers = run.guess
     evidence = run.evidence()
     weakest = None if evidence.weakest is None else asdict(evidence.weakest)
-    partial = asdict(run.partial(None)) if method.certifies else None
+    partial = _plain_partial(run.partial(None)) if method.certifies else None
     return {
         "t": run.t,
         "labels": labels.tolist(),
@@ -38,6 +38,15 @@ def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dic
         "alarm": None if run.alarm is None else list(run.alarm),
         "certificate": run.certificate(decisions) if method.certifies else None,
         "partial": partial,
+    }
+
+
+def _plain_partial(partial: Partial) -> dict[str, Any]:
+    return {
+        "representatives": list(partial.representatives),
+        "differ": [list(pair) for pair in partial.differ],
+        "settled": list(partial.settled),
+        "undecided": list(partial.undecided),
     }
 
 

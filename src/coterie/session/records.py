@@ -129,7 +129,7 @@ class Reading:
         conversation.counted_rounds += np.maximum(flat.rounds[of] * flat.asked[results], 0).tolist()
         for i in self.opened:
             number = conversation.next_ticket
-            if i >= used and number in self.pending:  # the ask that found the groups
+            if flat.arms[i] < 0:  # the ask that found the groups
                 del self.pending[number]
                 break
             conversation.arms_asked.append(int(flat.arms[i]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from coterie.methods.contract import Decision
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
-from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Applied, Conversation
+from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Applied, Conversation
 from coterie.session.finished import FinishedRun
 from coterie.session.records import UNASKED, Entries, ReplayError, read
 
@@ -50,7 +50,7 @@ def replay(session: Session, kinds: Any, arms: Any, tickets: Any, values: Any) -
     n = kind.size
     if arm.size != n or ticket.size != n:
         raise ValueError(f"replay needs as many arms and tickets as kinds, got {n}, {arm.size} and {ticket.size}")
-    unknown = (kind < ASKED) | (kind > LOOKED)
+    unknown = (kind < ASKED) | (kind > FORGOTTEN)
     if unknown.any():
         i = int(np.argmax(unknown))
         raise ValueError(f"entry {i}: a kind is 0 (ask), 1 (tell) or 2 (forget), got {int(kind[i])}")

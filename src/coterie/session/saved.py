@@ -50,8 +50,8 @@ def to_dict(session: Session) -> dict[str, Any]:
 def from_dict(kind: type[Session], saved: Any) -> Session:
     """The session that `to_dict` saved; ValueError names what is missing or does not fit."""
     if not isinstance(saved, dict) or saved.get("format") not in (FORMAT, FORMAT_1):
-        newer = isinstance(saved, dict) and str(saved.get("format", "")).startswith("coterie-session-")
-        hint = ": it was saved by a newer release, use that one" if newer else ""
+        number = str(saved.get("format", "")).removeprefix("coterie-session-") if isinstance(saved, dict) else ""
+        hint = ": it was saved by a newer release, use that one" if number.isdigit() and int(number) > 2 else ""
         raise ValueError(f"not a saved session (format {FORMAT!r}){hint}: {short(saved)}")
     first = saved["format"] == FORMAT_1
     parts = ("log", "pending", "next_ticket") if first else _CONVERSATION
