@@ -8,10 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from coterie.campaign import Campaigns, DamagedLog
+from coterie import verify
+from coterie.campaign import Campaigns, Conflict, DamagedLog
+from coterie.certificate import read_log
 from coterie.store import open_journal, schema
 from coterie.store.rows import TABLES, Ask, Note, Told
 from coterie.store.sql import Database, url_of
@@ -197,3 +200,38 @@ def test_every_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> No
                 for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
             }
     assert pragma == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
+
+
+def test_a_store_of_the_first_release_shows_its_results_and_goes_on(tmp_path: Path) -> None:
+    """Its rules are not known any more, and it recorded no claims: groups and results are there, no certificate."""
+    path = tmp_path / "old.db"
+    dump("v2-rules-2", path)
+    expected = json.loads((ASSETS / "store-v2-rules-2.json").read_text())
+    with Campaigns(path, clock=lambda: 1_800_000_200.0) as store:
+        ids = {summary["name"]: summary["id"] for summary in store.list()}
+        found, wanted = store.status(ids["finished"]), expected["finished"]
+        for key in ("t", "done", "labels", "measurements", "seq"):
+            assert found[key] == wanted[key], key
+        assert len(store.measurements(ids["finished"])["measurements"]) == wanted["measurements"]
+        with pytest.raises(Conflict, match="older release that did not record its certificate") as caught:
+            store.certificate(ids["finished"])
+        assert caught.value.code == "no_certificate"
+        half = ids["half"]
+        before = store.status(half)
+        for key in ("t", "measurements", "pulls", "seq"):
+            assert before[key] == expected["half"][key], key
+        rng = np.random.default_rng(0)
+        centers = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.5]])
+        for k in range(2000):
+            answer = store.ask(half, "eve")
+            if answer["done"]:
+                break
+            (ask,) = answer["asks"]
+            value = (centers[ask["arm"] % 3] + rng.standard_normal(2)).tolist()
+            store.tell(half, [{"id": f"new-{k}", "arm": ask["arm"], "values": value, "lease": ask["lease"]}])
+            for lease in store.status(half)["open_leases"]:  # of workers that will not come back
+                store.fail(half, lease["lease"])
+        assert store.status(half)["done"]
+        log = tmp_path / "log.csv"
+        log.write_text(store.export(half, "log"))
+        assert verify(store.certificate(half), read_log(log)).valid
