@@ -32,7 +32,8 @@ toc_object_entries_show_parents = "hide"
 # Types of libraries whose inventories are not fetched, and of the package's own inside, which have no page.
 nitpick_ignore_regex = [
     ("py:.*", r"(np|numpy|matplotlib|pandas|fastapi|collections|concurrent|os|pathlib|uvicorn)\..*"),
-    ("py:class", r"(FloatArray|IntArray|NDArray|Axes|FastAPI|Path|PlainNoise|Trial|.*FurtherOptions|.*\._Dicts|_Dicts)"),
+    ("py:class", r"(FloatArray|IntArray|NDArray|Axes|FastAPI|Path|PlainNoise|Trial|.*\._Dicts|_Dicts)"),
+    ("py:class", r".*FurtherOptions"),
 ]
 
 html_theme = "furo"
