@@ -52,7 +52,7 @@ def record(instance: coterie.Instance, method: str, results: int) -> tuple[coter
 
 
 def campaign(folder: Path, results: int) -> Row:
-    """The same for a campaign in a SQLite file: reading the rows, the session, the leases and ids."""
+    """Seconds to open a campaign in a SQLite file: reading the rows, the session, the leases and ids."""
     instance = drawn(1_000, 10, 8, 0.5, 0)
     rng = np.random.default_rng(1)
     path, batch = folder / "store.db", 200

@@ -17,7 +17,7 @@ import numpy as np
 from coterie.campaign.errors import BadValue, Conflict, NotFound
 from coterie.campaign.facts import RULES
 from coterie.campaign.groups import change_of, first_groups
-from coterie.campaign.settings import LARGEST_BATCH, at, check_text, new_key, printable
+from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
 from coterie.problem.checks import FloatArray, check_arm, check_count, check_far, check_measurement, short
@@ -81,7 +81,7 @@ def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
     and so perhaps on its value.
     """
     who = check_text(worker, "worker")
-    count = at("n", check_count, n, "n", 1)
+    count = checked_field("n", check_count, n, "n", 1)
     if count > LARGEST_BATCH:
         raise BadValue(f"n must be at most {LARGEST_BATCH}, got {count}", field="n")
     expire(turn)
@@ -236,7 +236,7 @@ def check_measurements(state: State, measurements: Any, most: int | None = None)
     fresh = [one for one in given if not one.old]
     if fresh:
         values = np.array([one.values for one in fresh])
-        at("measurements", state.session.check_results, [one.arm for one in fresh], values)
+        checked_field("measurements", state.session.check_results, [one.arm for one in fresh], values)
     return given
 
 
@@ -303,7 +303,7 @@ def check_arm_of(state: State, arm: Any, field: str) -> int:
             return state.session.arm_named(arm)
         except ValueError:
             raise BadValue(f"{field}: unknown arm {arm!r}: {_known(arm, names)}", field=field) from None
-    return int(at(field, check_arm, arm, state.settings.n_arms))
+    return int(checked_field(field, check_arm, arm, state.settings.n_arms))
 
 
 def _known(given: str, names: tuple[str, ...] | None) -> str:
@@ -322,8 +322,8 @@ def check_values(state: State, values: Any, field: str) -> FloatArray:
         wanted = f"{settings.dim} number{'' if settings.dim == 1 else 's'}"
         called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
         raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
-    found: FloatArray = at(field, check_measurement, values, state.settings.dim)
-    at(field, check_far, state.session.noise.whiten(found[None]), found[None])
+    found: FloatArray = checked_field(field, check_measurement, values, state.settings.dim)
+    checked_field(field, check_far, state.session.noise.whiten(found[None]), found[None])
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from coterie.campaign import views
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.open_campaigns import CampaignReading
-from coterie.campaign.settings import at
+from coterie.campaign.settings import checked_field
 from coterie.certificate import write_log
 from coterie.methods import method_named
 from coterie.problem.checks import check_count, short
@@ -29,7 +29,7 @@ def exporter(kind: Any, before: Any = None) -> Callable[[CampaignReading], str]:
     if before is not None:
         if kind != "csv":
             raise BadValue(f"only an export of kind csv can end before a row, got kind {kind}", field="before")
-        last = at("before", check_count, before, "before", 1) - 1
+        last = checked_field("before", check_count, before, "before", 1) - 1
         return lambda seen: _csv(seen, last)
     return kinds[kind]
 

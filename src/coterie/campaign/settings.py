@@ -217,7 +217,7 @@ def check_rules(settings: CampaignSettings) -> Method:
 
 def _checked_lease_seconds(given: Any) -> float:
     field = "lease_seconds"
-    seconds: float = at(field, check_positive, given, field)
+    seconds: float = checked_field(field, check_positive, given, field)
     if seconds < _SHORTEST_LEASE:
         raise BadValue(f"{field} must be at least {_SHORTEST_LEASE:g}, got {seconds:g}", field=field)
     if seconds > _LONGEST_LEASE:
@@ -257,7 +257,7 @@ def new_key() -> str:
     return secrets.token_hex(12)
 
 
-def at(field: str, check: Any, *arguments: Any) -> Any:
+def checked_field(field: str, check: Any, *arguments: Any) -> Any:
     """The answer of a check; what it refuses is a `BadValue` of this field."""
     try:
         return check(*arguments)

@@ -10,7 +10,7 @@ import numpy as np
 from coterie.campaign.commands import check_arm_of, find_lease, plain
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.settings import CampaignSettings as Settings
-from coterie.campaign.settings import at
+from coterie.campaign.settings import checked_field
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
 from coterie.methods import method_named
@@ -26,8 +26,8 @@ LARGEST_PAGE = 10_000
 
 def page(after: Any, limit: Any) -> tuple[int, int]:
     """Where a page of the log begins and how long it is."""
-    start = at("after", check_count, after, "after", 0)
-    return min(start, 2**62), min(at("limit", check_count, limit, "limit", 1), LARGEST_PAGE)
+    start = checked_field("after", check_count, after, "after", 0)
+    return min(start, 2**62), min(checked_field("limit", check_count, limit, "limit", 1), LARGEST_PAGE)
 
 
 def settings_of(row: Any) -> Settings:
@@ -376,7 +376,7 @@ def event(row: Row, settings: Settings) -> dict[str, Any]:
 
 def history(seen: CampaignReading, points: Any) -> dict[str, list[Any]]:
     """The evidence over time, from the points kept."""
-    most = at("points", check_count, points, "points", 2)
+    most = checked_field("points", check_count, points, "points", 2)
     kept = [note.data for note in seen.journal.notes(seen.row, "evidence").rows if isinstance(note, Note)]
     if len(kept) > most:
         kept = [kept[i] for i in np.unique(np.linspace(0, len(kept) - 1, most).round().astype(int))]

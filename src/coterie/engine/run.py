@@ -89,7 +89,7 @@ class Run:
         self.next = self.follow(arms, values, asked)
 
     def follow(self, arms: Ints, values: Floats, what: Ints) -> int:
-        """The same for a script with asks too: see `advance`. INOUT: arms."""
+        """Take in a script of measurements, asks and given-up asks (see `advance`); the next arm. INOUT: arms."""
         found = self._entries.advance(
             self.state, self._forest, len(arms), True, arms, what, values, self._no_centers, self._no_truth,
             self._no_rng, self.levels, self.met, self.stops, self.correct, self._x,

@@ -372,7 +372,7 @@ class Session(Stated):
 
     @property
     def dated_decisions(self) -> list[tuple[int, dict[str, Any]]]:
-        """The same decisions, each with the number of results that had counted before it."""
+        """What the method has decided beside its asks, each with the number of results that had counted before it."""
         return self._conversation.decisions
 
     @property

@@ -202,7 +202,7 @@ class CrocRun:
         return float(self.pair_evidences(np.array([[i, j, pulls_i, pulls_j]]))[0])
 
     def pair_evidences(self, pairs: Ints) -> Floats:
-        """The same for rows (i, j, pulls of i, pulls of j)."""
+        """Evidence from the start that two arms differ, for rows (i, j, pulls of i, pulls of j)."""
         found = np.zeros(len(pairs))
         self._steps.pairs_at(self.state, np.ascontiguousarray(pairs, dtype=np.int64), found)
         return found
