@@ -84,7 +84,7 @@ PART = Part(
     (
         Column("figure", "what", left=True),
         Column("measured", _value),
-        Column("asked for", "asked", left=True),
+        Column("goal", "asked", left=True),
         Column("", lambda row: sign(row["met"])),
         Column("behind it", "detail", left=True),
     ),

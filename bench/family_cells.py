@@ -151,7 +151,7 @@ TABLES = (
             Column("unfinished", _of_croc("unfinished")),
             Column("wrong", _of_croc("wrong")),
             Column("trials", _of_croc("trials")),
-            Column("asked for", lambda row: "" if row["asked"] is None else f"≤ {row['asked']} {sign(row['met'])}"),
+            Column("goal", lambda row: "" if row["asked"] is None else f"≤ {row['asked']} {sign(row['met'])}"),
         ),
         is_family,
     ),

@@ -107,7 +107,7 @@ PART = Part(
         Column("CROC / Uniform", _ratio),
         Column("CROC unfinished", "croc_unfinished"),
         Column("wrong", lambda row: row["croc_wrong"] + row["uniform_wrong"]),
-        Column("asked for", lambda row: f"≤ {AT_MOST:g}× {sign(row['met'])}"),
+        Column("goal", lambda row: f"≤ {AT_MOST:g}× {sign(row['met'])}"),
     ),
     rows,
     headlines,

@@ -143,7 +143,7 @@ PART = Part(
         Column("/", "asked_mean_ratio", times),
         Column("open", "unfinished"),
         Column("wrong", "wrong"),
-        Column("asked for", _asked_for),
+        Column("goal", _asked_for),
     ),
     rows,
     headlines,

@@ -39,7 +39,7 @@ PART = Part(
     (
         *COLUMNS,
         Column("seconds on the wall", "wall", "{:.1f}".format),
-        Column("asked for", lambda row: f"< {ASKED_GIB:g} GiB {sign(row['met'])}"),
+        Column("goal", lambda row: f"< {ASKED_GIB:g} GiB {sign(row['met'])}"),
     ),
     rows,
     headlines,

@@ -168,7 +168,7 @@ PART = Part(
         Column("/ CROC", "over_croc", times),
         Column("bound; M", lambda row: f"{number(row['lower_bound'])}; {row['n_arms']}"),
         Column("/", "over_bound", times),
-        Column("asked for", lambda row: f"≤ {number(row['limit'])} {sign(row['met'])}" if "limit" in row else ""),
+        Column("goal", lambda row: f"≤ {number(row['limit'])} {sign(row['met'])}" if "limit" in row else ""),
     ),
     rows,
     headlines,

@@ -40,7 +40,7 @@ PART = Part(
         Column("quantity", "quantity", left=True),
         Column("relative error", lambda row: "" if row["relative"] is None else f"{row['relative']:.1e}"),
         Column("of the gap", lambda row: "" if row["relative_to_gap"] is None else f"{row['relative_to_gap']:.1e}"),
-        Column("asked for", "asked", left=True),
+        Column("goal", "asked", left=True),
         Column("", lambda row: sign(row["met"])),
         Column("", "detail", left=True),
     ),

@@ -119,7 +119,7 @@ PART = Part(
     (
         Column("record", "what", left=True),
         Column("seconds", "seconds", "{:.2f}".format),
-        Column("asked for", "asked", "< {:g}".format, left=True),
+        Column("goal", "asked", "< {:g}".format, left=True),
         Column("", lambda row: sign(row["met"])),
         Column("results that counted", "counted", "{:,}".format),
         Column("live, µs a result", lambda row: f"{row['live_seconds_a_result'] * 1e6:.0f}"),

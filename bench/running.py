@@ -96,7 +96,7 @@ SUMMARY = Part(
         Column("part", "part", left=True),
         Column("figure", "what", left=True),
         Column("measured", "measured"),
-        Column("asked for", "asked", left=True),
+        Column("goal", "asked", left=True),
         Column("", lambda row: sign(row["met"])),
     ),
     lambda quick, progress, folder: [],

@@ -254,7 +254,7 @@ PART = Part(
         Column("figure", "what", left=True),
         Column("measured", "value", number),
         Column("", "unit", left=True),
-        Column("asked for", "asked", left=True),
+        Column("goal", "asked", left=True),
         Column("", lambda row: sign(row["met"])),
     ),
     rows,
