@@ -88,6 +88,22 @@ def test_a_snapshot_that_is_of_no_use_costs_time_only(
     assert kept == []
 
 
+def test_a_snapshot_of_another_build_is_not_used(
+    opened: Callable[[], Campaigns], world: Any, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened()
+    id = world.create(store, delta=1e-12)
+    world.run(store, id, stop_after=15)
+    before = store.status(id)
+    store.close()
+    monkeypatch.setattr("coterie.campaign.state_bytes.code_digest", lambda: "other")
+    again = opened()
+    assert stored(again, id) is not None
+    assert again.status(id) == before
+    assert kept == []
+    assert again.ask(id, "w")["asks"]
+
+
 def test_with_a_snapshot_missing_rows_are_noticed_too(tmp_path: Path, world: Any, kept: list[int]) -> None:
     """Rows before the snapshot are not read; but they are counted."""
     import sqlite3

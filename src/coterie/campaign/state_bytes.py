@@ -5,12 +5,16 @@ Most of a long log is arrays here, so that reading it back takes a fraction of a
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import coterie
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state import Lease, Registry, State, Worker
 from coterie.session import Session
@@ -20,6 +24,16 @@ LARGEST = 256 * 2**20
 """Bytes: a state that takes more is not kept."""
 _FORMAT = 1
 _NAMES = "\n"  # no id and no lease has a line break in it
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """A digest of the code whose memory a snapshot holds: another build may keep other arrays."""
+    root, digest = Path(coterie.__file__).parent, hashlib.sha256()
+    for room in ("engine", "methods", "session"):
+        for path in sorted((root / room).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def state_bytes(state: State) -> bytes | None:
@@ -32,6 +46,7 @@ def state_bytes(state: State) -> bytes | None:
     names = sorted({lease.worker for lease in leases})
     plain = {
         "format": _FORMAT,
+        "code": code_digest(),
         "seq": state.seq,
         "session": session,
         "workers": {name: [worker.told, worker.last] for name, worker in state.workers.items()},
@@ -72,8 +87,8 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     """The state that `state_bytes` gave."""
     outer = np.load(io.BytesIO(content), allow_pickle=False)
     plain = json.loads(_texts(outer["plain"])[0])
-    if plain["format"] != _FORMAT:
-        raise ValueError(f"a snapshot of format {plain['format']}")
+    if plain["format"] != _FORMAT or plain["code"] != code_digest():
+        raise ValueError("it was made by another build of Coterie")
     session = from_memory(settings.run, plain["session"], _Arrays(outer))
     state = State(settings, session, lambda: _registry(session, outer, plain["lease_workers"]), seq=plain["seq"])
     for name in ("next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "has_outcome"):
