@@ -246,9 +246,19 @@ class _Reader:
         return line.popleft() if line else None
 
     def _tell(self, entry: int, arm: int, ticket: int | None, row: int) -> None:
+        if ticket is None and (arm not in self._lines or not self._conversation.in_ask_order):  # nothing before it
+            self._flat.append((RESULT, arm, 0, -1, 0, entry))
+            self._origin.append(entry)
+            self._rows.append(row)
+            return
         place = Place(None, 0) if ticket is None else self._pending.pop(ticket)
         place.row = row
         if not self._conversation.in_ask_order:
+            self._result(entry, arm, place, entry)
+            return
+        line = self._lines.get(arm)
+        if line is not None and len(line) == 1 and line[0] is place:  # the only one of its line
+            del self._lines[arm]
             self._result(entry, arm, place, entry)
             return
         place.white = self._entries.white[entry]
