@@ -182,7 +182,7 @@ class _Reader:
         steps = zip(entries.kinds, entries.arms, entries.tickets, entries.rounds, strict=True)
         for i, (kind, arm, ticket, of_round) in enumerate(steps):
             if kind == TOLD:
-                answered = self._claim(i, arm, ticket)
+                answered = None if ticket == UNASKED else self._claim(i, arm, ticket)
                 claimed.append(answered)
                 self._told.append(i)
                 self._tell(i, arm, answered, row)
@@ -228,8 +228,6 @@ class _Reader:
 
     def _claim(self, entry: int, arm: int, ticket: int) -> int | None:
         """The open ticket that a result answers."""
-        if ticket == UNASKED:
-            return None
         if ticket >= 0:
             if ticket not in self._pending:
                 raise ReplayError(entry, f"ticket {ticket} is not open")

@@ -75,7 +75,10 @@ def follow(session: Session, facts: Facts) -> None:
     if not facts.kinds:
         return
     white = _white(session, facts)
-    if any(kind == ASKED and arm < 0 for kind, arm in zip(facts.kinds[:-1], facts.arms[:-1], strict=True)):
+    unknown = -1 in facts.arms and any(
+        kind == ASKED and arm < 0 for kind, arm in zip(facts.kinds[:-1], facts.arms[:-1], strict=True)
+    )
+    if unknown:
         before = facts_of(session)
         try:
             _one_by_one(session, facts, white)
