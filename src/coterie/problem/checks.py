@@ -124,9 +124,30 @@ def check_arm(arm: Any, n_arms: int) -> int:
     return number
 
 
+ABOUT_HOLES = (
+    "a result counts with all its numbers or not at all: measure it again or, if the reason has nothing to do with "
+    "its value, give the ask up (Session.forget)"
+)
+
+
+def has_hole(x: Any) -> bool:
+    """Whether a measurement has a missing value in place of a number: None, NaN, or pandas' NA."""
+    cells = np.ravel(np.asarray(x, dtype=object))
+    return any(cell is None or type(cell).__name__ == "NAType" or _is_nan(cell) for cell in cells)
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+
+
 def check_measurement(x: Any, dim: int) -> FloatArray:
     """One measurement X_t as a fresh (d,) array; a bare number is allowed when d = 1."""
-    array = check_real_array(x, "a measurement")
+    try:
+        array = check_real_array(x, "a measurement")
+    except (ValueError, TypeError) as error:
+        if has_hole(x):
+            raise type(error)(f"{error}; {ABOUT_HOLES}") from None
+        raise
     if dim == 1 and array.ndim == 0:
         array = array.reshape(1)
     if array.shape != (dim,):

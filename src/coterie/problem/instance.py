@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,10 @@ class Instance:
         check_shape(n_arms, points.shape[0], points.shape[1])
         index = check_labels(labels, points.shape[0])
         _check_distinct(points)
+        self._set(index, points)
+
+    def _set(self, index: IntArray, points: FloatArray) -> None:
+        """Fill in checked arrays that are nobody else's."""
         points += 0.0  # -0.0 becomes 0.0, so that equal instances have equal bytes and hashes
         sizes = np.bincount(index, minlength=points.shape[0]).astype(np.int64)
         for name, array in (
@@ -65,6 +70,25 @@ class Instance:
         ):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+
+    @classmethod
+    def of_means(cls, means: Any) -> Instance:
+        """The instance whose arms have these means (M, d), for questions that ask for no exact partition.
+
+        Arms of equal means are a cluster; there may be one for all, or one for each. So groups up to a resolution, and
+        groups by single linkage, can be simulated on any means. Clusters are numbered by first appearance.
+        """
+        rows = np.array(check_real_array(means, "means"))
+        if rows.ndim != 2 or rows.shape[0] < 2:
+            raise ValueError(f"means must have shape (M, d), one row for each of at least 2 arms, got {rows.shape}")
+        _check_dim(rows.shape[1], "means")
+        _, firsts, inverse = np.unique(rows + 0.0, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(firsts)
+        points = rows[firsts[order]]
+        _check_distinct(points)
+        made = cls.__new__(cls)
+        made._set(np.argsort(order)[inverse.ravel()].astype(np.int64), points)
+        return made
 
     @classmethod
     def from_data(cls, X: Any, y: Any) -> Instance:  # noqa: N803 (the usual names for data and classes)
@@ -131,9 +155,11 @@ class Instance:
     def __hash__(self) -> int:
         return hash((self.centers.shape, self.labels.tobytes(), self.centers.tobytes()))
 
-    def __reduce__(self) -> tuple[type[Instance], tuple[IntArray, FloatArray]]:
-        # Through the constructor, because an unpickled array would come back writable.
-        return Instance, (self.labels, self.centers)
+    def __reduce__(self) -> tuple[Callable[..., Instance], tuple[Any, ...]]:
+        # Through a constructor, because an unpickled array would come back writable.
+        if 2 <= self.n_clusters < self.n_arms:
+            return Instance, (self.labels, self.centers)
+        return Instance.of_means, (self.means,)
 
     def __repr__(self) -> str:
         sizes = ", ".join(str(n) for n in self.sizes[:8]) + (", ..." if self.n_clusters > 8 else "")

@@ -6,6 +6,8 @@ Cholesky factor S = L L': whitened measurements are L^-1 x, and L z goes back to
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +15,21 @@ import numpy as np
 from coterie.problem.checks import FloatArray, check_count, check_real_array, short
 
 #: What describes a noise in plain JSON: nothing, a standard deviation, d of them, or a covariance.
-PlainNoise: TypeAlias = "float | list[float] | list[list[float]] | None"
+PlainNoise: TypeAlias = "float | list[float] | list[list[float]] | dict[str, Any] | None"
+
+
+@dataclass(frozen=True, eq=False)
+class Exactly:
+    """A noise that is Gaussian and known exactly, not only from above: `noise` as a known noise is stated.
+
+    Proofs that items are near each other (`coterie.Resolution` with norm="distance") then need fewer measurements. They
+    are void if results vary less than stated; without this statement that would do no harm.
+    """
+
+    noise: Any
+
+    def __repr__(self) -> str:
+        return f"Exactly({short(self.noise)})"
 
 
 class Noise:
@@ -22,16 +38,18 @@ class Noise:
     Build it with `Noise.of`. Immutable; the arrays are read-only copies.
     """
 
-    __slots__ = ("_factor", "_inverse", "_value", "dim")
+    __slots__ = ("_factor", "_inverse", "_value", "dim", "exact")
 
     dim: int
+    exact: bool  # stated with `Exactly`
     _value: FloatArray | None  # as given: None, 0-d or (d,) standard deviations, or the (d, d) covariance
     _factor: FloatArray | None  # the Cholesky factor L, only for a full covariance
     _inverse: FloatArray | None  # the transpose of L^-1
 
-    def __init__(self, value: FloatArray | None, factor: FloatArray | None, dim: int) -> None:
+    def __init__(self, value: FloatArray | None, factor: FloatArray | None, dim: int, exact: bool = False) -> None:
         inverse = None if factor is None else np.tril(np.linalg.solve(factor, np.eye(dim))).T.copy()
-        for name, content in (("_value", value), ("_factor", factor), ("_inverse", inverse), ("dim", dim)):
+        parts = {"_value": value, "_factor": factor, "_inverse": inverse, "dim": dim, "exact": exact}
+        for name, content in parts.items():
             object.__setattr__(self, name, content)
             if isinstance(content, np.ndarray):
                 content.setflags(write=False)
@@ -41,8 +59,19 @@ class Noise:
 
     @classmethod
     def of(cls, noise: Any, dim: int) -> Noise:
-        """The noise described by None (identity), a standard deviation, d of them, or a d x d covariance."""
+        """The noise described by None (identity), a standard deviation, d of them, or a d x d covariance.
+
+        Any of these within `Exactly`, or {"family": "exactly", "noise": …}, is known exactly.
+        """
         d = check_count(dim, "dim", 1)
+        if isinstance(noise, Mapping):
+            if set(noise) != {"family", "noise"} or noise["family"] != "exactly":
+                form = '{"family": "exactly", "noise": …}'
+                raise ValueError(f"a noise that is known exactly is {form}, got {short(noise)}")
+            noise = Exactly(noise["noise"])
+        if isinstance(noise, Exactly):
+            inner = cls.of(1.0 if noise.noise is None else noise.noise, d)
+            return cls(inner._value, inner._factor, d, True)
         if noise is None:
             return cls(None, None, d)
         if isinstance(noise, Noise):
@@ -62,10 +91,35 @@ class Noise:
             )
         return cls(value, _cholesky(value), d)
 
+    kind = "known"
+    in_units = True
+
+    @property
+    def assumption(self) -> str:
+        """What is assumed, in one sentence."""
+        less = "" if self.exact else ", or vary less (sub-Gaussian),"
+        return (
+            f"results are Gaussian with exactly the covariance stated{less} and do not depend on one another, and "
+            "items of one group have the same mean"
+        )
+
+    def check(self, values: FloatArray) -> None:
+        """Any finite numbers will do."""
+
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        stated = 1.0 if self._value is None else self._value.tolist()
+        known = "exactly " if self.exact else ""
+        if not isinstance(stated, list):
+            return f"noise of {known}standard deviation {stated:g}"
+        what = "covariance" if isinstance(stated[0], list) else "standard deviations"
+        return f"noise of {known}{what} {short(stated)}"
+
     @property
     def is_identity(self) -> bool:
         """Whether measurements already have the standard Gaussian noise of the paper."""
-        return self._value is None
+        return self._value is None or (self._value.ndim < 2 and bool((self._value == 1.0).all()))
 
     @property
     def covariance(self) -> FloatArray:
@@ -82,7 +136,7 @@ class Noise:
         A row does not depend on the others, to the last bit: a batch, or a log that is read again, does exactly what
         single results do. Hence a sum over columns instead of a matrix product, whose order depends on the shape.
         """
-        points = self._points(x, "x")
+        points = self.points(x, "x")
         if self._value is None:
             return points
         if self._inverse is None:
@@ -97,7 +151,7 @@ class Noise:
 
         The sum of both is linear in x to about 1e-32 of its size: differences of far but close measurements stay exact.
         """
-        points = self._points(x, "x").reshape(-1, self.dim)
+        points = self.points(x, "x").reshape(-1, self.dim)
         white = self.whiten(points)
         if self._value is None:
             rest = np.zeros_like(white)
@@ -117,7 +171,7 @@ class Noise:
 
     def color(self, z: Any) -> FloatArray:
         """L z, the inverse of `whiten`: (d,) or (n, d) points back in the user's units."""
-        points = self._points(z, "z")
+        points = self.points(z, "z")
         if self._value is None:
             return points
         if self._factor is None:
@@ -126,14 +180,16 @@ class Noise:
 
     def to_json(self) -> PlainNoise:
         """The description as plain JSON values; `from_json` gives the same noise back exactly."""
-        return None if self._value is None else self._value.tolist()
+        plain = None if self._value is None else self._value.tolist()
+        return {"family": "exactly", "noise": plain} if self.exact else plain
 
     @classmethod
     def from_json(cls, value: PlainNoise, dim: int) -> Noise:
         """The noise that `to_json` described."""
         return cls.of(value, dim)
 
-    def _points(self, x: Any, name: str) -> FloatArray:
+    def points(self, x: Any, name: str) -> FloatArray:
+        """(d,) or (n, d) finite numbers as a fresh array; `name` is what an error calls them."""
         points = check_real_array(x, name)
         if points.ndim not in (1, 2) or points.shape[-1] != self.dim:
             raise ValueError(f"{name} must have shape ({self.dim},) or (n, {self.dim}), got shape {points.shape}")
@@ -145,7 +201,7 @@ class Noise:
         return self.dim == other.dim and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
-        return hash((self.dim, None if self._value is None else self._value.tobytes()))
+        return hash((self.dim, self.exact, None if self._value is None else self._value.tobytes()))
 
     def __reduce__(self) -> tuple[Any, tuple[PlainNoise, int]]:
         return Noise.from_json, (self.to_json(), self.dim)

@@ -19,14 +19,18 @@ from coterie.problem.checks import (
     check_threshold_kind,
     short,
 )
+from coterie.problem.costs import check_cost_unit, check_costs, cost_of
+from coterie.problem.families import Model, noise_from_json, noise_of
 from coterie.problem.instance import Instance
-from coterie.problem.noise import Noise, PlainNoise
-from coterie.problem.question import ExactGroups, Question
+from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
 
 _Checked = TypeVar("_Checked")
 
 DELTA, METHOD, THRESHOLD = 0.05, "croc", "proven"
 """What holds if nothing is said."""
+
+MOST_CHANGE = 1e9
+"""By which factor `apart` of a resolution may be changed on the way: results are rescaled, and keep their digits."""
 
 
 class SettingError(ValueError):
@@ -65,9 +69,13 @@ class FurtherOptions(TypedDict, total=False):
 
     threshold: str
     noise: Any
+    resolution: Any
+    groups: str
     distance_ratio: float | None
     instance: Instance | None
     names: Iterable[str] | None
+    costs: Any
+    cost_unit: str | None
 
 
 class Options(FurtherOptions, total=False):
@@ -81,6 +89,9 @@ class Options(FurtherOptions, total=False):
 class Settings:
     """A checked description of a run: M arms, the question, d numbers a measurement, δ, method, noise, names.
 
+    A noise of None, which holds if nothing is said, is any noise: nothing is assumed about it. `costs`: what one
+    measurement of each arm costs, in `cost_unit`, any name for it; None: all cost the same.
+
     Build it with `Settings.of`, then hand it to `coterie.methods.prepared`, which checks what the method needs.
     """
 
@@ -90,17 +101,19 @@ class Settings:
     delta: float
     method: str
     threshold: str
-    noise: Noise
+    noise: Model
     distance_ratio: float | None = None
     instance: Instance | None = None
     names: tuple[str, ...] | None = None
+    costs: tuple[float, ...] | None = None
+    cost_unit: str | None = None
 
     @classmethod
     def of(
         cls,
         n_arms: Any,
-        n_clusters: Any,
-        dim: Any,
+        n_clusters: Any = None,
+        dim: Any = None,
         delta: Any = DELTA,
         method: Any = METHOD,
         threshold: Any = THRESHOLD,
@@ -108,41 +121,92 @@ class Settings:
         distance_ratio: Any = None,
         instance: Any = None,
         names: Any = None,
+        *,
+        resolution: Any = None,
+        groups: Any = GROUPS[0],
+        costs: Any = None,
+        cost_unit: Any = None,
     ) -> Settings:
-        """Settings from what a caller gave; `SettingError` names the setting at fault and says what to do."""
-        for value, field, least in ((n_arms, "n_arms", 1), (n_clusters, "n_clusters", 2), (dim, "dim", 1)):
-            checked(field, check_count, value, field, least)
-        shape = checked("n_clusters", check_shape, n_arms, n_clusters, dim)
+        """Settings from what a caller gave; `SettingError` names the setting at fault and says what to do.
+
+        Either `n_clusters` is given or `resolution`.
+        """
+        arms = checked("n_arms", check_count, n_arms, "n_arms", 1)
+        question = question_of(n_arms, n_clusters, dim, resolution, groups)
+        d = checked("dim", check_count, dim, "dim", 1)
         return cls(
-            shape[0],
-            ExactGroups(shape[1]),
-            shape[2],
+            arms,
+            question,
+            d,
             checked("delta", check_delta, delta),
             method,  # `coterie.methods` knows which there are
             checked("threshold", check_threshold_kind, threshold),
-            checked("noise", Noise.of, noise, shape[2]),
+            checked("noise", noise_of, noise, d),
             None if distance_ratio is None else checked("distance_ratio", check_distance_ratio, distance_ratio),
-            checked("instance", _checked_instance, instance, shape),
-            None if names is None else checked("names", _checked_names, names, shape[0]),
+            checked("instance", _checked_instance, instance, (arms, question.n_clusters, d)),
+            None if names is None else checked("names", _checked_names, names, arms),
+            None if costs is None else tuple(checked("costs", check_costs, costs, arms).tolist()),
+            checked("cost_unit", check_cost_unit, cost_unit, costs),
         )
 
     @property
-    def n_clusters(self) -> int:
-        """K."""
+    def n_clusters(self) -> int | None:
+        """K; None if the question is for a resolution, and K is found."""
         return self.question.n_clusters
 
     @property
+    def resolution(self) -> Resolution | None:
+        """The resolution that is asked for, if one is."""
+        return self.question if isinstance(self.question, Resolution) else None
+
+    @property
+    def groups(self) -> str:
+        """What makes a group of K: "equal" items, or "linkage"."""
+        return GROUPS[int(isinstance(self.question, SingleLinkage))]
+
+    @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, K, d)."""
-        return self.n_arms, self.n_clusters, self.dim
+        """(M, K, d), where K was given."""
+        n_clusters = self.n_clusters
+        if n_clusters is None:
+            raise ValueError("there is no K: the question is for groups up to a resolution")
+        return self.n_arms, n_clusters, self.dim
 
     def name_of(self, arm: int) -> str:
         """What people call an arm: its name, or its number."""
         return str(arm) if self.names is None else self.names[arm]
 
+    def cost_of(self, pulls: Any) -> float | None:
+        """What so many measurements of each arm cost in all; None if there are no costs."""
+        return cost_of(self.costs, pulls)
+
+    def with_resolution(self, given: Any) -> Settings:
+        """A copy that asks for another ε and η; `SettingError` if no resolution is asked for, or for bad values."""
+        asked = self.resolution
+        if asked is None:
+            raise SettingError(
+                f"the question is for {self.question.words}: it has no alike and apart to choose. Start anew with "
+                "resolution=(alike, apart) in place of n_clusters",
+                "resolution",
+            )
+        chosen = checked("resolution", asked.changed_to, given)
+        if len(chosen.apart) > 1:
+            chosen = checked("resolution", chosen.for_dim, self.dim)
+        bounds = zip(chosen.eta(self.dim).tolist(), asked.eta(self.dim).tolist(), strict=True)
+        if any(max(now / first, first / now) > MOST_CHANGE for now, first in bounds):
+            raise SettingError(
+                f"apart must be within a factor of {MOST_CHANGE:g} of the first one, {short(list(asked.apart))}, got "
+                f"{short(list(chosen.apart))}: for results in other units start anew",
+                "resolution",
+            )
+        return replace(self, question=chosen)
+
     def with_dim(self, dim: int) -> Settings:
         """A copy for measurements of d numbers; the noise must be for that dimension."""
-        return replace(self, dim=dim, noise=Noise.of(self.noise.to_json(), dim))
+        question = self.question
+        if isinstance(question, Resolution) and self.dim != dim:
+            question = question.for_dim(dim)
+        return replace(self, dim=dim, noise=noise_from_json(self.noise.to_json(), dim), question=question)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `from_json` gives the same settings back."""
@@ -150,24 +214,38 @@ class Settings:
         truth = None
         if instance is not None:
             truth = {"labels": instance.labels.tolist(), "centers": instance.centers.tolist()}
-        noise: PlainNoise = self.noise.to_json()
-        return {
-            "n_arms": self.n_arms,
-            "n_clusters": self.n_clusters,
-            "dim": self.dim,
-            "delta": self.delta,
-            "method": self.method,
-            "threshold": self.threshold,
-            "noise": noise,
-            "distance_ratio": self.distance_ratio,
-            "instance": truth,
-            "names": None if self.names is None else list(self.names),
-        }
+        return (
+            {
+                "n_arms": self.n_arms,
+                "n_clusters": self.n_clusters,
+                "dim": self.dim,
+                "delta": self.delta,
+                "method": self.method,
+                "threshold": self.threshold,
+                "noise": self.noise.to_json(),
+                "distance_ratio": self.distance_ratio,
+                "instance": truth,
+                "names": None if self.names is None else list(self.names),
+            }
+            | self.question.to_json()
+            | self._costs_to_json()
+        )
+
+    def _costs_to_json(self) -> dict[str, Any]:
+        """Written where there are costs only: settings without them are as in releases that knew none."""
+        if self.costs is None:
+            return {}
+        return {"costs": list(self.costs)} | ({} if self.cost_unit is None else {"cost_unit": self.cost_unit})
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Settings:
-        """The settings that `to_json` described."""
+        """The settings that `to_json` described.
+
+        A noise of null is the standard Gaussian: the first release wrote it so, and any noise is saved by its name.
+        """
         known = {field: saved[field] for field in FIELDS if field in saved}
+        if known.get("noise") is None:
+            known["noise"] = 1.0
         truth = known.get("instance")
         if truth is not None:
             known["instance"] = checked("instance", lambda: Instance(truth["labels"], truth["centers"]))
@@ -185,18 +263,53 @@ FIELDS = (
     "distance_ratio",
     "instance",
     "names",
+    "resolution",
+    "groups",
+    "costs",
+    "cost_unit",
 )
 """The settings by name, in the order in which `Session` takes them."""
 
+ALWAYS_SAVED = tuple(field for field in FIELDS if field not in ("resolution", "groups", "costs", "cost_unit"))
+"""The settings that every saved session has; the others are written where they are asked for."""
 
-def _checked_instance(instance: Any, shape: tuple[int, int, int]) -> Instance | None:
+
+def question_of(n_arms: Any, n_clusters: Any, dim: Any, resolution: Any, groups: Any) -> Question:
+    """The question that was asked; either a number of groups or a resolution."""
+    if not isinstance(groups, str) or groups not in GROUPS:
+        raise SettingError(f"groups must be one of {', '.join(GROUPS)}, got {short(groups)}", "groups")
+    if resolution is not None:
+        if n_clusters is not None:
+            raise SettingError(
+                f"give a number of groups or a resolution, not both: got n_clusters={short(n_clusters)} and "
+                f"resolution={short(resolution)}; with a resolution the number of groups is found",
+                "resolution",
+            )
+        if groups != GROUPS[0]:
+            raise SettingError(f"groups={groups!r} is for a number of groups: leave it out with a resolution", "groups")
+        asked = checked("resolution", Resolution.of, resolution)
+        checked("dim", check_count, dim, "dim", 1)
+        return checked("resolution", asked.for_dim, dim) if len(asked.apart) > 1 else asked
+    if n_clusters is None:
+        raise SettingError(
+            "n_clusters must be an integer, got None: give the number of groups, or a resolution (alike, apart) if it "
+            "is not known",
+            "n_clusters",
+        )
+    for value, field, least in ((n_clusters, "n_clusters", 2), (dim, "dim", 1)):
+        checked(field, check_count, value, field, least)
+    shape = checked("n_clusters", check_shape, n_arms, n_clusters, dim)
+    return SingleLinkage(shape[1]) if groups == "linkage" else ExactGroups(shape[1])
+
+
+def _checked_instance(instance: Any, shape: tuple[int, int | None, int]) -> Instance | None:
     if instance is None:
         return None
     if not isinstance(instance, Instance):
         raise ValueError(
             f"a method that knows the truth needs the true instance, got {short(instance)}: give a coterie.Instance"
         )
-    if (instance.n_arms, instance.n_clusters, instance.dim) != shape:
+    if (instance.n_arms, instance.dim) != shape[::2] or shape[1] not in (None, instance.n_clusters):
         raise ValueError(
             f"the instance has {instance.n_arms} arms, {instance.n_clusters} clusters and dimension "
             f"{instance.dim}, the session {shape[0]}, {shape[1]} and {shape[2]}"
