@@ -11,6 +11,7 @@ import numpy as np
 from coterie.engine.compiled import compiled, entry
 from coterie.engine.forest import Forest
 from coterie.engine.heaps import heap_down, heap_up
+from coterie.engine.held import held
 from coterie.engine.state import ASK, ASKED, FORGET, FRESH, LOG_SUM, PENDING, READY, Floats, Ints, State, T, Z
 from coterie.engine.steps import next_arm, observe, settle
 
@@ -110,6 +111,30 @@ def advance(
     (2, L), whether the guess was `truth` then. Work space: x (d). Returns the next arm (0 after the end), or −1−i if
     entry i asks for another arm than the rule does.
     """
+    return _advance(
+        held(s), held(f), steps, scripted, arms, asked, values, centers, truth, rng, levels, met, stops, correct, x
+    )
+
+
+@compiled
+def _advance(
+    s: State,
+    f: Forest,
+    steps: int,
+    scripted: bool,
+    arms: Ints,
+    asked: Ints,
+    values: Floats,
+    centers: Floats,
+    truth: Ints,
+    rng: np.random.Generator,
+    levels: Floats,
+    met: Ints,
+    stops: Ints,
+    correct: Ints,
+    x: Floats,
+) -> int:
+    """See `advance`, which Python calls."""
     dim = x.shape[0]
     arm = 0
     for i in range(steps + 1):

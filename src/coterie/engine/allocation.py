@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.engine.barrier import barrier_solve, twin
-from coterie.engine.compiled import INT, compiled, inlined
+from coterie.engine.compiled import INT, compiled
 from coterie.engine.forest import Forest, forest_multipliers, forest_shape, forest_solve
 from coterie.engine.state import (
     COLD_SOLVES,
@@ -65,7 +65,7 @@ def _blocking(
     return leaving
 
 
-@inlined
+@compiled
 def mend_active(s: State, f: Forest) -> bool:
     """Solve on the remembered active constraints, swapping one at a time. INOUT: s.slack, s.edge_*. False: give up."""
     sizes, gaps, tail, head, nu = s.sizes, s.gaps, s.edge_from, s.edge_to, s.multiplier
@@ -170,7 +170,7 @@ def _raise_to_floor(sizes: Ints, floor: float, fixed: Ints, shares: Floats) -> N
             return
 
 
-@inlined
+@compiled
 def allocate(s: State, f: Forest) -> None:
     """λ* of the current guess, one share a cluster. INOUT: s.shares, s.slack, s.edge_*."""
     n = s.sizes.shape[0]

@@ -8,11 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from coterie.engine.compile_watch import watch_compilation
+
 
 def announce_compilation(function: Any, what: str, sources: Iterable[Path]) -> None:
     """Say that `what` is about to be compiled, if its entry is not in numba's cache for these sources."""
     if not _is_cached(function, sources):
-        print(f"coterie: compiling {what}, once on this machine (up to a minute) …", file=sys.stderr, flush=True)
+        watch_compilation(what)
+        print(f"coterie: compiling {what}, once on this machine (about half a minute) …", file=sys.stderr, flush=True)
 
 
 def _is_cached(function: Any, sources: Iterable[Path]) -> bool:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from coterie.engine.inner import inner
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 INT: Callable[[int], int] = np.int64  # type: ignore[assignment]
@@ -18,15 +20,13 @@ _njit = _numba.njit
 
 
 def compiled(function: F) -> F:
-    """Compile in nopython mode and keep the machine code in numba's cache beside the source.
+    """Compile in nopython mode, for compiled code to call; machine code is made of what Python calls (`entry`).
 
-    Without numba's reference counting: the state is a tuple of some forty arrays, and counting them in and out of
+    Without numba's reference counting: the state is a tuple of many arrays, and counting them in and out of
     every call took longer than the work. The price:
     a step function must not allocate; all work space is part of the state.
     """
-    return cast(
-        F, _njit(cache=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    )
+    return cast(F, inner(function, **_STEP))
 
 
 def compiled_sum(function: F) -> F:
@@ -37,17 +37,10 @@ def compiled_sum(function: F) -> F:
     relative 1e-12 (distances) and 1e-9 (tracking) within which candidates tie, so decisions stay those of
     `coterie.reference`. No other licence of ``fastmath`` is used anywhere.
     """
-    return cast(
-        F,
-        _njit(
-            cache=True,
-            error_model="numpy",
-            _nrt=False,
-            no_cpython_wrapper=True,
-            no_cfunc_wrapper=True,
-            fastmath={"reassoc"},
-        )(function),
-    )
+    return cast(F, inner(function, fastmath={"reassoc"}, **_STEP))
+
+
+_STEP: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def entry(function: F) -> F:
@@ -56,15 +49,6 @@ def entry(function: F) -> F:
     They let go of the interpreter lock, so that simulations run side by side in threads.
     """
     return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, nogil=True)(function))
-
-
-def inlined(function: F) -> F:
-    """A step with a single caller, compiled as part of it.
-
-    numba optimises every function together with all that it calls, so each level of calls costs another round over
-    everything below; inlining the levels above the real work halves the first compilation.
-    """
-    return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, inline="always")(function))
 
 
 class Kernel:
@@ -93,11 +77,17 @@ class Kernel:
             if _numba.config.DISABLE_JIT:
                 self._address = len(_kernels) + 1
             else:
-                compile_it = _numba.cfunc(self._signature, cache=True, error_model="numpy", _nrt=False)
-                self._machine_code = compile_it(self._function)
+                self._machine_code = self._compiled()
                 self._address = int(self._machine_code.address)
             _kernels[self._address] = self
         return self._address
+
+    def _compiled(self) -> Any:
+        options = {"error_model": "numpy", "_nrt": False}
+        try:
+            return _numba.cfunc(self._signature, cache=True, **options)(self._function)
+        except RuntimeError:  # no folder for the cache can be written, as under a user who has none: do without
+            return _numba.cfunc(self._signature, **options)(self._function)
 
 
 _kernels: dict[int, Kernel] = {}  # all that have an address: none may go while a run could call it

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.engine.compiled import INT, compiled, inlined
+from coterie.engine.compiled import INT, compiled
 from coterie.engine.state import Floats, Ints
 
 
@@ -180,7 +180,7 @@ def _tree_root_value(low_place: int, high_place: int, start: float, f: Forest) -
     return -1.0
 
 
-@inlined
+@compiled
 def forest_solve(
     sizes: Ints,
     inverse: Floats,
@@ -231,7 +231,7 @@ def forest_solve(
     return True
 
 
-@inlined
+@compiled
 def forest_multipliers(
     sizes: Ints, inverse: Floats, tail: Ints, head: Ints, parts: int, f: Forest, out: Floats
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.engine.compiled import compiled, compiled_sum, inlined
+from coterie.engine.compiled import compiled, compiled_sum
 from coterie.engine.heaps import heaps_build
 from coterie.engine.lloyd import SURE
 from coterie.engine.maximin import GIVE_UP, UNCHANGED, replay, run_whole
@@ -69,7 +69,7 @@ def _note_degenerate(s: State) -> None:
                 s.counters[DEGENERATE] = 1
 
 
-@inlined
+@compiled
 def move_centers(s: State) -> None:
     """Same labels, new measurements: move the centers of the clusters that got some. INOUT: the guess."""
     for k in range(s.centers.shape[0]):
@@ -205,7 +205,7 @@ def _clean(counters: Ints, dirty: Ints, is_dirty: Ints) -> None:
     counters[DIRTY] = 0
 
 
-@inlined
+@compiled
 def refresh(s: State) -> None:
     """Alg. 1, line 6: the guess that K-means–Maximin gives for the present means and pulls. INOUT: the guess."""
     n_arms = s.labels.shape[0]

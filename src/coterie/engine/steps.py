@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.engine.allocation import allocate
-from coterie.engine.compiled import compiled, inlined
+from coterie.engine.compiled import compiled
 from coterie.engine.forest import Forest
 from coterie.engine.guess import add_measurement, refresh
 from coterie.engine.heaps import heap_down, least_committed
@@ -96,7 +96,7 @@ def closest_alternative_now(
     return best
 
 
-@inlined
+@compiled
 def settle(s: State, f: Forest) -> None:
     """Lines 3 to 8 of Alg. 1 for the measurements so far. INOUT: the guess and its allocation. Idempotent."""
     if s.counters[STALE] == 0:
@@ -114,7 +114,7 @@ def settle(s: State, f: Forest) -> None:
         allocate(s, f)  # line 7
 
 
-@inlined
+@compiled
 def next_arm(s: State) -> int:
     """A_{t+1}, with the pulls under way counted as done. Call `settle` first."""
     n_arms = s.pulls.shape[0]
@@ -148,7 +148,7 @@ def next_arm(s: State) -> int:
     return int(chosen) if chosen < n_arms else int(least)
 
 
-@inlined
+@compiled
 def observe(s: State, arm: int, x: Floats, asked: bool) -> None:
     """One measurement (line 9) and Z(t); call `settle` first. `asked`: it was counted as under way.
 

@@ -1,4 +1,4 @@
-"""How many pulls the pairs, or a freeze, would still need, and what a pull would gain (docs/CROC.md, section 7)."""
+"""What the pairs, or a freeze, would still cost, and what a pull would gain for its cost (docs/CROC.md, section 7)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from coterie.reference_croc import rule
 from coterie.reference_croc.pairs import Pairs, Stacks
 from coterie.reference_croc.partitions import Partition, ordered_sum, squared
+from coterie.reference_croc.prices import Prices
 
 
 @dataclass
@@ -17,6 +18,7 @@ class Forecast:
     stacks: Stacks
     guess: Partition
     pairs: Pairs
+    prices: Prices
 
     def evidence(self, m: int, k: int, arm: int, other: int) -> float:
         """Of arm m against the lead of k, with so many pulls of each; −inf if no block ratio promises anything.
@@ -42,17 +44,17 @@ class Forecast:
                     best = max(best, value + math.log(weight))
         return best
 
-    def pulls_for_pairs(self, limit: float) -> float:
-        """Pulls until all pairs are settled: the least over levels 1, 2, 4, … of all leads; inf from `limit` on."""
-        labels, leads, best = self.guess.labels, self.pairs.leads, limit
+    def cost_of_pairs(self, limit: float) -> float:
+        """Cost until all pairs are settled: the least over levels 1, 2, 4, … of all leads; inf from `limit` on."""
+        labels, leads, best, price = self.guess.labels, self.pairs.leads, limit, self.prices.unit
         unsettled = [self.pairs.unsettled(m, labels) for m in range(len(labels))]
         wanted = {k for groups in unsettled for k in groups}
         for level in (2**i for i in range(rule.LEAD_LEVELS)):
-            cost: float = sum(max(0, level - self.stacks.count(leads[k])) for k in wanted)
+            cost: float = sum(max(0, level - self.stacks.count(leads[k])) * price[leads[k]] for k in sorted(wanted))
             for m, groups in enumerate(unsettled):
                 if cost >= best:
                     break
-                cost += self._pulls_of(m, groups, level)
+                cost += self._pulls_of(m, groups, level) * price[m]
             best = min(best, cost)
         return best if best < limit else math.inf
 
@@ -71,8 +73,8 @@ class Forecast:
                     return math.inf
         return rule.FORECAST_STEPS[step]
 
-    def pulls_for_freeze(self, level: float) -> float:
-        """Pulls that a freeze of the present labels would need at this level b."""
+    def cost_of_freeze(self, level: float) -> float:
+        """What a freeze of the present labels would cost at this level b."""
         guess, dim, total = self.guess, self.guess.centers.shape[1], 0.0
         aim = 2.0 * (level + rule.FREEZE_DIM_PRICE * dim)
         concerned = set()
@@ -83,15 +85,15 @@ class Forecast:
                 sure = gap - dim * (1.0 / guess.totals[k] + 1.0 / guess.totals[home])
                 worst = max(worst, aim / max(sure, rule.FREEZE_LEAST_GAP * gap, 1e-300))
             if worst > 0.0:
-                total += max(rule.FREEZE_LEAST_PULLS, worst * rule.FREEZE_FACTOR)
+                total += max(rule.FREEZE_LEAST_PULLS, worst * rule.FREEZE_FACTOR) * self.prices.unit[m]
                 concerned.add(home)
-        return total + rule.FREEZE_GROUP_PULLS * len(concerned)
+        return total + rule.FREEZE_GROUP_PULLS * self.prices.of(self.pairs.leads[k] for k in sorted(concerned))
 
     def gains(self, pairs: list[tuple[int, int]], committed: list[int]) -> dict[int, float]:
         """Of a pull of each arm of these unsettled pairs, and of each lead: what it gains, as a share of what lacks.
 
         An arm is looked at 1, 2, 3 pulls ahead, up to the first that gains anything; a lead 1, 2, 4, …, 32 ahead, and
-        the best counts. Two leads are also raised together, which counts a quarter for each.
+        the best counts. Two leads are also raised together, which counts a quarter for each. All for what a pull costs.
         """
         gains = dict.fromkeys((m for m, _ in pairs), 0.0)
         lead_gains = [[0.0] * rule.LEAD_DOUBLINGS for _ in self.pairs.leads]
@@ -121,4 +123,4 @@ class Forecast:
                         lead_gains[home][i] += rule.TOGETHER_SHARE * gain / more
         for lead, found in zip(self.pairs.leads, lead_gains, strict=True):
             gains[lead] = max(0.0, *found)
-        return gains
+        return {m: gain / self.prices.unit[m] for m, gain in gains.items()}

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_delta, check_measurement, check_shape
+from coterie.problem.costs import check_costs, unit_costs
 from coterie.problem.partition import same_partition
 from coterie.reference_croc import rule
 from coterie.reference_croc.epochs import Epoch, Round, Rounds, Test, arms_of, level_of
 from coterie.reference_croc.forecasts import Forecast
 from coterie.reference_croc.pairs import Pairs, Stacks, pair_evidence
 from coterie.reference_croc.partitions import Partition, estimated, ordered_sum, squared
+from coterie.reference_croc.prices import Prices
 from coterie.reference_croc.risk import Risk
 
 FIRST_PASS, PAIRS, EXPLORE, ROUNDS = "first pass", "pairs", "explore", "rounds"
@@ -28,9 +30,10 @@ class ReferenceCroc:
     `freezes` are the epochs so far, `rounds` the rounds, `alarm` K + 1 arms that refute K, `by` how it was proven.
     """
 
-    def __init__(self, n_arms: int, n_clusters: int, dim: int, delta: float) -> None:
+    def __init__(self, n_arms: int, n_clusters: int, dim: int, delta: float, costs: Any = None) -> None:
         self.n_arms, self.n_clusters, self.dim = check_shape(n_arms, n_clusters, dim)
         m, k = self.n_arms, self.n_clusters
+        self._prices = Prices(unit_costs(None if costs is None else check_costs(costs, m), m))
         self._log_inverse_delta = -math.log(check_delta(delta))
         equal_pairs = (m - k + 1) * (m - k) / 2  # H
         pair_level = math.log(equal_pairs) - math.log(rule.PAIRS_SHARE) + self._log_inverse_delta
@@ -51,7 +54,7 @@ class ReferenceCroc:
         self._estimated_at = self._all_starts_at = self._changed_at = 0
         self._planned_at = NEVER
         self._left_group = self._closed = False
-        self._greedy_pulls, self._greedy_limit = 0, 0.0
+        self._greedy_spent, self._greedy_limit = 0.0, 0.0
 
     # What is known.
 
@@ -95,7 +98,11 @@ class ReferenceCroc:
         return min(arms, key=lambda arm: (self._committed[arm], arm))
 
     def _least_of(self, group: int) -> int:
-        return self._least_pulled(np.flatnonzero(self._now.labels == group).tolist())
+        """The arm of a group whose committed pulls cost least."""
+        return min(np.flatnonzero(self._now.labels == group).tolist(), key=lambda arm: (self._spent(arm), arm))
+
+    def _spent(self, arm: int) -> float:
+        return self._committed[arm] * self._prices.unit[arm]
 
     def _prove(self, by: str) -> None:
         self.done, self.by = True, by
@@ -245,8 +252,9 @@ class ReferenceCroc:
             best, away = -1, 0.0
             for m in np.flatnonzero(labels == k).tolist():
                 gap = float(squared(self._stacks.mean(m) - self._now.centers[k]))
-                more = best < 0 or self._stacks.count(m) > self._stacks.count(best)
-                same = best >= 0 and self._stacks.count(m) == self._stacks.count(best)
+                worth = self._stacks.count(m) / self._prices.unit[m]
+                most = 0.0 if best < 0 else self._stacks.count(best) / self._prices.unit[best]
+                more, same = worth > most, worth == most
                 if more or (same and gap < away * (1.0 - rule.LEAD_TIE)):
                     best, away = m, gap
             self._pairs.replace_lead(k, best, labels)
@@ -272,18 +280,18 @@ class ReferenceCroc:
         """Steps 3 to 7: what the next pulls are for, or that the groups are proven."""
         if self._pairs_done():
             return self._prove("pairs")
-        forecast = Forecast(self._stacks, self._now, self._pairs)
+        forecast = Forecast(self._stacks, self._now, self._pairs, self._prices)
         epoch, risk, rival = self._find_epoch(), self._risk.look(self._now), math.inf
         if epoch is not None:
             unmet = self._unmet(epoch)
             if not unmet:
                 return self._prove("epoch")
-            rival = len(arms_of(unmet))
+            rival = self._prices.of(sorted(arms_of(unmet)))
         elif risk < rule.LARGEST_RISK:
-            rival = forecast.pulls_for_freeze(level_of(len(self.freezes), self._log_inverse_delta))
-        may_be_greedy = self.alarm is None and self._greedy_pulls <= self._greedy_limit
+            rival = forecast.cost_of_freeze(level_of(len(self.freezes), self._log_inverse_delta))
+        may_be_greedy = self.alarm is None and self._greedy_spent <= self._greedy_limit
         if may_be_greedy and (epoch is not None or risk < rule.LARGEST_RISK):
-            needed = forecast.pulls_for_pairs(rival + 1.0)
+            needed = forecast.cost_of_pairs(rival + 1.0)
             if needed <= rival:
                 if self._greedy_limit == 0.0:
                     self._greedy_limit = rule.GREEDY_FACTOR * needed + rule.GREEDY_EXTRA
@@ -307,7 +315,7 @@ class ReferenceCroc:
         if since >= wait:
             return False
         if self._mode == PAIRS:
-            return self._greedy_pulls <= self._greedy_limit and self._greedy()
+            return self._greedy_spent <= self._greedy_limit and self._greedy()
         if self._mode != EXPLORE:
             return False
         before, risk = self._risk.total, self._risk.look_again(self._touched, self._now)
@@ -340,11 +348,11 @@ class ReferenceCroc:
         pairs = [(m, k) for m in self._candidates for k in self._unsettled(m)]
         if not pairs:
             return False
-        gains = Forecast(self._stacks, self._now, self._pairs).gains(pairs, self._committed)
+        gains = Forecast(self._stacks, self._now, self._pairs, self._prices).gains(pairs, self._committed)
         wanted = min(max(1, len(pairs) // rule.PAIRS_PER_PULL), self.n_arms)
         best = sorted((m for m in gains if gains[m] > 0.0), key=lambda m: (-gains[m], m))[:wanted]
         self._queue.extend(best or [least])
-        self._greedy_pulls += max(len(best), 1)
+        self._greedy_spent += self._prices.of(best or [least])
         return True
 
     def _expected_margin(self, m: int) -> float:
@@ -354,14 +362,16 @@ class ReferenceCroc:
 
     def _explore(self) -> None:
         """Queue pulls where the estimate is doubtful, in index order."""
-        margins = {m: self._expected_margin(m) for m in self._candidates}
+        margins = {m: self._expected_margin(m) + self._prices.reserve[m] for m in self._candidates}
         limit = min(rule.MARGIN_CAP, min(margins.values(), default=math.inf) + rule.MARGIN_WINDOW)
         wanted = set()
         for m, margin in margins.items():
             if margin < limit:
                 wanted.add(m)
-                if self._now.totals[self._risk.rival[m]] < rule.RIVAL_PULLS * self._stacks.count(m):
-                    wanted.add(self._least_of(self._risk.rival[m]))
+                other = self._least_of(self._risk.rival[m])
+                balance = rule.RIVAL_PULLS * self._stacks.count(m) * self._prices.balance(m, other)
+                if self._now.totals[self._risk.rival[m]] < balance:
+                    wanted.add(other)
             elif self._committed[m] < self._floor:
                 wanted.add(m)
         margin, cut, *merged = self._risk.merge
@@ -369,12 +379,12 @@ class ReferenceCroc:
         if margin < rule.MERGE_CAP:
             others = [self._least_of(k) for k in merged]
             wanted.add(alone)
-            wanted.update(m for m in others if self._committed[m] <= rule.BALANCE * self._committed[alone])
+            wanted.update(m for m in others if self._spent(m) <= rule.BALANCE * self._spent(alone))
         chance, a, b = self._risk.chance
         if chance > rule.CHANCE_SHARE * rule.FREEZE_RISK:
             first = self._least_of(a)
             wanted.update((first, self._least_of(b)))
-            if math.isfinite(margin) and rule.BALANCE * self._committed[alone] <= self._committed[first]:
+            if math.isfinite(margin) and rule.BALANCE * self._spent(alone) <= self._spent(first):
                 wanted.add(alone)
         if not wanted:
             finite = [m for m in margins if margins[m] < math.inf]
@@ -387,7 +397,9 @@ class ReferenceCroc:
         labels, pulls, cores, sums, totals = self._now.labels, self._stacks.pulls, [], [], []
         for k, lead in enumerate(self._pairs.leads):
             members = np.flatnonzero(labels == k).tolist()
-            clearest = sorted((m for m in members if m != lead), key=lambda m: (-self._risk.margin[m], m))
+            dearest = rule.CORE_PRICE * min(self._prices.unit[m] for m in members)
+            clearest = [m for m in members if m != lead and self._prices.unit[m] <= dearest]
+            clearest.sort(key=lambda m: (-self._risk.margin[m], m))
             room = len(members) if len(members) <= rule.CORE_ARMS + 1 else rule.CORE_ARMS
             cores.append([lead, *clearest][:room])
             totals.append(float(pulls[members].sum()))
@@ -422,13 +434,16 @@ class ReferenceCroc:
     def _composition(self, epoch: Epoch, unmet: list[Test]) -> dict[int, int]:
         """The pulls of the next round: arms of unmet tests and neglected ones; pools topped up by their core."""
         marked, floor = arms_of(unmet), rule.ROUND_FLOOR_SHARE * self.t / self.n_arms
+        price = self._prices.unit
         pulls = {m: int(m in marked or self._committed[m] < floor) for m in range(self.n_arms)}
         for k, core in enumerate(epoch.cores):
-            lacks = 0
+            lacks, cheapest = 0, min(price[m] for m in core)
             for kind, pool in (("core", core), ("group", [m for m in pulls if epoch.labels[m] == k])):
-                tests = sum(test.kind == kind and test.rival == k for test in unmet)
-                lacks = max(lacks, math.ceil(rule.POOL_TOP_UP * math.sqrt(tests)) - sum(pulls[m] for m in pool))
+                prices = (price[test.arm] for test in unmet if test.kind == kind and test.rival == k)
+                tests = sum(min(one / cheapest, rule.POOL_PRICE) for one in prices)
+                wanted = math.ceil(rule.POOL_TOP_UP * math.sqrt(tests))
+                lacks = max(lacks, wanted - sum(pulls[m] for m in pool))
             for _ in range(lacks):
-                pulls[min(core, key=lambda m: self._committed[m] + pulls[m])] += 1
+                pulls[min(core, key=lambda m: (self._committed[m] + pulls[m]) * price[m])] += 1
         times = 2 ** (len(self._rounds.open) // rule.ROUNDS_PER_DOUBLING)
         return {m: times * n for m, n in pulls.items() if n > 0}

@@ -11,12 +11,26 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, inlined
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.epochs import frozen_difference
-from coterie.engine.croc.evidence import pair_evidence_at, test_pair
-from coterie.engine.croc.factors import use_contrast
+from coterie.engine.croc.evidence import pair_evidence_at, pairs_have_units, test_pair
+from coterie.engine.croc.factors import add_scores, gather_round, use_contrast
 from coterie.engine.croc.flight import entry_of
-from coterie.engine.croc.state import ALARM, CORE, CORE_ROOM, FLIGHT, PAIR_LEVEL, Croc, Work
+from coterie.engine.croc.state import (
+    ALARM,
+    BOUNDED_AT,
+    CORE,
+    CORE_PRICE,
+    CORE_ROOM,
+    FLIGHT,
+    PAIR_LEVEL,
+    VARIANCE_BOUND,
+    Croc,
+    Work,
+)
+
+POOL_PRICE = 1000.0
+"""The most that a test counts in the size of its pool: beyond it, a larger pool gains next to nothing."""
 
 
 @compiled
@@ -42,11 +56,19 @@ def freeze_claims(s: Croc, e: int) -> None:
         wanted = size if size <= CORE_ROOM else CORE
         s.core[e, k * CORE_ROOM] = s.representative[k]
         s.in_core[e, s.representative[k]] = 1
+        dearest = math.inf
+        for m in range(s.labels.size):
+            if s.labels[m] == k:
+                dearest = min(dearest, CORE_PRICE * s.price[m])
         for i in range(1, wanted):  # then the clearest arms
             best, clearest = -1, -math.inf
             for m in range(s.labels.size):
-                if s.labels[m] == k and s.in_core[e, m] == 0 and (best < 0 or s.margin[m] > clearest):
+                if s.labels[m] != k or s.in_core[e, m] == 1 or s.price[m] > dearest:
+                    continue
+                if best < 0 or s.margin[m] > clearest:
                     best, clearest = m, s.margin[m]
+            if best < 0:
+                break
             s.core[e, k * CORE_ROOM + i] = best
             s.in_core[e, best] = 1
 
@@ -61,13 +83,21 @@ def _settled_from_start(s: Croc, e: int, m: int, k: int) -> bool:
 
 @compiled
 def unmet(s: Croc, e: int, w: Work) -> int:
-    """How many tests of epoch e are unmet. OUT: w.mark, arms in one; w.against, how many are against each pool."""
+    """How many tests of epoch e are unmet. OUT: w.mark, arms in one; w.against, what those against each pool are worth.
+
+    A test counts as the price of its arm in units of the cheapest core arm that it is against, at most POOL_PRICE.
+    """
     n_groups = s.totals.size
     mark, against = w.mark, w.against
     for m in range(s.labels.size):
         mark[m] = 0
     for k in range(2 * n_groups):
-        against[k] = 0
+        against[k] = 0.0
+    for k in range(n_groups):
+        w.cheapest[k] = math.inf
+        for i in range(k * CORE_ROOM, (k + 1) * CORE_ROOM):
+            if s.core[e, i] >= 0:
+                w.cheapest[k] = min(w.cheapest[k], s.price[s.core[e, i]])
     total = 0
     for m in range(s.labels.size):
         core = s.in_core[e, m] == 1
@@ -78,15 +108,18 @@ def unmet(s: Croc, e: int, w: Work) -> int:
                 home = s.labels[s.core[e, k * CORE_ROOM]]
                 s.met_core[e, m, k], s.last_core[e, m, k] = 1, -s.settled_pulls[m, home, 0]
                 s.met_group[e, m, k], s.last_group[e, m, k] = 1, -s.settled_pulls[m, home, 1]
+                if s.ints[VARIANCE_BOUND] == 1:
+                    s.last_bound[e, m, k] = s.settled_bound[m, home]
+                    s.sum_core[e, m, k, -1] = s.evidence[m, home]
                 continue
             if s.met_core[e, m, k] == 0:
                 total += 1
-                against[k] += 1
+                against[k] += min(s.price[m] / w.cheapest[k], POOL_PRICE)
             if not core and s.met_group[e, m, k] == 0:
                 total += 1
-                against[n_groups + k] += 1
+                against[n_groups + k] += min(s.price[m] / w.cheapest[k], POOL_PRICE)
             mark[m] = 1
-    pairs_count = s.ints[ALARM] == 0 and math.isfinite(s.numbers[PAIR_LEVEL])
+    use_pairs = s.ints[ALARM] == 0 and math.isfinite(s.numbers[PAIR_LEVEL]) and pairs_have_units(s.ints)
     for i in range(n_groups * CORE_ROOM):
         p = s.core[e, i]
         if p < 0 or s.core[e, (i // CORE_ROOM) * CORE_ROOM + 1] < 0:  # a core of one arm is never split
@@ -95,17 +128,22 @@ def unmet(s: Croc, e: int, w: Work) -> int:
             q = s.core[e, j]
             if q < 0 or s.core[e, (j // CORE_ROOM) * CORE_ROOM + 1] < 0 or s.met_pair[e, i, j] == 1:
                 continue
-            if pairs_count and pair_evidence_at(s, p, q, s.pulls[p], s.pulls[q]) >= s.numbers[PAIR_LEVEL]:
-                s.met_pair[e, i, j] = 1
-                s.last_pair[e, i, j], s.last_pair[e, j, i] = -s.pulls[p], -s.pulls[q]
-                continue
+            if use_pairs:
+                found = pair_evidence_at(s, p, q, s.pulls[p], s.pulls[q])
+                if found >= s.numbers[PAIR_LEVEL]:
+                    s.met_pair[e, i, j] = 1
+                    s.last_pair[e, i, j], s.last_pair[e, j, i] = -s.pulls[p], -s.pulls[q]
+                    if s.ints[VARIANCE_BOUND] == 1:
+                        s.last_bound_pair[e, i, j] = s.ints[BOUNDED_AT]
+                        s.sum_pair[e, i, j, -1] = found
+                    continue
             total += 1
             mark[p] = 1
             mark[q] = 1
     return total
 
 
-@inlined
+@compiled
 def _pool(s: Croc, e: int, first: int, last: int, w: Work) -> None:
     """Pulls, means and scores of a round in every core and every group, means from the origin of the core's first arm.
 
@@ -132,16 +170,16 @@ def _pool(s: Croc, e: int, first: int, last: int, w: Work) -> None:
             w.pool_means[group, q] += s.entry_sums[i, q] + n * away
             if core:
                 w.pool_means[k, q] += s.entry_sums[i, q] + n * away
-        for q in range(w.pool_scores.shape[1]):
-            w.pool_scores[group, q] += s.entry_scores[i, q]
+        if w.pool_scores.shape[1] > 0:
+            add_scores(w, s.entry_scores[i], w.pool_scores[group])
             if core:
-                w.pool_scores[k, q] += s.entry_scores[i, q]
+                add_scores(w, s.entry_scores[i], w.pool_scores[k])
     for k in range(2 * n_groups):
         for q in range(d):
             w.pool_means[k, q] /= max(w.pool_pulls[k], 1.0)
 
 
-@inlined
+@compiled
 def use_round(s: Croc, w: Work, number: int, e: int) -> None:
     """All results of the round are in: every unmet test with pulls on both sides gets its factor. INOUT: tests."""
     n_groups, d = s.centers.shape
@@ -149,6 +187,7 @@ def use_round(s: Croc, w: Work, number: int, e: int) -> None:
     first = s.round_first[f]
     last = first + s.round_size[f]
     _pool(s, e, first, last, w)
+    gather_round(s, w, f, e)
     b = s.level[e]
     for i in range(first, last):
         m, pulls = s.entry_arm[i], s.entry_pulls[i]
@@ -172,8 +211,8 @@ def use_round(s: Croc, w: Work, number: int, e: int) -> None:
                     away = s.offset[m, q] - s.offset[lead, q] + (s.offset_rest[m, q] - s.offset_rest[lead, q])
                     w.contrast[q] = away + (s.entry_sums[i, q] / pulls - w.pool_means[row, q])
                 value = use_contrast(
-                    s, w, kept[e, m, k], s.entry_scores[i], w.pool_scores[row], f,
-                    float(pulls), pool, spread, weight[e, m, k], home, k,
+                    s, w, kept[e, m, k], s.entry_scores[i], w.pool_scores[row], f, e,
+                    float(pulls), pool, spread, weight[e, m, k], level, home, k,
                 )  # fmt: skip
                 weight[e, m, k] += 1.0 / (1.0 / pulls + 1.0 / pool)
                 if value >= level:
@@ -181,7 +220,7 @@ def use_round(s: Croc, w: Work, number: int, e: int) -> None:
     _use_round_in_core_pairs(s, w, number, e)
 
 
-@inlined
+@compiled
 def _use_round_in_core_pairs(s: Croc, w: Work, number: int, e: int) -> None:
     """Every unmet test of two core arms that are both in the round gets its factor; its level is b/2. INOUT: tests."""
     for i in range(s.core.shape[1]):
@@ -201,8 +240,9 @@ def _use_round_in_core_pairs(s: Croc, w: Work, number: int, e: int) -> None:
                 w.contrast[q] = away + (here - there)
             spread = frozen_difference(s, e, home, k, s.core[e, home * CORE_ROOM], s.core[e, k * CORE_ROOM], w.guess)
             value = use_contrast(
-                s, w, s.sum_pair[e, i, j], s.entry_scores[mine], s.entry_scores[its], number % FLIGHT,
-                float(s.entry_pulls[mine]), float(s.entry_pulls[its]), spread, s.weight_pair[e, i, j], home, k,
+                s, w, s.sum_pair[e, i, j], s.entry_scores[mine], s.entry_scores[its], number % FLIGHT, e,
+                float(s.entry_pulls[mine]), float(s.entry_pulls[its]), spread, s.weight_pair[e, i, j],
+                0.5 * s.level[e], home, k,
             )  # fmt: skip
             s.weight_pair[e, i, j] += 1.0 / (1.0 / s.entry_pulls[mine] + 1.0 / s.entry_pulls[its])
             if value >= 0.5 * s.level[e]:

@@ -31,6 +31,7 @@ from coterie.engine.croc.least_pulled import commit, commit_arm, least_committed
 from coterie.engine.croc.planning import plan
 from coterie.engine.croc.renewal import forget_touched, renew
 from coterie.engine.croc.state import (
+    ALONE,
     ASKED_IN,
     DONE,
     ESTIMATED,
@@ -39,6 +40,7 @@ from coterie.engine.croc.state import (
     FREEZES,
     HEAPED,
     MODE,
+    OPEN_PULLS,
     QUEUE_HEAD,
     QUEUE_TAIL,
     ROUND,
@@ -48,23 +50,27 @@ from coterie.engine.croc.state import (
     Work,
 )
 from coterie.engine.croc.steps import observe, plan_if_due
+from coterie.engine.croc.variance_bound import renew_bound
+from coterie.engine.held import held
 from coterie.engine.state import Floats, Ints
 
 
 @entry
 def pairs_at(s: Croc, pairs: Ints, evidence: Floats) -> None:
     """`pair_evidence_at` for rows (i, j, pulls of i, pulls of j). OUT: evidence."""
+    h = held(s)
     for n in range(evidence.size):
-        evidence[n] = pair_evidence_at(s, pairs[n, 0], pairs[n, 1], pairs[n, 2], pairs[n, 3])
+        evidence[n] = pair_evidence_at(h, pairs[n, 0], pairs[n, 1], pairs[n, 2], pairs[n, 3])
 
 
 @entry
 def pulls_left(s: Croc, w: Work) -> float:
-    """A forecast of the pulls still needed, the cheaper of the pairs from the start and a freeze; NaN if unknown."""
+    """A forecast of what is still to be spent, on the pairs from the start or a freeze; NaN if unknown."""
     if s.ints[ESTIMATED] == 0 or s.ints[UNSEEN] > 0:
         return math.nan
-    frozen = pulls_for_freeze(s, w)
-    return min(frozen, pulls_for_pairs(s, w, frozen + 1.0))
+    state, work = held(s), held(w)
+    frozen = pulls_for_freeze(state, work)
+    return min(frozen, pulls_for_pairs(state, work, frozen + 1.0))
 
 
 @compiled
@@ -76,7 +82,10 @@ def _pop(s: Croc) -> int:
             s.ints[QUEUE_HEAD] += 1
         return int(s.ints[QUEUE_HEAD]) if s.ints[QUEUE_HEAD] < s.labels.size else least_committed(s)
     if s.ints[TO_ASK] > 0:
-        arm, number = ask_in_round(s.ints, s.round_unasked, s.round_cursor, s.entry_arm, s.entry_pulls, s.entry_asked)
+        arm, number = ask_in_round(
+            s.ints, s.round_unasked, s.round_cursor, s.entry_arm, s.entry_pulls, s.entry_asked,
+            s.round_first, s.round_size, s.round_pulls, s.round_drawn, s.entry_before,
+        )  # fmt: skip
         s.ints[ASKED_IN] = number
         return arm
     if s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]:
@@ -89,6 +98,7 @@ def _pop(s: Croc) -> int:
 def pop_planned(
     ints: Ints, queue: Ints, labels: Ints, committed: Ints, heap: Ints, slot: Ints, first_slot: Ints,
     unasked: Ints, cursor: Ints, entry_arm: Ints, entry_pulls: Ints, entry_asked: Ints,
+    round_first: Ints, round_size: Ints, round_pulls: Ints, round_drawn: Ints, entry_before: Ints,
 ) -> int:  # fmt: skip
     """The next arm if it is planned already, -1 if not: what an ask mostly needs, without handing over the whole state.
 
@@ -98,7 +108,10 @@ def pop_planned(
     if ints[UNSEEN] > 0 or ints[DONE] > 0:
         return -1
     if ints[TO_ASK] > 0:
-        arm, ints[ASKED_IN] = ask_in_round(ints, unasked, cursor, entry_arm, entry_pulls, entry_asked)
+        arm, ints[ASKED_IN] = ask_in_round(
+            ints, unasked, cursor, entry_arm, entry_pulls, entry_asked,
+            round_first, round_size, round_pulls, round_drawn, entry_before,
+        )  # fmt: skip
     elif ints[QUEUE_HEAD] < ints[QUEUE_TAIL] and ints[MODE] != FIRST_PASS:
         ints[QUEUE_HEAD] += 1
         arm = int(queue[ints[QUEUE_HEAD] - 1])
@@ -112,6 +125,9 @@ def pop_planned(
 def _give_up(s: Croc, arm: int, of_round: int) -> None:
     """A pull under way will not come: a round asks for it again. INOUT: the queue, the rounds."""
     s.committed[arm] -= 1
+    s.ints[OPEN_PULLS] -= 1
+    if s.ints[ALONE] == arm + 1:  # it may have been this one: then the arm's next result is of another ask
+        s.ints[ALONE] = 0
     s.ints[HEAPED] = 0
     if s.ints[MODE] == FIRST_PASS:
         s.ints[QUEUE_HEAD] = min(s.ints[QUEUE_HEAD], arm)
@@ -142,7 +158,9 @@ def _count(s: Croc, w: Work, c: Entries, i: int, x: Floats) -> bool:
     arm, of_round = c.arms[i], _round_of(c, i)
     if c.asked[i] == 0:  # a result nobody asked for changes the plan, but for rounds
         of_round = 0
+        alone = s.ints[ALONE]
         commit(s, arm)
+        s.ints[ALONE] = 0 if alone == arm + 1 else alone
         if s.ints[MODE] != FIRST_PASS:
             s.ints[QUEUE_HEAD] = s.ints[QUEUE_TAIL]
     for q in range(x.size):
@@ -163,6 +181,7 @@ def _apply(s: Croc, w: Work, c: Entries, i: int, x: Floats) -> bool:
     elif c.kinds[i] == OPEN_ROUND:
         return start_round(s, c.composition, c.arms[i])
     elif c.kinds[i] == ESTIMATE and s.ints[UNSEEN] == 0:
+        renew_bound(s)
         renew(s, w)
         forget_touched(s)
     return True
@@ -172,13 +191,21 @@ def _apply(s: Croc, w: Work, c: Entries, i: int, x: Floats) -> bool:
 def drive(
     s: Croc, w: Work, c: Entries, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, x: Floats
 ) -> int:
-    """The one entry, for live sessions, records and simulations.
+    """Go on with a run: the one entry, for live sessions, records and simulations.
 
     steps = 0: follow the entries from where the run is in them to their end, or until something is decided (a freeze, a
     round), the groups are proven, or an ask is for another arm than the recorded one. Otherwise simulate up to so many
     results: arms are those that the rule asks for, results centers[truth[arm]] plus standard Gaussian noise. Returns
     why it came back. INOUT: s, c. Work space: x.
     """
+    return _drive(held(s), held(w), held(c), steps, centers, truth, rng, x)
+
+
+@compiled
+def _drive(
+    s: Croc, w: Work, c: Entries, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, x: Floats
+) -> int:
+    """See `drive`, which Python calls."""
     n_rounds, n_freezes = s.ints[ROUND], s.ints[FREEZES]
     done, taken = 0, -1
     ask = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, inlined
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import (
     EPOCHS,
     FIRST_SHARE,
@@ -80,7 +80,7 @@ def find_epoch(s: Croc, name: Ints) -> int:
     return -1
 
 
-@inlined
+@compiled
 def frozen_difference(s: Croc, e: int, home: int, k: int, here: int, there: int, guess: Floats) -> float:
     """θ0 = Û_home − Û_k of an epoch, from the origins of the arms `here` and `there`. OUT: guess. Returns τ²."""
     for q in range(guess.size):

@@ -1,21 +1,23 @@
-"""Evidence from the start that two arms differ, known covariance; logarithms, on the state's arrays (docs/CROC.md, 2).
+"""Evidence from the start that two arms differ, in units of the noise: logarithms, on the state's arrays.
 
-`coterie.theory.evidence` has these formulas as small functions without a state. Families of evidence without pairs from
-the start have an infinite level: then no pair is evaluated.
+Proofs are in docs/CROC.md, section 2. `coterie.theory.evidence` has the formulas as small functions without a state.
+Families of evidence without pairs from the start have an infinite level: then no pair is evaluated.
 """
 
 from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, inlined
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
+    BOUNDED_AT,
     CREST_STEP,
     FAR,
     GRID_STEP,
     LOG_RATIO_WEIGHTS,
     PAIR_LEVEL,
+    VARIANCE_BOUND,
     Bits,
     Croc,
 )
@@ -72,6 +74,7 @@ def pair_evidence_above(
     offset: Floats,
     offset_rest: Floats,
     far: bool,
+    precision: Floats,
     base: Floats,
     slope: Floats,
     crest: Floats,
@@ -82,6 +85,8 @@ def pair_evidence_above(
     floor: float,
 ) -> float:
     """Evidence from the start that arms i and j differ, at these counts: weighted maximum over block ratio and side.
+
+    `precision`: 1/σ₊² of each coordinate, empty if positions are in units of the noise.
 
     Exact if it is above `floor`, which is returned otherwise. Beyond P, the counts are those of the grid. It takes only
     the arrays that it reads, as handing over the whole state would take longer than the work.
@@ -115,6 +120,10 @@ def pair_evidence_above(
                     gap = offset[a, q] - offset[b, q] + (offset_rest[a, q] - offset_rest[b, q])
                     gap += first[mine, q] * one - second[its, q] * other
                     energy += gap * gap
+            elif precision.size > 0:
+                for q in range(dim):
+                    gap = first[mine, q] * one - second[its, q] * other
+                    energy += gap * gap * precision[q]
             else:
                 for q in range(dim):
                     gap = first[mine, q] * one - second[its, q] * other
@@ -131,8 +140,9 @@ def pair_evidence_at(s: Croc, i: int, j: int, pulls_i: int, pulls_j: int) -> flo
     """Evidence from the start that arms i and j differ, at these counts; however small it is."""
     far = s.ints[FAR] == 1
     return pair_evidence_above(
-        s.prefixes, s.grid, s.offset, s.offset_rest, far, s.base, s.slope, s.crest, i, j, pulls_i, pulls_j, -math.inf
-    )
+        s.prefixes, s.grid, s.offset, s.offset_rest, far, s.precision, s.base, s.slope, s.crest, i, j,
+        pulls_i, pulls_j, -math.inf,
+    )  # fmt: skip
 
 
 @compiled
@@ -142,35 +152,48 @@ def _test_pair(
     offset: Floats,
     offset_rest: Floats,
     far: bool,
+    precision: Floats,
     base: Floats,
     slope: Floats,
     crest: Floats,
     pulls: Ints,
     settled: Bits,
     settled_pulls: Ints,
+    settled_bound: Ints,
     evidence: Floats,
     m: int,
     k: int,
     lead: int,
     level: float,
+    bounded_at: int,
 ) -> None:
     """Raise the latched evidence of a pair if it has grown; settle it at the level. INOUT: settled*, evidence."""
     value = pair_evidence_above(
-        prefixes, grid, offset, offset_rest, far, base, slope, crest, m, lead, pulls[m], pulls[lead], evidence[m, k]
-    )
+        prefixes, grid, offset, offset_rest, far, precision, base, slope, crest, m, lead,
+        pulls[m], pulls[lead], evidence[m, k],
+    )  # fmt: skip
     if value > evidence[m, k]:
         evidence[m, k] = value
         settled_pulls[m, k, 0] = pulls[m]
         settled_pulls[m, k, 1] = pulls[lead]
+        if settled_bound.size > 0:
+            settled_bound[m, k] = bounded_at
         if value >= level:
             settled[m, k] = 1
 
 
-@inlined
+@compiled
+def pairs_have_units(ints: Ints) -> bool:
+    """Whether the noise is known, or there is an upper bound on its variance."""
+    return bool(ints[VARIANCE_BOUND] == 0 or ints[BOUNDED_AT] > 0)
+
+
+@compiled
 def test_pair(s: Croc, m: int, k: int) -> None:
     """Latch arm m against the representative of k if the evidence from the start suffices. INOUT: settled, evidence."""
-    if s.settled[m, k] == 0 and s.numbers[PAIR_LEVEL] < math.inf:
+    if s.settled[m, k] == 0 and s.numbers[PAIR_LEVEL] < math.inf and pairs_have_units(s.ints):
         _test_pair(
-            s.prefixes, s.grid, s.offset, s.offset_rest, s.ints[FAR] == 1, s.base, s.slope, s.crest, s.pulls, s.settled,
-            s.settled_pulls, s.evidence, m, k, s.representative[k], s.numbers[PAIR_LEVEL],
+            s.prefixes, s.grid, s.offset, s.offset_rest, s.ints[FAR] == 1, s.precision, s.base, s.slope, s.crest,
+            s.pulls, s.settled, s.settled_pulls, s.settled_bound, s.evidence, m, k, s.representative[k],
+            s.numbers[PAIR_LEVEL], s.ints[BOUNDED_AT],
         )  # fmt: skip

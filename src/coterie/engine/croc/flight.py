@@ -7,7 +7,7 @@ used in their order (docs/CROC.md, section 4). Entries of all rounds lie in one 
 from __future__ import annotations
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.state import ENTRY_TAIL, FLIGHT, OLDEST, OPEN_ROUNDS, ROUND, TO_ASK, Croc
+from coterie.engine.croc.state import ENTRY_TAIL, FLIGHT, OLDEST, OPEN_ROUNDS, ROUND, SHUFFLED, TO_ASK, Croc
 from coterie.engine.state import Ints
 
 
@@ -37,10 +37,15 @@ def start_round(s: Croc, composition: Ints, epoch: int) -> bool:
         return False
     s.ints[ROUND] += 1
     f = s.ints[ROUND] % FLIGHT
-    place = first
+    place, before = first, 0
+    for i in range(s.round_scores.shape[1]):
+        s.round_scores[f, i] = 0.0
+    s.round_pulls[f], s.round_drawn[f] = pulls, 0
     for m in range(composition.size):
         if composition[m] > 0:
             s.entry_arm[place], s.entry_pulls[place], s.entry_asked[place] = m, composition[m], 0
+            s.entry_before[place] = before
+            before += composition[m]
             for q in range(s.entry_sums.shape[1]):
                 s.entry_sums[place, q] = 0.0
             for i in range(s.entry_scores.shape[1]):
@@ -71,18 +76,67 @@ def entry_of(s: Croc, number: int, arm: int) -> int:
     return int(low) if low < end and s.entry_arm[low] == arm else -1
 
 
+def seed_of_round(number: int) -> int:
+    """By what the asks of a round are shuffled: it follows from its number alone, so that runs can be repeated."""
+    return (number * 40503 + 12345) % 65536
+
+
+_seed_of_round = compiled(seed_of_round)
+
+
+@compiled
+def shuffled(i: int, n: int, seed: int) -> int:
+    """Where 0 ≤ i < n goes in a permutation of 0, …, n − 1 that the seed chooses: a Feistel cipher."""
+    bits = 1
+    while 4**bits < n:
+        bits += 1
+    mask = 2**bits - 1
+    value = i
+    while True:
+        left, right = value >> bits, value & mask
+        for turn in range(4):
+            mixed = (right * 40503 + seed * 2719 + turn * 24677 + 7919) & 0xFFFFFF
+            mixed = ((mixed ^ (mixed >> 7)) * 9973) & 0xFFFFFF
+            left, right = right, left ^ ((mixed ^ (mixed >> 11)) & mask)
+        value = (left << bits) | right
+        if value < n:
+            return int(value)
+
+
+@compiled
+def _drawn_place(number: int, first: int, size: int, pulls: int, drawn: int, entry_before: Ints) -> int:
+    """The entry of pull number `drawn` in the shuffled order of a round."""
+    wanted = shuffled(drawn, pulls, _seed_of_round(number))
+    low, high = first, first + size
+    while high - low > 1:
+        middle = (low + high) // 2
+        if entry_before[middle] <= wanted:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 @compiled
 def ask_in_round(
-    ints: Ints, unasked: Ints, cursor: Ints, entry_arm: Ints, entry_pulls: Ints, entry_asked: Ints
-) -> tuple[int, int]:
-    """The next arm of the oldest round with pulls to ask for, and its number. INOUT: all but entry_arm, entry_pulls."""
+    ints: Ints, unasked: Ints, cursor: Ints, entry_arm: Ints, entry_pulls: Ints, entry_asked: Ints,
+    round_first: Ints, round_size: Ints, round_pulls: Ints, round_drawn: Ints, entry_before: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """The next arm of the oldest round with pulls to ask for, and its number. INOUT: what counts asks."""
     number = ints[OLDEST]
     while unasked[number % FLIGHT] == 0:
         number += 1
     f = number % FLIGHT
-    while entry_asked[cursor[f]] == entry_pulls[cursor[f]]:
-        cursor[f] += 1
-    place = cursor[f]
+    place = -1
+    while ints[SHUFFLED] == 1 and place < 0 and round_drawn[f] < round_pulls[f]:
+        place = _drawn_place(number, round_first[f], round_size[f], round_pulls[f], round_drawn[f], entry_before)
+        round_drawn[f] += 1
+        if entry_asked[place] == entry_pulls[place]:  # a record has asked for it already
+            place = -1
+    if place < 0:  # in order; if shuffled, what was given up
+        while entry_asked[cursor[f]] == entry_pulls[cursor[f]]:
+            cursor[f] += 1
+        place = cursor[f]
     entry_asked[place] += 1
     unasked[f] -= 1
     ints[TO_ASK] -= 1

@@ -1,7 +1,7 @@
-"""How many more pulls the pairs from the start would need, or a fresh freeze; and the greedy pull for the pairs.
+"""What the pairs from the start would still cost, or a fresh freeze; and the greedy pull for the pairs.
 
 Forecasts use the evidence's own counts, n = min(N_i, ⌊N_j/R⌋), from the arm's mean and the groups' centers. They decide
-where to pull; nothing here enters the proof.
+where to pull; nothing here enters the proof. Costs are in units of the cheapest arm: pulls, if all arms cost the same.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from coterie.engine.croc.epochs import next_level
 from coterie.engine.croc.factors import pulls_needed
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
+    BOUND_TRUST,
     CANDIDATES,
     DOUBLINGS,
     LOG_RATIO_WEIGHTS,
     PAIR_LEVEL,
+    PRICED,
     Croc,
     Work,
 )
@@ -59,10 +61,10 @@ def _geometry(s: Croc, m: int, k: int) -> tuple[float, float, float]:
 
 
 @compiled
-def _expected(shape: tuple[float, float, float], dim: int, now: int, arm: int, other: int) -> float:
+def _expected(shape: tuple[float, float, float], dim: int, now: int, arm: int, other: int, trust: float) -> float:
     """Forecast of the pair evidence with `arm` ≥ `now` pulls of the arm and `other` of the representative.
 
-    `shape`: how the arm lies to the representative's group.
+    `shape`: how the arm lies to the representative's group; `trust`: the share of the energy that counts.
     """
     more = arm - now
     apart = (now * now * shape[0] + 2.0 * now * more * shape[1] + more * more * shape[2] + dim * more) / (arm * arm)
@@ -74,7 +76,7 @@ def _expected(shape: tuple[float, float, float], dim: int, now: int, arm: int, o
             if n == 0:
                 break
             energy = apart - dim / arm + dim / n + dim / (n * ratio)
-            energy *= n * ratio / (ratio + 1.0)
+            energy *= n * ratio / (ratio + 1.0) * trust
             if energy > dim:
                 value = 0.5 * (energy - dim) - 0.5 * dim * math.log(energy / dim) - FORECAST_LOSS + LOG_RATIO_WEIGHTS[r]
                 best = max(best, value)
@@ -83,10 +85,10 @@ def _expected(shape: tuple[float, float, float], dim: int, now: int, arm: int, o
 
 @compiled
 def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
-    """Pulls that the pairs from the start still need, over levels of the representatives; inf if over `limit`."""
+    """What the pairs from the start still cost, over levels of the representatives; inf if over `limit`."""
     if not math.isfinite(s.numbers[PAIR_LEVEL]):
         return math.inf
-    dim, n_groups = s.sums.shape[1], s.totals.size
+    dim, n_groups, trust = s.sums.shape[1], s.totals.size, s.numbers[BOUND_TRUST]
     best = limit
     level = 1
     for _ in range(LEAD_LEVELS):
@@ -94,7 +96,7 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
         for k in range(n_groups):
             for m in range(s.labels.size):
                 if s.labels[m] != k and s.settled[m, k] == 0:
-                    cost += max(0, level - s.pulls[s.representative[k]])
+                    cost += max(0, level - s.pulls[s.representative[k]]) * s.price[s.representative[k]]
                     break
         for m in range(s.labels.size):
             if cost >= best:
@@ -108,11 +110,12 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
                 shape = _geometry(s, m, k)
                 other = max(level, s.pulls[s.representative[k]])
                 if leads:
-                    if _expected(shape, dim, s.pulls[m], max(level, s.pulls[m]), other) < s.numbers[PAIR_LEVEL]:
+                    if _expected(shape, dim, s.pulls[m], max(level, s.pulls[m]), other, trust) < s.numbers[PAIR_LEVEL]:
                         cost = math.inf
                 else:
                     while step < STEPS.size and (
-                        _expected(shape, dim, s.pulls[m], s.pulls[m] + STEPS[step], other) < s.numbers[PAIR_LEVEL]
+                        _expected(shape, dim, s.pulls[m], s.pulls[m] + STEPS[step], other, trust)
+                        < s.numbers[PAIR_LEVEL]
                     ):
                         step += 1
                 if step == STEPS.size:
@@ -120,7 +123,7 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
                 if cost >= best:
                     break
             if step < STEPS.size:
-                cost += STEPS[step]
+                cost += STEPS[step] * s.price[m]
         best = min(best, cost)
         level *= 2
     return best if best < limit else math.inf
@@ -128,7 +131,7 @@ def pulls_for_pairs(s: Croc, w: Work, limit: float) -> float:
 
 @compiled
 def pulls_for_freeze(s: Croc, w: Work) -> float:
-    """Pulls that a freeze of the present labels would need."""
+    """What a freeze of the present labels would cost."""
     n_groups, dim = s.centers.shape
     level = next_level(s)
     reach, touched = w.square, w.names
@@ -150,20 +153,31 @@ def pulls_for_freeze(s: Croc, w: Work) -> float:
             if k != home and s.settled[m, k] == 0:
                 worst = max(worst, reach[k, home])
         if worst > 0.0:
-            total += max(FREEZE_LEAST_PULLS, worst * FREEZE_FACTOR)
+            total += max(FREEZE_LEAST_PULLS, worst * FREEZE_FACTOR) * s.price[m]
             touched[home] = 1
     for k in range(n_groups):
-        total += FREEZE_GROUP_PULLS * touched[k]
+        total += FREEZE_GROUP_PULLS * touched[k] * s.price[s.representative[k]]
     return float(total)
+
+
+@compiled
+def _by_price(s: Croc, gains: Floats) -> None:
+    """Gains of candidates and representatives for what a pull costs. INOUT: gains."""
+    for c in range(s.ints[CANDIDATES]):
+        m = s.candidates[c]
+        if s.representative[s.labels[m]] != m:
+            gains[m] /= s.price[m]
+    for k in range(s.totals.size):
+        gains[s.representative[k]] /= s.price[s.representative[k]]
 
 
 @compiled
 def greedy_gains(s: Croc, w: Work) -> int:
     """Forecast gain of a pull, Σ min(deficit, gain)/deficit over unmet pairs of s.candidates.
 
-    OUT: w.gains of the candidates and the representatives. Returns the unmet pairs.
+    OUT: w.gains of the candidates and the representatives, for what a pull of them costs. Returns the unmet pairs.
     """
-    dim, n_groups = s.sums.shape[1], s.totals.size
+    dim, n_groups, trust = s.sums.shape[1], s.totals.size, s.numbers[BOUND_TRUST]
     lead_gain, gains = w.lead_gain, w.gains
     for k in range(n_groups):
         for i in range(DOUBLINGS):
@@ -181,24 +195,28 @@ def greedy_gains(s: Croc, w: Work) -> int:
             n_now, n_arm, n_lead = s.pulls[m], s.committed[m], s.committed[lead]
             shape = _geometry(s, m, k)
             deficit = s.numbers[PAIR_LEVEL] - s.evidence[m, k]
-            now = _expected(shape, dim, n_now, n_arm, n_lead)
+            now = _expected(shape, dim, n_now, n_arm, n_lead, trust)
             if n_arm > n_now or n_lead > s.pulls[lead]:  # what is under way
-                deficit -= max(now - _expected(shape, dim, n_now, n_now, s.pulls[lead]), 0.0)
+                deficit -= max(now - _expected(shape, dim, n_now, n_now, s.pulls[lead], trust), 0.0)
             deficit = max(deficit, LEAST_DEFICIT)
             leads = s.representative[home] == m
             if not leads:
                 for more in range(1, LOOK_AHEAD + 1):
-                    gain = min(_expected(shape, dim, n_now, n_arm + more, n_lead) - now, deficit) / deficit / more
+                    gain = (
+                        min(_expected(shape, dim, n_now, n_arm + more, n_lead, trust) - now, deficit) / deficit / more
+                    )
                     if gain > 0.0:
                         gains[m] += gain
                         break
             more = 1
             for i in range(DOUBLINGS):
-                gain = min(_expected(shape, dim, n_now, n_arm, n_lead + more) - now, deficit) / deficit
+                gain = min(_expected(shape, dim, n_now, n_arm, n_lead + more, trust) - now, deficit) / deficit
                 if gain > 0.0:
                     lead_gain[k, i] += gain / more
                 if leads:  # both are representatives: raise them together
-                    gain = min(_expected(shape, dim, n_now, n_arm + more, n_lead + more) - now, deficit) / deficit
+                    gain = (
+                        min(_expected(shape, dim, n_now, n_arm + more, n_lead + more, trust) - now, deficit) / deficit
+                    )
                     if gain > 0.0:
                         lead_gain[k, i] += TOGETHER_SHARE * gain / more
                         lead_gain[home, i] += TOGETHER_SHARE * gain / more
@@ -208,6 +226,8 @@ def greedy_gains(s: Croc, w: Work) -> int:
         for i in range(DOUBLINGS):
             best = max(best, lead_gain[k, i])
         gains[s.representative[k]] = best
+    if s.ints[PRICED] == 1:
+        _by_price(s, gains)
     return unmet
 
 

@@ -13,8 +13,9 @@ import math
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.claims import pairs_done, raise_alarm, unmet
 from coterie.engine.croc.epochs import find_epoch
+from coterie.engine.croc.factors import is_stale
 from coterie.engine.croc.forecast import best_gains, greedy_gains, pulls_for_freeze, pulls_for_pairs
-from coterie.engine.croc.least_pulled import least_committed, least_pulled
+from coterie.engine.croc.least_pulled import least_committed, least_pulled, spent
 from coterie.engine.croc.misgrouping import misgrouping_risk, update_misgrouping_risk
 from coterie.engine.croc.renewal import forget_touched, patience, renew
 from coterie.engine.croc.rounds import compose_round, freeze
@@ -30,14 +31,16 @@ from coterie.engine.croc.state import (
     CHANCE_B,
     CHANGED,
     CLOSED,
+    DEGREES,
     DONE,
     EXPLORE,
     FREEZE_RISK,
-    GREEDY,
     GREEDY_LIMIT,
+    GREEDY_SPENT,
     MERGE_MARGIN,
     MERGED_A,
     MERGED_B,
+    METRIC,
     MISGROUPING_RISK,
     MODE,
     PAIRS,
@@ -47,10 +50,12 @@ from coterie.engine.croc.state import (
     ROUNDS,
     SPLIT,
     STEADY,
+    VARIANCE_BOUND,
     Croc,
     T,
     Work,
 )
+from coterie.engine.croc.variance_bound import forecast_trust, renew_bound
 
 MARGIN_CAP, MARGIN_WINDOW = 5.0, 2.0
 """Explored are arms with a margin below the cap and within the window of the smallest one."""
@@ -74,8 +79,14 @@ CHANCE_SHARE = 0.25
 """Groups are explored if their chance to be one is above this share of the risk at which one may freeze."""
 PAIRS_PER_PULL = 64
 """A greedy plan pulls one arm for so many unmet pairs."""
+FREEZE_RISK_UNKNOWN = 0.08
+"""With an estimated metric, freeze when P_w is below: rounds are larger, and a wrong candidate costs more …"""
+SURE_RISK = 0.01
+"""… and at once if P_w is below this."""
+REPEATS = 6
+"""So many results that are not the first of their arm before an estimated metric is used; more in many dimensions."""
 GREEDY_FACTOR, GREEDY_EXTRA = 2.0, 20.0
-"""Greedy pulls are limited to this many times their first forecast, and so many more."""
+"""The cost of greedy pulls is limited to this many times its first forecast, and so much more."""
 
 
 @compiled
@@ -101,6 +112,12 @@ def _floor(s: Croc) -> float:
 
 
 @compiled
+def _freeze_risk(s: Croc) -> float:
+    """The misgrouping risk at which one may freeze."""
+    return FREEZE_RISK if s.ints[METRIC] == 0 else FREEZE_RISK_UNKNOWN
+
+
+@compiled
 def _greedy(s: Croc, w: Work) -> bool:
     """Pull for the pairs from the start: one arm, or with many unmet pairs the best few at once. OUT: the queue.
 
@@ -117,8 +134,11 @@ def _greedy(s: Croc, w: Work) -> bool:
     for i in range(count):
         _push(s, w.chosen[i])
     if count == 0:
-        _push(s, least_committed(s))
-    s.ints[GREEDY] += max(count, 1)
+        _push(s, arm)
+    cost = 0.0
+    for i in range(s.ints[QUEUE_TAIL]):
+        cost += s.price[s.queue[i]]
+    s.numbers[GREEDY_SPENT] += cost
     return True
 
 
@@ -135,17 +155,18 @@ def _explore(s: Croc) -> None:
     """Pull where the estimate may be wrong. OUT: the queue."""
     smallest, least_sure = math.inf, -1
     for c in range(s.ints[CANDIDATES]):
-        margin = _margin_ahead(s, s.candidates[c])
+        margin = _margin_ahead(s, s.candidates[c]) + s.reserve[s.candidates[c]]
         if margin < smallest:
             smallest, least_sure = margin, s.candidates[c]
     limit = min(MARGIN_CAP, smallest + MARGIN_WINDOW)
     floor = _floor(s)
     for c in range(s.ints[CANDIDATES]):
         m = s.candidates[c]
-        if _margin_ahead(s, m) < limit:
+        if _margin_ahead(s, m) + s.reserve[m] < limit:
             _push_once(s, m)
-            if s.totals[s.rival[m]] < RIVAL_PULLS * s.pulls[m]:
-                _push_once(s, least_pulled(s, s.rival[m]))
+            other = least_pulled(s, s.rival[m])
+            if s.totals[s.rival[m]] < RIVAL_PULLS * s.pulls[m] * math.sqrt(s.price[m] / s.price[other]):
+                _push_once(s, other)
         elif s.committed[m] < floor:
             _push_once(s, m)
     if s.numbers[MERGE_MARGIN] < MERGE_CAP:
@@ -153,15 +174,15 @@ def _explore(s: Croc) -> None:
         _push_once(s, split)
         for i in (MERGED_A, MERGED_B):
             arm = least_pulled(s, s.ints[i])
-            if s.committed[arm] <= BALANCE * s.committed[split]:
+            if spent(s, arm) <= BALANCE * spent(s, split):
                 _push_once(s, arm)
-    if s.numbers[CHANCE] > CHANCE_SHARE * FREEZE_RISK:
+    if s.numbers[CHANCE] > CHANCE_SHARE * _freeze_risk(s):
         first = least_pulled(s, s.ints[CHANCE_A])
         _push_once(s, first)
         _push_once(s, least_pulled(s, s.ints[CHANCE_B]))
         if math.isfinite(s.numbers[MERGE_MARGIN]):
             arm = least_pulled(s, s.ints[SPLIT])
-            if BALANCE * s.committed[arm] <= s.committed[first]:
+            if BALANCE * spent(s, arm) <= spent(s, first):
                 _push_once(s, arm)
     for i in range(s.ints[QUEUE_TAIL]):  # in index order: insertion, as only the last few are out of place
         arm, place = s.queue[i], i
@@ -194,6 +215,24 @@ def _choose_candidates(s: Croc, mode: int) -> None:
 
 
 @compiled
+def _repeat(s: Croc) -> bool:
+    """Pull the least-pulled arms again if too few results tell how large the noise is. OUT: the queue. False if not."""
+    wanted = min(s.labels.size, max(REPEATS, s.sums.shape[1] + 2))
+    if s.ints[DEGREES] >= wanted:
+        return False
+    under_way = 0
+    for m in range(s.labels.size):
+        under_way += s.committed[m] - s.pulls[m]
+    missing = wanted - s.ints[DEGREES] - under_way
+    for m in range(s.labels.size):
+        if s.ints[QUEUE_TAIL] < missing and s.committed[m] == 1:
+            _push(s, m)
+    if s.ints[QUEUE_TAIL] == 0:
+        _push(s, least_committed(s))
+    return True
+
+
+@compiled
 def certify(s: Croc, by: int, e: int) -> None:
     """Stop: the groups are proven, BY_PAIRS or BY_EPOCH, and then by the epoch in slot e."""
     s.ints[DONE] = by
@@ -215,24 +254,31 @@ def _decide(s: Croc, w: Work) -> int:
         return CERTIFIED
     e = find_epoch(s, w.names)
     risk = misgrouping_risk(s, w)
-    may_be_greedy = s.ints[ALARM] == 0 and s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT]
-    rival = math.inf  # pulls that the pairs from the start have to beat
+    steady = s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]
+    if s.ints[METRIC] == 1:
+        steady = steady or risk <= SURE_RISK
+        if e >= 0 and risk <= _freeze_risk(s) and unmet(s, e, w) > 0 and is_stale(s, w, e):
+            e = -1
+    may_be_greedy = s.ints[ALARM] == 0 and s.numbers[GREEDY_SPENT] <= s.numbers[GREEDY_LIMIT]
+    rival = math.inf  # the cost that the pairs from the start have to beat
     if e >= 0:
         if unmet(s, e, w) == 0:
             certify(s, BY_EPOCH, e)
             return CERTIFIED
         rival = 0.0
         for m in range(s.labels.size):
-            rival += w.mark[m]
+            rival += w.mark[m] * s.price[m]
     elif risk < LARGEST_RISK:
         rival = pulls_for_freeze(s, w)
     if may_be_greedy and (e >= 0 or risk < LARGEST_RISK):
+        if s.ints[VARIANCE_BOUND] == 1:
+            forecast_trust(s, rival)
         needed = pulls_for_pairs(s, w, rival + 1.0)
         if needed <= rival:
             _allow_greedy(s, needed)
             return PAIRS
-    if e < 0 and risk <= FREEZE_RISK and s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]:
-        e = freeze(s)
+    if e < 0 and risk <= _freeze_risk(s) and steady:
+        e = freeze(s, w)
     elif e < 0 or risk >= LARGEST_RISK:
         return EXPLORE
     if unmet(s, e, w) == 0:
@@ -249,13 +295,13 @@ def _go_on(s: Croc, w: Work) -> bool:
     if since >= wait:
         return False
     if s.ints[MODE] == PAIRS:
-        return s.ints[GREEDY] <= s.numbers[GREEDY_LIMIT] and _greedy(s, w)
+        return s.numbers[GREEDY_SPENT] <= s.numbers[GREEDY_LIMIT] and _greedy(s, w)
     if s.ints[MODE] != EXPLORE:
         return False
     before = s.numbers[MISGROUPING_RISK]
     risk = update_misgrouping_risk(s)
     steady = s.ints[T] - s.ints[CHANGED] >= STEADY * s.ints[T]
-    may_freeze = risk <= FREEZE_RISK and steady and FREEZE_LOOKS * since >= wait
+    may_freeze = risk <= _freeze_risk(s) and steady and FREEZE_LOOKS * since >= wait
     if (risk < LARGEST_RISK <= before) or may_freeze:
         return False
     _explore(s)
@@ -268,6 +314,10 @@ def plan(s: Croc, w: Work) -> None:
     s.ints[QUEUE_HEAD] = 0
     s.ints[QUEUE_TAIL] = 0
     s.ints[CLOSED] = 0
+    if s.ints[METRIC] == 1 and _repeat(s):
+        s.ints[MODE] = EXPLORE
+        return
+    renew_bound(s)
     renew(s, w)
     if not _go_on(s, w):
         s.ints[PLANNED] = s.ints[T]
@@ -285,6 +335,7 @@ def plan(s: Croc, w: Work) -> None:
 def see_proven(s: Croc, w: Work) -> None:
     """Whether the results so far prove the groups, while rounds are open. OUT: s.ints[DONE]."""
     s.ints[CLOSED] = 0
+    renew_bound(s)
     renew(s, w)
     forget_touched(s)
     raise_alarm(s)

@@ -7,7 +7,8 @@ import math
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.estimate import estimate, move_touched
 from coterie.engine.croc.evidence import test_pair
-from coterie.engine.croc.state import ESTIMATED, LEFT_GROUP, MODE, NEVER, PAIRS, PLANNED, TOUCHED, Croc, T, Work
+from coterie.engine.croc.metric import renew_metric
+from coterie.engine.croc.state import ESTIMATED, LEFT_GROUP, METRIC, MODE, NEVER, PAIRS, PLANNED, TOUCHED, Croc, T, Work
 
 TIE = 1e-9
 """Squared distances this close, relatively, tie."""
@@ -25,7 +26,7 @@ def patience(s: Croc) -> int:
 
 @compiled
 def choose_representatives(s: Croc) -> bool:
-    """Keep a representative while it stays in its group, else the most pulled arm, ties nearest the center.
+    """Keep a representative while it stays in its group, else the one most pulled for its price, ties nearest the mean.
 
     Two arms with equal counts are equally far from their center: the first one wins, and not what rounding left.
 
@@ -36,15 +37,15 @@ def choose_representatives(s: Croc) -> bool:
         lead = s.representative[k]
         if lead >= 0 and s.labels[lead] == k:
             continue
-        best, away = -1, 0.0
+        best, away, most = -1, 0.0, 0.0
         for m in range(s.labels.size):
             if s.labels[m] == k:
                 gap = 0.0
                 for q in range(s.sums.shape[1]):
                     gap += (s.means[m, q] - s.centers[k, q]) ** 2
-                more = best < 0 or s.pulls[m] > s.pulls[best]
-                if more or (s.pulls[m] == s.pulls[best] and gap < away * (1.0 - TIE)):
-                    best, away = m, gap
+                worth = s.pulls[m] / s.price[m]
+                if worth > most or (worth == most and gap < away * (1.0 - TIE)):
+                    best, away, most = m, gap, worth
         s.representative[k] = best
         changed = True
         for m in range(s.labels.size):
@@ -65,7 +66,8 @@ def renew(s: Croc, w: Work) -> None:
     first = s.ints[ESTIMATED] == 0
     work = s.sums.size * s.totals.size // PATIENCE_WORK
     due = since >= max(1, s.labels.size // ESTIMATE_ARMS, min(s.ints[T] // ESTIMATE_RESULTS, work))
-    if first or due or (s.ints[LEFT_GROUP] == 1 and since >= patience(s)):
+    measured = s.ints[METRIC] == 1 and renew_metric(s, w)
+    if first or due or measured or (s.ints[LEFT_GROUP] == 1 and since >= patience(s)):
         moved = estimate(s, w)
         if moved > 0:
             s.ints[PLANNED] = NEVER

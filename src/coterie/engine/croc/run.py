@@ -28,16 +28,21 @@ from coterie.engine.croc.entries import (
 from coterie.engine.croc.family import Family
 from coterie.engine.croc.state import (
     ALARM,
+    ARM_SCALES,
     ASKED_IN,
     BY_PAIRS,
     CERTIFIED_EPOCH,
     CORE_ROOM,
+    DEGREES,
     DONE,
     EPOCHS,
     ESTIMATED,
     FLIGHT,
     FREEZES,
+    FROM_ZERO,
     KNOWN_COVARIANCE,
+    LOG_INVERSE_DELTA,
+    METRIC,
     OLDEST,
     OPEN_ROUNDS,
     PAIR_LEVEL,
@@ -48,14 +53,16 @@ from coterie.engine.croc.state import (
     T,
     new_croc,
     new_work,
+    share_of_epoch,
 )
 from coterie.engine.state import Floats, Ints, fixed
 from coterie.problem.partition import same_partition
 
 _loaded: Any = None
+_FEW_REPEATS = 6
 
-_TABLES = ("base", "slope", "crest", "log_factorial")
-"""Parts of the state that follow from its size alone."""
+_TABLES = ("base", "slope", "crest", "log_factorial", "price", "reserve")
+"""Parts of the state that follow from its size and the prices alone."""
 
 
 def load() -> Any:
@@ -76,10 +83,18 @@ class CrocRun:
     """State of one run and the steps on it."""
 
     def __init__(
-        self, n_arms: int, n_clusters: int, dim: int, log_inverse_delta: float, family: Family = KNOWN_COVARIANCE
+        self,
+        n_arms: int,
+        n_clusters: int,
+        dim: int,
+        log_inverse_delta: float,
+        family: Family = KNOWN_COVARIANCE,
+        price: Floats | None = None,
     ) -> None:
         self._steps = load()
-        self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta, family)
+        self.family = family
+        self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta, family, price)
+        self._equal_price = np.ones(n_arms)
         self._work = new_work(n_arms, n_clusters, dim, family)
         self._x = np.zeros(2 * dim)
         self._no_centers = fixed(np.zeros((1, dim)))
@@ -92,8 +107,13 @@ class CrocRun:
 
     @property
     def centers(self) -> Floats:
-        """The estimate's centers, in the coordinates of the measurements."""
-        centers: Floats = self.state.centers + self.state.origin
+        """The estimate's centers, in the coordinates of the measurements; plain means, if the metric is estimated."""
+        s = self.state
+        centers: Floats = s.centers + s.origin
+        if s.ints[METRIC] == 1:
+            centers = np.zeros_like(s.centers)
+            np.add.at(centers, s.labels, s.sums)
+            centers = centers / np.maximum(np.bincount(s.labels, s.pulls, len(centers)), 1.0)[:, None] + s.origin
         return centers
 
     def follow(self, entries: Entries) -> int:
@@ -116,6 +136,7 @@ class CrocRun:
         arm = self._steps.pop_planned(
             s.ints, s.queue, s.labels, s.committed, s.heap, s.slot, s.first_slot,
             s.round_unasked, s.round_cursor, s.entry_arm, s.entry_pulls, s.entry_asked,
+            s.round_first, s.round_size, s.round_pulls, s.round_drawn, s.entry_before,
         )  # fmt: skip
         if arm >= 0:
             return arm, int(s.ints[ASKED_IN])
@@ -145,8 +166,22 @@ class CrocRun:
         entries.at[POSITION], entries.at[APPLYING] = 0, 1
         self.follow(entries)
 
-    def apply_freeze(self, labels: Ints, cores: list[list[int]], level: float) -> None:
-        """A recorded freeze: the candidate with its cores is an epoch, at its place among the results."""
+    def apply_first(self, entries: Entries, origin: Floats) -> None:
+        """Take in recorded entries up to the first result, with positions that count from this origin."""
+        s = self.state
+        if s.ints[FROM_ZERO] == 0:
+            s.origin[:], s.origin_rest[:] = origin, 0.0
+            s.ints[T] = 1  # so that the first result is not taken for the origin
+        self.apply(entries)
+        s.ints[T] = 1
+
+    def apply_freeze(
+        self, labels: Ints, cores: list[list[int]], level: float, bet: Mapping[str, Any] | None = None
+    ) -> None:
+        """A recorded freeze: the candidate with its cores is an epoch, at its place among the results.
+
+        `bet`: what the family had fixed with it, if anything.
+        """
         s = self.state
         e = self.freezes % EPOCHS
         s.frozen_at[e], s.frozen_number[e], s.level[e] = self.t, self.freezes, level
@@ -165,15 +200,25 @@ class CrocRun:
             s.frozen_totals[e, k] += s.pulls[m]
             s.frozen_centers[e, k] += s.sums[m] + s.pulls[m] * away
         s.frozen_centers[e] /= s.frozen_totals[e][:, None]
+        if bet is not None:
+            s.shared[e] = 0.0
+            s.shared[e, : len(bet["numbers"])] = bet["numbers"]
 
-    def apply_round(self, epoch: int, pulls: list[list[int]]) -> None:
-        """A recorded round: its composition as [arm, count]."""
+    def apply_round(self, epoch: int, pulls: list[list[int]], bet: Mapping[str, Any] | None = None) -> None:
+        """A recorded round: its composition as [arm, count], and the family's bet on it, if it has one."""
         live = self._live
         live.composition[:] = 0
         for arm, count in pulls:
             live.composition[arm] = count
         if self._do(OPEN_ROUND, epoch, applying=True) == NO_ROOM:
             raise ValueError(f"round {self.round + 1} of the record finds no room: too many rounds are open")
+        if bet is not None:
+            s, f = self.state, self.round % FLIGHT
+            numbers = np.asarray(bet["numbers"], dtype=np.float64)
+            s.round_bet[f] = numbers[: s.round_bet.shape[1]]
+            if s.ints[ARM_SCALES] == 1:
+                part = slice(int(s.round_first[f]), int(s.round_first[f] + s.round_size[f]))
+                s.entry_scores[part, 0] = s.entry_pulls[part] * numbers[s.round_bet.shape[1] :]
 
     def apply_alarm(self, arms: list[int]) -> None:
         """A recorded alarm."""
@@ -209,6 +254,10 @@ class CrocRun:
 
     def pulls_left(self) -> float:
         """A forecast of the pulls still needed; NaN if unknown."""
+        return float(self._steps.pulls_left(self.state._replace(price=self._equal_price), self._work))
+
+    def cost_left(self) -> float:
+        """A forecast of what is still to be spent, in units of the cheapest arm; NaN if unknown."""
         return float(self._steps.pulls_left(self.state, self._work))
 
     @property
@@ -235,6 +284,25 @@ class CrocRun:
             return s.queue[s.ints[QUEUE_HEAD] : s.ints[QUEUE_TAIL]].copy(), 0
         arms, counts = np.array(self.composition(self.round)[1]).T
         return np.repeat(arms, counts), self.round
+
+    def bet_of_round(self, number: int) -> dict[str, Any] | None:
+        """What the family of evidence fixed with a round under way, as plain data; None if it has no bets."""
+        s, f = self.state, number % FLIGHT
+        if s.round_bet.shape[1] == 0:
+            return None
+        numbers = s.round_bet[f].tolist()
+        if s.ints[ARM_SCALES] == 1:
+            part = slice(int(s.round_first[f]), int(s.round_first[f] + s.round_size[f]))
+            numbers += (s.entry_scores[part, 0] / s.entry_pulls[part]).tolist()
+        return {"from": s.origin.tolist(), "numbers": numbers}
+
+    def bet_of_epoch(self, number: int) -> dict[str, Any] | None:
+        """What the family of evidence fixed with a freeze, as plain data; None if it has no such numbers."""
+        s, k = self.state, self.state.totals.size
+        if s.shared.shape[1] == 0:
+            return None
+        fixed_with_it = k * s.centers.shape[1] + k * k  # what follows is gathered later
+        return {"from": s.origin.tolist(), "numbers": s.shared[number % EPOCHS, :fixed_with_it].tolist()}
 
     def is_closed(self, number: int) -> bool:
         """Whether a round is complete and has been used."""
@@ -280,6 +348,28 @@ class CrocRun:
     def alarm(self) -> tuple[int, ...] | None:
         """K + 1 arms that are known to differ pairwise, if there are such: K is too small."""
         return tuple(self.state.alarmed.tolist()) if self.state.ints[ALARM] == 1 else None
+
+    @property
+    def knows_spread(self) -> bool:
+        """Whether the size of the noise is known, or repeated results have shown something of it."""
+        return bool(self.state.ints[METRIC] == 0 or self.state.ints[DEGREES] >= _FEW_REPEATS)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether there are pairs from the start."""
+        return self.family.pair_share > 0.0
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether pairs from the start are in units of an upper bound on the variance."""
+        return self.family.variance_share > 0.0
+
+    @property
+    def first_level(self) -> float:
+        """What evidence has to reach before anything is frozen: the level of the pairs, or of the first epoch."""
+        if self.has_pairs:
+            return self.pair_level
+        return float(self.state.numbers[LOG_INVERSE_DELTA] - np.log(share_of_epoch(0)))
 
     @property
     def pair_level(self) -> float:

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled, inlined
+from coterie.engine.compiled import compiled
 from coterie.engine.croc.closing import close_ready
 from coterie.engine.croc.evidence import grid_count, grid_place, test_pair
 from coterie.engine.croc.factors import score_result
 from coterie.engine.croc.flight import entry_of
+from coterie.engine.croc.metric import take_position
 from coterie.engine.croc.planning import plan, see_proven
 from coterie.engine.croc.state import (
+    ALONE,
     CLOSED,
     DONE,
     ESTIMATED,
     FAR,
     FIRST_PASS,
     FLIGHT,
+    FROM_ZERO,
     LEFT_GROUP,
+    METRIC,
     MODE,
     NEAR,
+    OPEN_PULLS,
     OPEN_ROUNDS,
     QUEUE_HEAD,
     QUEUE_TAIL,
     TOUCHED,
     UNSEEN,
+    VARIANCE_BOUND,
     Croc,
     T,
     Work,
 )
+from coterie.engine.croc.variance_bound import take_residual
 from coterie.engine.state import Floats
 
 
@@ -40,7 +47,7 @@ def _place(s: Croc, arm: int, x: Floats) -> None:
     float does not hold of the distance itself.
     """
     dim = s.sums.shape[1]
-    if s.ints[T] == 0:
+    if s.ints[T] == 0 and s.ints[FROM_ZERO] == 0:
         for q in range(dim):
             s.origin[q], s.origin_rest[q] = x[q], x[dim + q]
     most = 0.0
@@ -51,7 +58,7 @@ def _place(s: Croc, arm: int, x: Floats) -> None:
         rest += x[dim + q] - s.origin_rest[q]
         x[q], x[dim + q] = away, rest
         most = max(most, abs(away))
-    if s.pulls[arm] == 0 and most > NEAR:
+    if s.pulls[arm] == 0 and most > NEAR and s.ints[METRIC] == 0:
         s.ints[FAR] = 1
         for q in range(dim):
             s.offset[arm, q], s.offset_rest[arm, q] = x[q], x[dim + q]
@@ -59,7 +66,7 @@ def _place(s: Croc, arm: int, x: Floats) -> None:
         x[q] = (x[q] - s.offset[arm, q]) + (x[dim + q] - s.offset_rest[arm, q])
 
 
-@inlined
+@compiled
 def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     """One result, in the arm's ask order; of_round is the round it was asked for in, 0 for none. INOUT: s, x.
 
@@ -67,6 +74,11 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     """
     dim = s.sums.shape[1]
     _place(s, arm, x)
+    s.ints[OPEN_PULLS] -= 1
+    if s.ints[VARIANCE_BOUND] == 1:
+        take_residual(s, arm, x)
+    if s.ints[ALONE] == arm + 1:
+        s.ints[ALONE] = 0
     if s.pulls[arm] == 0:
         s.ints[UNSEEN] -= 1
     s.pulls[arm] += 1
@@ -80,11 +92,13 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     for q in range(dim):
         s.sums[arm, q] += x[q]
         s.means[arm, q] = s.offset[arm, q] + s.sums[arm, q] * inverse
+    if s.ints[METRIC] == 1:
+        take_position(s, w, arm, x)
     read = n <= room  # whether the pairs from the start read this count
     if n <= room:
         for q in range(dim):
             s.prefixes[arm, n, q] = s.sums[arm, q]
-    if n >= room:
+    if n >= room > 0:
         place = grid_place(n, room)
         if grid_count(place, room) == n and place < s.grid.shape[1]:
             read = True
@@ -101,7 +115,8 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         s.totals[home] += 1.0
         nearest, best = home, math.inf
         for q in range(dim):
-            s.centers[home, q] += (s.offset[arm, q] + x[q] - s.centers[home, q]) / s.totals[home]
+            position = w.part[q] if s.ints[METRIC] == 1 else s.offset[arm, q] + x[q]
+            s.centers[home, q] += (position - s.centers[home, q]) / s.totals[home]
         for k in range(s.totals.size):
             gap = 0.0
             for q in range(dim):
@@ -122,7 +137,7 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         close_ready(s, w)
 
 
-@inlined
+@compiled
 def plan_if_due(s: Croc, w: Work, outside: bool) -> None:
     """Plan if every arm was measured, the queue is used up and no round is open. INOUT: s.
 

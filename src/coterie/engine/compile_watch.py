@@ -1,0 +1,122 @@
+"""Whether something is being compiled, for how long already and for about how long still: for those who wait.
+
+The compiler itself says when it begins and ends a function (numba's events). How long all of them took once is on
+record here; how fast this processor is, and how much of it the compiler gets, is seen while it works.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SECONDS = {"CROC": 30.0, "the engine": 13.0}
+"""Seconds of a processor that the first use takes, on a slow one; how fast this one is shows while it works."""
+FUNCTIONS = 165
+"""Functions that CROC consists of, for the compiler. When all are compiled, they are still optimised together."""
+_COURSE = np.array(
+    [(0.0, 0.0), (0.1, 0.042), (0.2, 0.1), (0.3, 0.148), (0.4, 0.251), (0.5, 0.318), (0.6, 0.393), (0.7, 0.483),
+     (0.8, 0.572), (0.9, 0.677), (1.0, 0.8)]
+)  # fmt: skip
+"""Which share of the time is over when so many of these functions are compiled: as it was recorded."""
+_OTHER_SECONDS = 5.0  # of what is compiled later, such as a kind of noise
+_PAUSE = 1.5  # seconds without a function after which nothing is being compiled
+_SAME = 15.0  # seconds between two functions that may belong to one compilation
+_FIRST_LOOK = 0.7  # seconds of a processor after which its speed, and its share of the time, are believed
+_FASTEST, _SLOWEST = 0.2, 5.0  # processors, beside the one above
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A compilation under way: what is compiled, the seconds since it began, and about how many it takes in all."""
+
+    what: str
+    seconds: float
+    expected: float
+
+
+class CompileWatch:
+    """Listens to the compiler of this process. `began` and `ended` are called in the thread that compiles."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._announced: list[str] = []
+        self._what, self._expected = "", 0.0
+        self._begun = self._last = 0.0
+        self._cpu_begun = self._cpu = 0.0
+        self._depth = self._ended = 0
+
+    def announce(self, what: str) -> None:
+        """Say what the next compilation is."""
+        with self._lock:
+            self._announced.append(what)
+
+    def began(self, now: float, cpu: float) -> None:
+        """A function is being compiled from `now` on; functions that it calls, within."""
+        with self._lock:
+            if self._depth == 0 and (self._begun == 0.0 or now - self._last > _SAME):
+                self._what = self._announced.pop(0) if self._announced else "the rest"
+                self._expected = SECONDS.get(self._what, _OTHER_SECONDS)
+                self._begun, self._cpu_begun, self._cpu, self._ended = now, cpu, 0.0, 0
+            self._depth += 1
+            self._seen(now, cpu)
+
+    def ended(self, now: float, cpu: float) -> None:
+        """A function is compiled."""
+        with self._lock:
+            self._depth = max(0, self._depth - 1)
+            self._ended += 1
+            self._seen(now, cpu)
+
+    def _seen(self, now: float, cpu: float) -> None:
+        self._last, self._cpu = now, max(self._cpu, cpu - self._cpu_begun)
+
+    def state(self, now: float) -> Compilation | None:
+        """What is being compiled at this time, if anything is."""
+        with self._lock:
+            if self._begun == 0.0 or (self._depth == 0 and now - self._last > _PAUSE):
+                return None
+            return Compilation(self._what, now - self._begun, self._total())
+
+    def _total(self) -> float:
+        """About how many seconds it takes in all, by what is done so far."""
+        if self._cpu < _FIRST_LOOK:
+            return self._expected
+        busy = max(1.0, (self._last - self._begun) / self._cpu)
+        speed = 1.0
+        if self._what == "CROC":
+            over = float(np.interp(self._ended / FUNCTIONS, _COURSE[:, 0], _COURSE[:, 1]))
+            speed = min(_SLOWEST, max(_FASTEST, self._cpu / (max(over, 1e-3) * self._expected)))
+        return self._expected * speed * busy
+
+
+_watch = CompileWatch()
+_listening = False
+
+
+def watch_compilation(what: str) -> None:
+    """`what` is about to be compiled in this process: listen to the compiler from now on."""
+    global _listening
+    _watch.announce(what)
+    if not _listening:
+        from numba.core import event as untyped
+
+        event: Any = untyped
+
+        class _Listener(event.Listener):  # type: ignore[misc]
+            def on_start(self, found: Any) -> None:
+                _watch.began(time.monotonic(), time.thread_time())
+
+            def on_end(self, found: Any) -> None:
+                _watch.ended(time.monotonic(), time.thread_time())
+
+        event.register("numba:compile", _Listener())
+        _listening = True
+
+
+def compilation() -> Compilation | None:
+    """What is being compiled in this process now; None if nothing is."""
+    return _watch.state(time.monotonic())

@@ -1,0 +1,231 @@
+"""Single linkage with K: the candidate is its groups on the estimated means, cut at a height in their widest gap.
+
+Tests: every edge of a spanning tree of each group is shorter than the height; items of different groups are farther
+apart, one by one or, where that needs no more results, through balls about a reference and the triangle inequality
+(docs/RESOLUTION.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import squareform
+
+from coterie.engine.resolution.candidate import Candidate, Planned
+from coterie.engine.resolution.candidates import by_appearance, cut, distances
+from coterie.engine.resolution.epoch import Epoch
+from coterie.engine.resolution.estimates import Believed, Tally
+from coterie.engine.resolution.evidence import Evidence
+from coterie.engine.resolution.questions import Asked
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.partition import same_partition
+from coterie.theory.near_far.family import Guess
+
+HEIGHTS = (0.35, 0.5, 0.65, 0.8)
+"""Places of the height in the gap, between the longest edge within a group and the shortest distance between two."""
+RADII = (1.2, 1.6, 2.5)
+"""Of a ball about a reference, as multiples of the largest distance to it."""
+FREE = 1.02
+"""A ball is taken for a group if the forecast grows by no more than this: it makes fewer tests."""
+
+
+def single_linkage(apart: FloatArray, k: int) -> IntArray:
+    """The k groups of single linkage, by distances (M, M)."""
+    tree = linkage(squareform(apart, checks=False), "single")
+    return by_appearance(cut(tree, len(apart), k))
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Items within `radius` of a reference; a single item has the radius 0."""
+
+    reference: int
+    radius: float
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """Groups, a height, spanning edges and balls, with the results that the tests need of each arm."""
+
+    labels: IntArray
+    height: float
+    edges: list[tuple[int, int]]
+    balls: list[Ball]
+    pulls: FloatArray
+
+    @property
+    def cost(self) -> float:
+        return float(self.pulls.sum())
+
+
+class AskedLinkage(Asked):
+    """The K groups of single linkage of the true means."""
+
+    def __init__(self, evidence: Evidence, n_clusters: int, dim: int) -> None:
+        super().__init__(evidence, dim)
+        self._n_clusters = n_clusters
+
+    def best(self, tally: Tally, level: float) -> Candidate:
+        apart = self._apart(tally)
+        labels = single_linkage(apart, self._n_clusters)
+        edges = _spanning_edges(apart, labels)
+        longest = max((float(apart[i, j]) for i, j in edges), default=0.0)
+        between = float(apart[labels[:, None] != labels].min())
+        room = max(between - longest, 1e-9 * max(between, 1e-300))
+        singles = [[Ball(int(arm), 0.0, (int(arm),))] for k in range(self._n_clusters) for arm in _members(labels, k)]
+        start = [ball for one in singles for ball in one]
+        drafts = [self._draft(tally, labels, longest + share * room, edges, start, apart, level) for share in HEIGHTS]
+        best = min(drafts, key=lambda one: one.cost)
+        if math.isfinite(best.cost):
+            for k in range(self._n_clusters):
+                best = self._with_ball(best, k, tally, apart, level)
+        return self._planned(best, tally, apart)
+
+    def again(self, candidate: Candidate, tally: Tally, level: float) -> Candidate:
+        return self.best(tally, level)
+
+    def _apart(self, tally: Tally) -> FloatArray:
+        """(M, M) distances of the estimated means, less what the noise adds to them."""
+        raw = distances(tally.means, "distance", np.ones(self.dim))
+        if self.dim == 1:
+            return raw
+        noise = float(tally.variance.sum()) / np.maximum(tally.counts, 1)
+        found = np.sqrt(np.maximum(raw**2 - noise[:, None] - noise, (0.1 * raw) ** 2))
+        np.fill_diagonal(found, 0.0)
+        return np.asarray(found)
+
+    def _guess(self, tally: Tally, item: int, reference: int) -> Guess:
+        counts, variance = np.maximum(tally.counts, 1), tally.variance
+        doubt = variance / counts[item] + variance / counts[reference]
+        return Guess(tally.means[item], tally.means[reference], doubt, variance)
+
+    def _gaps(self, tally: Tally, i: IntArray, j: IntArray, lengths: FloatArray) -> FloatArray:
+        """Estimated differences of arms, made as long as they are believed to be."""
+        gaps = tally.means[i] - tally.means[j]
+        raw = np.linalg.norm(gaps, axis=1)
+        return np.asarray(gaps * (lengths / np.maximum(raw, 1e-300))[:, None])
+
+    def _draft(
+        self,
+        tally: Tally,
+        labels: IntArray,
+        height: float,
+        edges: list[tuple[int, int]],
+        balls: list[Ball],
+        apart: FloatArray,
+        level: float,
+    ) -> _Draft:
+        pulls = np.zeros(labels.size)
+        common = self._guess(tally, 0, 0)
+
+        def need(i: IntArray, j: IntArray, wanted: FloatArray) -> None:
+            np.maximum.at(pulls, i, wanted)
+            np.maximum.at(pulls, j, wanted)
+
+        if edges:
+            i, j = np.array(edges).T
+            gaps = self._gaps(tally, i, j, apart[i, j])
+            need(i, j, self.family.near_needed(np.full(self.dim, height), 1, gaps, common, level))
+        for ball in balls:
+            if ball.radius > 0.0:
+                i = np.array([arm for arm in ball.items if arm != ball.reference])
+                j = np.full(i.size, ball.reference)
+                gaps = self._gaps(tally, i, j, apart[i, j])
+                need(i, j, self.family.near_needed(np.full(self.dim, ball.radius), 1, gaps, common, level))
+        leads = np.array([ball.reference for ball in balls])
+        radii = np.array([ball.radius for ball in balls])
+        a, b = np.nonzero(np.triu(labels[leads][:, None] != labels[leads]))
+        over = np.maximum(apart[leads[a], leads[b]] - height - radii[a] - radii[b], 0.0)
+        gaps = self._gaps(tally, leads[a], leads[b], over)
+        need(leads[a], leads[b], self.family.far_needed(np.zeros(self.dim), 1, gaps, common, level))
+        return _Draft(labels, height, edges, balls, pulls)
+
+    def _with_ball(self, draft: _Draft, k: int, tally: Tally, apart: FloatArray, level: float) -> _Draft:
+        """The draft with one ball for a group, if that is about as cheap."""
+        group = _members(draft.labels, k)
+        if group.size < 2:
+            return draft
+        inner = apart[np.ix_(group, group)].max(axis=1)
+        lead, reach = int(group[int(np.argmin(inner))]), float(inner.min())
+        others = [ball for ball in draft.balls if draft.labels[ball.reference] != k]
+        best = draft
+        for multiple in RADII:
+            ball = Ball(lead, max(multiple * reach, 0.05 * draft.height), tuple(group.tolist()))
+            one = self._draft(tally, draft.labels, draft.height, draft.edges, [*others, ball], apart, level)
+            if one.cost <= FREE * draft.cost and (best is draft or one.cost < best.cost):
+                best = one
+        return best
+
+    def _planned(self, draft: _Draft, tally: Tally, apart: FloatArray) -> Candidate:
+        labels, dim = draft.labels, self.dim
+        near = [Planned(i, j, 1, np.full(dim, draft.height), self._guess(tally, i, j), 0.0) for i, j in draft.edges]
+        far: list[Planned] = []
+        for ball in draft.balls:
+            if ball.radius > 0.0:
+                bound = np.full(dim, ball.radius)
+                near += [
+                    Planned(arm, ball.reference, 1, bound, self._guess(tally, arm, ball.reference), 0.0)
+                    for arm in ball.items
+                    if arm != ball.reference
+                ]
+        for at, one in enumerate(draft.balls):
+            for other in draft.balls[at + 1 :]:
+                if labels[one.reference] != labels[other.reference]:
+                    bound = np.full(dim, draft.height + one.radius + other.radius)
+                    i, j = one.reference, other.reference
+                    far.append(Planned(i, j, 1, bound, self._guess(tally, i, j), 0.0))
+        references = []
+        for k in range(self._n_clusters):
+            group = _members(labels, k)
+            references.append(int(group[int(np.argmin(apart[np.ix_(group, group)].max(axis=1)))]))
+        counts, variance = np.maximum(tally.counts, 1), tally.variance
+        view = Believed(tally.means, variance / counts[:, None], tally.means[references], counts[references])
+        balls = [(ball.reference, ball.radius, list(ball.items)) for ball in draft.balls]
+        return Candidate(
+            labels, np.array(references), near, far, draft.pulls, draft.cost, view, draft.height, balls
+        )  # fmt: skip
+
+    def stated(self, candidate: Candidate) -> dict[str, Any]:
+        balls = [[reference, radius, items] for reference, radius, items in candidate.balls]
+        return {"height": candidate.height, "balls": balls}
+
+    def doubts(self, candidate: Candidate, tally: Tally) -> FloatArray:
+        """Of each arm: how likely one of its tests is about something false, roughly."""
+        doubts = np.zeros(candidate.labels.size)
+        for tests, sign in ((candidate.near, 1.0), (candidate.far, -1.0)):
+            for one in tests:
+                length = float(np.linalg.norm(one.guess.gap))
+                noise = float(one.guess.doubt.mean())
+                length = math.sqrt(max(length**2 - (self.dim - 1) * noise, 0.0))
+                margin = max(sign * (float(one.bound[0]) - length), 0.0)
+                odds = math.exp(-0.5 * margin**2 / max(noise, 1e-300))
+                for arm in (one.item, one.reference):
+                    doubts[arm] = max(doubts[arm], odds)
+        return doubts
+
+    def holds(self, epoch: Epoch, means: FloatArray) -> bool:
+        truth = single_linkage(distances(means, "distance", np.ones(self.dim)), self._n_clusters)
+        return same_partition(truth, epoch.labels)
+
+
+def _members(labels: IntArray, k: int) -> IntArray:
+    return np.flatnonzero(labels == k)
+
+
+def _spanning_edges(apart: FloatArray, labels: IntArray) -> list[tuple[int, int]]:
+    """The edges of a shortest spanning tree of each group."""
+    edges: list[tuple[int, int]] = []
+    for k in range(int(labels.max()) + 1):
+        group = _members(labels, k)
+        if group.size > 1:
+            # Distances of 0 are no edges to scipy: all are made a little longer by the same.
+            tree = minimum_spanning_tree(apart[np.ix_(group, group)] + 1e-9 * (1.0 + apart.max()))
+            i, j = tree.nonzero()
+            edges += [(int(group[a]), int(group[b])) for a, b in zip(i, j, strict=True)]
+    return edges
