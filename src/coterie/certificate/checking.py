@@ -1,5 +1,7 @@
 """`verify`: does the log prove what the certificate says? The argument that it checks is in docs/CROC.md.
 
+Certificates of groups up to a resolution and of single linkage go to `coterie.certificate.resolution_checking`.
+
 A problem is a test that fails, a number that is not the recomputed one, or something in the log that contradicts the
 claim. A warning is none of these: the proof stands, and the log still looks as if K were too small.
 """
@@ -8,13 +10,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.certificate.bets import BetRecord, BetRound, parse_bets
+from coterie.certificate.by_family import betted
 from coterie.certificate.claim import (
     HOMOGENEITY_LEVEL,
     Claim,
@@ -26,10 +30,18 @@ from coterie.certificate.claim import (
     read_certificate,
 )
 from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
+from coterie.certificate.corrections import check_corrections
+from coterie.certificate.failures import check_failures, without_missed
 from coterie.certificate.homogeneity import homogeneity
 from coterie.certificate.log import Frozen, Record, Round, parse_log, read_log
 from coterie.certificate.recompute import Stacks, directed, paired
+from coterie.certificate.resolution_checking import check_resolution
+from coterie.certificate.resolution_claim import is_of_resolution
+from coterie.certificate.revised import last_stage
+from coterie.certificate.variance_bound import BoundedStacks
 from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.problem.families import bounds_variance
+from coterie.problem.noise import Noise
 
 Bools = NDArray[np.bool_]
 
@@ -69,32 +81,72 @@ def verify(certificate: Any, log: Any) -> Verdict:
         raise TypeError(f"a log must be a list of events or the path of a CSV file, got {short(log)}")
     with np.errstate(all="ignore"):  # what overflows is not finite, and reported as that
         try:
-            claim = claim_of(certificate if isinstance(certificate, dict) else read_certificate(certificate))
-            events = log if isinstance(log, list | tuple) else read_log(log)
-            record = parse_log(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t, claim.format > 1)
+            given = certificate if isinstance(certificate, dict) else read_certificate(certificate)
+            whole, missed = without_missed(log if isinstance(log, list | tuple) else read_log(log))
+            events, spent = last_stage(given, whole)
+            if is_of_resolution(given):
+                problems, tests = check_resolution(given, events, spent)
+                problems += check_failures(given, missed)
+                return _with_corrections(Verdict(not problems, problems, tests), given, whole)
+            claim = claim_of(given, spent)
+            record: Record | BetRecord
+            if isinstance(claim.noise, Noise):
+                record = parse_log(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t, claim.format > 1)
+            else:
+                record = parse_bets(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             return Verdict(False, [" ".join(str(error).split()) or type(error).__name__])
-        checking = _Checking(claim, record)
-        checking.epochs()
-        if claim.pairs is not None:
-            checking.by_pairs(claim.pairs)
-        if claim.epoch is not None:
-            checking.by_epoch(claim.epoch, claim.freezes[claim.epoch.number])
-        checking.contradictions()
-        checking.groups()
-    return Verdict(not checking.problems, checking.problems, checking.tests, checking.warnings)
+        checking = _checking(claim, record)
+        checking.everything()
+        checking.problems += check_failures(given, missed)
+    found = Verdict(not checking.problems, checking.problems, checking.tests, checking.warnings)
+    return _with_corrections(found, given, whole)
+
+
+def _with_corrections(verdict: Verdict, certificate: dict[str, Any], events: Sequence[Any]) -> Verdict:
+    """The verdict with what there is to say about corrected results."""
+    problems, warnings = check_corrections(certificate, events)
+    every = [*verdict.problems, *problems][:MOST_PROBLEMS]
+    return Verdict(not every, every, verdict.tests, [*verdict.warnings, *warnings])
+
+
+def _checking(claim: Claim, record: Record | BetRecord) -> _Checking:
+    """The checks that suit the noise of a claim."""
+    if isinstance(record, Record):
+        return _KnownNoise(claim, record)
+    bounded = bounds_variance(claim.noise) and claim.variance_level > 0.0
+    return _BoundedVariance(claim, record) if bounded else _Bets(claim, record)
 
 
 class _Checking:
-    """The checks of one certificate; `problems` says what failed."""
+    """The checks of one certificate that are the same for every noise; `problems` says what failed."""
 
-    def __init__(self, claim: Claim, record: Record) -> None:
-        self.claim, self.record = claim, record
+    def __init__(self, claim: Claim, record: Record | BetRecord) -> None:
+        self.claim, self.freezes = claim, record.freezes
+        self.rounds: Sequence[Round | BetRound] = record.rounds
         self.problems: list[str] = []
         self.warnings: list[str] = []
         self.tests = 0
-        self._stacks = Stacks(record, claim.n_arms, min(claim.prefix_room, claim.t), claim.format > 1)
-        self._stated: list[tuple[IntArray, IntArray, FloatArray]] = []  # pairs at stated counts, recomputed
+
+    def everything(self) -> None:
+        """Every check there is."""
+        self.epochs()
+        tests = self.claim.epoch
+        if tests is not None and tests.number < len(self.freezes):  # else the log lacks a freeze, and that was said
+            self.by_epoch(tests, self.claim.freezes[tests.number])
+
+    def frozen(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
+        """The evidence of tests from the rounds at these places of the record; `half`: at half of the level."""
+        raise NotImplementedError
+
+    def settled(
+        self, a: IntArray, b: IntArray, stated: FloatArray, n_a: IntArray, n_b: IntArray, bound_at: IntArray
+    ) -> Bools:
+        """Which of these pairs are shown to differ by their results from the start, at these counts.
+
+        `bound_at`: how many results the upper bound on the variance is from, where one is needed.
+        """
+        raise NotImplementedError
 
     def _say(self, problem: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
@@ -102,7 +154,7 @@ class _Checking:
 
     def epochs(self) -> None:
         """Every freeze of the log is an epoch of the certificate, and the reverse."""
-        stated, found = self.claim.freezes, self.record.freezes
+        stated, found = self.claim.freezes, self.freezes
         if len(stated) != len(found):
             self._say(f"the certificate has {len(stated)} epochs, the log {len(found)} freezes")
         for mine, its in zip(stated, found, strict=False):
@@ -110,46 +162,18 @@ class _Checking:
                 where = "position" if mine.at != its.at else "labels or cores"
                 self._say(f"epoch {mine.number} is not the freeze in the log: they differ in {where}")
 
-    def by_pairs(self, pairs: PairsClaim) -> None:
-        """Every arm differs from the representatives of all other groups, by their results from the start."""
-        others = self.claim.representatives[pairs.groups]
-        met = self._pairs(pairs.arms, others, pairs.evidence, pairs.pulls_arm, pairs.pulls_representative)
-        for i in _first(~met):
-            self._say(
-                f"arm {pairs.arms[i]} is not shown to differ from arm {others[i]}, which represents group "
-                f"{pairs.groups[i]}: its evidence must reach {self.claim.pair_level:.6g}"
-            )
-
-    def _pairs(self, a: IntArray, b: IntArray, stated: FloatArray, n_a: IntArray, n_b: IntArray) -> Bools:
-        """Which of these pairs reach the level from the start at these counts."""
-        stacks = self._stacks
-        missing = (n_a > stacks.heights[a]) | (n_b > stacks.heights[b])
-        for i in _first(missing):
-            self._say(
-                f"arms {a[i]} and {b[i]}: the certificate uses {n_a[i]} and {n_b[i]} results, "
-                f"the log counts {stacks.heights[a[i]]} and {stacks.heights[b[i]]}"
-            )
-        there = np.flatnonzero(~missing)
-        found = np.full(a.size, np.nan)
-        found[there] = paired(stacks, a[there], b[there], n_a[there], n_b[there])
-        self._stated.append((a[there], b[there], found[there]))
-        self.tests += there.size
-        for i in there[~close(stated[there], found[there])][:MOST_PROBLEMS]:
-            self._say(f"evidence that arms {a[i]} and {b[i]} differ: {_against(stated[i], found[i])}")
-        return _reaches(found, self.claim.pair_level)
-
     def by_epoch(self, tests: EpochClaim, freeze: Frozen) -> None:
         """Every test of the frozen candidate is met, in the epoch's rounds or by the pairs from the start."""
         labels, n_clusters = freeze.labels, self.claim.n_clusters
         level = self.claim.levels[freeze.number]
-        rounds = self._rounds(tests)
-        if rounds is None:
+        used = self._rounds(tests)
+        if used is None:
             return
         in_core = np.zeros(self.claim.n_arms, dtype=bool)
         in_core[[arm for core in freeze.cores for arm in core]] = True
 
-        first, second, stated, n_first, n_second = tests.by_pairs
-        met = self._pairs(first, second, stated, n_first, n_second)
+        first, second, *_ = tests.by_pairs
+        met = self.settled(*tests.by_pairs)
         settled = np.zeros((self.claim.n_arms, n_clusters), dtype=bool)  # arm against the core, and so the group, k
         settled[np.arange(self.claim.n_arms), labels] = True
         for a, b in ((first[met], second[met]), (second[met], first[met])):
@@ -157,24 +181,24 @@ class _Checking:
         both = met & in_core[first] & in_core[second]
         differ = set(zip(first[both].tolist(), second[both].tolist(), strict=True))
 
-        core_level = np.where(in_core, level, level / 2.0)
-        core_met = self._grid(tests.core_tests, freeze, rounds, "core", core_level)
-        group_met = self._grid(tests.group_tests, freeze, rounds, "group", np.full(self.claim.n_arms, level))
+        core_met = self._grid(tests.core_tests, freeze, used, "core", ~in_core)
+        group_met = self._grid(tests.group_tests, freeze, used, "group", np.zeros_like(in_core))
         group_met |= in_core[:, None]  # an arm of a core is tested at the full level against cores
         for name, grid in (("core", core_met), ("group", group_met)):
             for i in _first(~(grid | settled).ravel()):
                 m, k = divmod(int(i), n_clusters)
-                wanted = float(core_level[m]) if name == "core" else level
+                wanted = level / 2.0 if name == "core" and not in_core[m] else level
                 which = f"the core of group {k}" if name == "core" else f"group {k}"
                 self._say(f"arm {m} is not shown to differ from {which}: its evidence must reach {wanted:.6g}")
-        self._core_pairs(tests.pair_tests, freeze, rounds, differ, level / 2.0)
+        self._core_pairs(tests.pair_tests, freeze, used, differ, level / 2.0)
 
-    def _rounds(self, tests: EpochClaim) -> list[Round] | None:
-        """The rounds that the certificate lists: the epoch's first ones, all complete. None if they are not that.
+    def _rounds(self, tests: EpochClaim) -> list[int] | None:
+        """Where the listed rounds are in the record: the epoch's first ones, all complete. None if they are not that.
 
         None may be left out, and none after an incomplete one may be used: its results would have been waited for.
         """
-        of_epoch = [one for one in self.record.rounds if one.epoch == tests.number]
+        places = [i for i, one in enumerate(self.rounds) if one.epoch == tests.number]
+        of_epoch = [self.rounds[i] for i in places]
         listed = of_epoch[: len(tests.rounds)]
         if list(tests.rounds) != [one.number for one in listed]:
             self._say(
@@ -191,10 +215,10 @@ class _Checking:
             for i in _first(~np.isin(some.rounds, tests.rounds)):
                 self._say(f"{name}: a test uses round {some.rounds[i]}, which the certificate does not list")
                 return None
-        return listed
+        return places[: len(tests.rounds)]
 
-    def _recomputed(self, tests: Tests, freeze: Frozen, rounds: list[Round], pools: str) -> FloatArray:
-        found = directed(self.record, freeze, rounds, pools, tests.arms, tests.others, tests.rounds)
+    def _recomputed(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
+        found = self.frozen(tests, freeze, used, pools, half)
         self.tests += found.size
         kind = {"group": "group", "core": "the core of group", "arm": "arm"}[pools]
         for i in _first(~close(tests.evidence, found)):
@@ -204,18 +228,19 @@ class _Checking:
             )
         return found
 
-    def _grid(self, tests: Tests, freeze: Frozen, rounds: list[Round], pools: str, level: FloatArray) -> Bools:
+    def _grid(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> Bools:
         """(M, K): which arms reach their level against the groups or cores."""
-        found = self._recomputed(tests, freeze, rounds, pools)
-        met = _reaches(found, level[tests.arms])
+        found = self._recomputed(tests, freeze, used, pools, half[tests.arms])
+        level = self.claim.levels[freeze.number]
+        met = _reaches(found, np.where(half, level / 2.0, level)[tests.arms])
         grid = np.zeros((self.claim.n_arms, self.claim.n_clusters), dtype=bool)
         grid[tests.arms[met], tests.others[met]] = True
         return grid
 
     def _core_pairs(
-        self, tests: Tests, freeze: Frozen, rounds: list[Round], differ: set[tuple[int, int]], level: float
+        self, tests: Tests, freeze: Frozen, used: list[int], differ: set[tuple[int, int]], level: float
     ) -> None:
-        met = _reaches(self._recomputed(tests, freeze, rounds, "arm"), level)
+        met = _reaches(self._recomputed(tests, freeze, used, "arm", np.ones(tests.arms.size, dtype=bool)), level)
         settled = differ | set(zip(tests.arms[met].tolist(), tests.others[met].tolist(), strict=True))
         for k, core in enumerate(freeze.cores):
             for other in freeze.cores[k + 1 :]:
@@ -225,6 +250,62 @@ class _Checking:
                     for q in other:
                         if (p, q) not in settled and (q, p) not in settled:
                             self._say(f"core arms {p} and {q} are not shown to differ: {level:.6g} must be reached")
+
+
+class _WithPairs(_Checking):
+    """Pairs from the start count too, and what they show must not contradict the claim.
+
+    `stacks`: the results of every arm in their order, in units of the noise as all results show it.
+    """
+
+    def __init__(self, claim: Claim, record: Record | BetRecord, stacks: Stacks) -> None:
+        super().__init__(claim, record)
+        self._stacks = stacks
+        self._stated: list[tuple[IntArray, IntArray, FloatArray]] = []  # pairs at stated counts, recomputed
+
+    def everything(self) -> None:
+        """Every check there is."""
+        if self.claim.pairs is not None:
+            self.epochs()
+            self.by_pairs(self.claim.pairs)
+        else:
+            super().everything()
+        self.contradictions()
+
+    def pair_evidence(self, a: IntArray, b: IntArray, n_a: IntArray, n_b: IntArray, bound_at: IntArray) -> FloatArray:
+        """The evidence of pairs at these counts, which the log has."""
+        return paired(self._stacks, a, b, n_a, n_b)
+
+    def by_pairs(self, pairs: PairsClaim) -> None:
+        """Every arm differs from the representatives of all other groups, by their results from the start."""
+        others = self.claim.representatives[pairs.groups]
+        counts = pairs.pulls_arm, pairs.pulls_representative
+        met = self.settled(pairs.arms, others, pairs.evidence, *counts, pairs.variance_at)
+        for i in _first(~met):
+            self._say(
+                f"arm {pairs.arms[i]} is not shown to differ from arm {others[i]}, which represents group "
+                f"{pairs.groups[i]}: its evidence must reach {self.claim.pair_level:.6g}"
+            )
+
+    def settled(
+        self, a: IntArray, b: IntArray, stated: FloatArray, n_a: IntArray, n_b: IntArray, bound_at: IntArray
+    ) -> Bools:
+        """Which of these pairs reach the level from the start at these counts."""
+        stacks = self._stacks
+        missing = (n_a > stacks.heights[a]) | (n_b > stacks.heights[b])
+        for i in _first(missing):
+            self._say(
+                f"arms {a[i]} and {b[i]}: the certificate uses {n_a[i]} and {n_b[i]} results, "
+                f"the log counts {stacks.heights[a[i]]} and {stacks.heights[b[i]]}"
+            )
+        there = np.flatnonzero(~missing)
+        found = np.full(a.size, np.nan)
+        found[there] = self.pair_evidence(a[there], b[there], n_a[there], n_b[there], bound_at[there])
+        self._stated.append((a[there], b[there], found[there]))
+        self.tests += there.size
+        for i in there[~close(stated[there], found[there])][:MOST_PROBLEMS]:
+            self._say(f"evidence that arms {a[i]} and {b[i]} differ: {_against(stated[i], found[i])}")
+        return _reaches(found, self.claim.pair_level)
 
     def contradictions(self) -> None:
         """The log must not show more than K groups, nor that two arms of a group differ (`contradictions`)."""
@@ -248,10 +329,29 @@ class _Checking:
         for one, other in mates[:MOST_PROBLEMS].tolist():
             self._say(f"arms {one} and {other} are in one group, but the log shows that they differ")
 
+
+class _KnownNoise(_WithPairs):
+    """A noise that is known."""
+
+    def __init__(self, claim: Claim, record: Record) -> None:
+        room = min(claim.prefix_room, claim.t)
+        super().__init__(claim, record, Stacks(record, claim.n_arms, room, claim.format > 1))
+        self._record = record
+
+    def everything(self) -> None:
+        """Every check there is."""
+        super().everything()
+        self.groups()
+
+    def frozen(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
+        """The evidence of docs/CROC.md, section 4."""
+        rounds = [self._record.rounds[i] for i in used]
+        return directed(self._record, freeze, rounds, pools, tests.arms, tests.others, tests.rounds)
+
     def groups(self) -> None:
         """Warn of groups whose arms hardly have one mean; what the certificate says about them must be right."""
         claim = self.claim
-        found = homogeneity(self.record, claim.labels, claim.n_clusters)
+        found = homogeneity(self._record, claim.labels, claim.n_clusters)
         if claim.homogeneity is not None:
             for k in _first(~close(claim.homogeneity, found)):
                 self._say(f"homogeneity of group {k}: {_against(claim.homogeneity[k], found[k])}")
@@ -262,6 +362,43 @@ class _Checking:
                 f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, "
                 "or the noise larger than stated"
             )
+
+
+class _Bets(_Checking):
+    """A noise that is not known: only rounds count, each judged by the bet that came with it."""
+
+    def __init__(self, claim: Claim, record: BetRecord) -> None:
+        super().__init__(claim, record)
+        self._record = record
+
+    def frozen(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
+        """The evidence of docs/EVIDENCE.md."""
+        rounds = [self._record.rounds[i] for i in used]
+        return betted(self._record, freeze, rounds, pools, tests.arms, tests.others, tests.rounds, half)
+
+    def settled(
+        self, a: IntArray, b: IntArray, stated: FloatArray, n_a: IntArray, n_b: IntArray, bound_at: IntArray
+    ) -> Bools:
+        """No pair is: a claim with pairs has been refused before."""
+        return np.zeros(a.size, dtype=bool)
+
+
+class _BoundedVariance(_WithPairs):
+    """Gaussian noise whose variance results bound: rounds are judged by bets, pairs in units of the bound."""
+
+    def __init__(self, claim: Claim, record: BetRecord) -> None:
+        self._record = record
+        self._bounded = BoundedStacks(record, claim.n_arms, min(claim.prefix_room, claim.t), claim.variance_level)
+        super().__init__(claim, record, self._bounded.at(claim.t))
+
+    def frozen(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
+        """The evidence of docs/EVIDENCE.md."""
+        rounds = [self._record.rounds[i] for i in used]
+        return betted(self._record, freeze, rounds, pools, tests.arms, tests.others, tests.rounds, half)
+
+    def pair_evidence(self, a: IntArray, b: IntArray, n_a: IntArray, n_b: IntArray, bound_at: IntArray) -> FloatArray:
+        """The evidence of pairs in units of the bounds from so many results."""
+        return self._bounded.paired(a, b, n_a, n_b, bound_at)
 
 
 def _listed(arms: list[int]) -> str:

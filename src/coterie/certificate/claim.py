@@ -2,6 +2,8 @@
 
 There are two formats. In "coterie-certificate-1" rounds come one after the other and pairs read the first P results of
 an arm; in "coterie-certificate-2" rounds may overlap and pairs read further, on a grid. Each is checked by its rules.
+Format 2 also takes a noise that is not known (docs/EVIDENCE.md): then there are no pairs from the start, α = 0; but for
+Gaussian noise whose variance results bound, in units of which pairs then are.
 Names and docs/CROC.md's symbols: `share` is π_j, `level` is b_j, `equal_pairs` is H, `prefix_room` is P.
 """
 
@@ -15,7 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.certificate.fields import (
+    EXACT,
+    TOLERANCE,
+    agree,
+    field_of,
+    list_of,
+    object_of,
+    table_of,
+    whole_numbers,
+)
 from coterie.certificate.log import Frozen, frozen_of
+from coterie.certificate.revised import NOTHING, Spent
 from coterie.certificate.strict import read_json
 from coterie.problem.checks import (
     FloatArray,
@@ -30,6 +43,7 @@ from coterie.problem.checks import (
     check_shape,
     short,
 )
+from coterie.problem.families import Model, Unknown, bounds_variance, noise_from_json
 from coterie.problem.noise import Noise
 
 FORMATS = {"coterie-certificate-1": 1, "coterie-certificate-2": 2}
@@ -37,13 +51,9 @@ PREFIX_ROOMS = (8, 16, 32, 64)  # of format 2; format 1 takes any
 
 # The constants of the rule. They are part of the format: a share chosen after the results would prove nothing.
 ALPHA = 0.2  # the share of δ for the pairs from the start
+VARIANCE_SHARE = 0.1  # … and for an upper bound on the variance, where pairs need one
 LOG_FIRST_SHARE, LOG_SHARE_RATIO = math.log(0.8), math.log(0.2)  # π_j = 0.8·0.2^j
 HOMOGENEITY_LEVEL = 0.01  # how often a warning is wrong at most, for all groups together
-
-TOLERANCE = 1e-6
-"""How far stated evidence may be from the recomputed one, relative and absolute."""
-EXACT, RELATIVE = 1e-9, 1e-12
-"""The same for what follows from M, K and δ by formula, absolute and relative: of δ itself 1e-9 of it."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,7 @@ class PairsClaim:
     evidence: FloatArray
     pulls_arm: IntArray
     pulls_representative: IntArray
+    variance_at: IntArray  # how many results the bound on the variance is from; 0 if the noise is known
 
 
 @dataclass(frozen=True)
@@ -76,25 +87,28 @@ class EpochClaim:
     group_tests: Tests
     core_tests: Tests
     pair_tests: Tests
-    by_pairs: tuple[IntArray, IntArray, FloatArray, IntArray, IntArray]  # arm, arm, evidence, pulls of each
+    by_pairs: tuple[IntArray, IntArray, FloatArray, IntArray, IntArray, IntArray]  # … evidence, pulls, variance_at
 
 
 @dataclass(frozen=True)
 class Claim:
     """A certificate whose shape is right and whose levels follow from its δ.
 
-    `homogeneity` and `alarm` are of format 2, and None where nothing is said; `alarm` names arms that refute K.
+    `homogeneity` and `alarm` are of format 2, and None where nothing is said; `alarm` names arms that refute K. Without
+    pairs from the start, for most noises that are not known, `prefix_room` is 0 and `pair_level` infinite.
+    `variance_level` is log(1/(w·δ)), and 0 if no bound on the variance is needed.
     """
 
     format: int
     n_arms: int
     n_clusters: int
-    noise: Noise
+    noise: Model
     t: int
     labels: IntArray
     representatives: IntArray
     prefix_room: int
     pair_level: float
+    variance_level: float
     freezes: tuple[Frozen, ...]
     levels: tuple[float, ...]
     pairs: PairsClaim | None
@@ -121,57 +135,138 @@ def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
     return content
 
 
-def claim_of(given: dict[str, Any]) -> Claim:
-    """The claim of a certificate; ValueError or TypeError says what is wrong with it."""
+def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
+    """The claim of a certificate; ValueError or TypeError says what is wrong with it. `spent`: before a revision."""
     name = given.get("format")
     if not isinstance(name, str) or name not in FORMATS:
         raise ValueError(f"not a certificate: format must be one of {', '.join(FORMATS)}, got {short(name)}")
     number = FORMATS[name]
-    n_arms, n_clusters, dim = check_shape(_get(given, "n_arms"), _get(given, "n_clusters"), _get(given, "dim"))
-    labels = _group_labels(_get(given, "labels"), n_arms, n_clusters)
-    representatives = _list(given, "representatives", n_clusters)
+    n_arms, n_clusters, dim = check_shape(
+        field_of(given, "n_arms"), field_of(given, "n_clusters"), field_of(given, "dim")
+    )
+    labels = _group_labels(field_of(given, "labels"), n_arms, n_clusters)
+    representatives = list_of(given, "representatives", n_clusters)
     for group, arm in enumerate(representatives):
         if labels[check_arm(arm, n_arms)] != group:
             raise ValueError(f"the representative of group {group} is arm {arm}, of group {int(labels[arm])}")
-    log_inverse_delta = check_log_inverse_delta(_get(given, "log_inverse_delta"))
-    of_delta = -math.log(check_delta(_get(given, "delta")))
+    log_inverse_delta = check_log_inverse_delta(field_of(given, "log_inverse_delta"))
+    of_delta = -math.log(check_delta(field_of(given, "delta")))
     if not abs(log_inverse_delta - of_delta) <= EXACT:
         raise ValueError(f"log_inverse_delta must be {of_delta!r}, got {log_inverse_delta!r}")
-    _agree("alpha", _get(given, "alpha"), ALPHA)
-    equal_pairs = (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2
-    if check_count(_get(given, "equal_pairs"), "equal_pairs", 1) != equal_pairs:
-        raise ValueError(f"equal_pairs must be {equal_pairs}, (M-K+1)(M-K)/2, got {given['equal_pairs']!r}")
-    pair_level = math.log(equal_pairs) - math.log(ALPHA) + log_inverse_delta
-    _agree("pair_level", _get(given, "pair_level"), pair_level)
-    t = check_count(_get(given, "t"), "t", 1)
+    noise = _noise(given, dim, number)
+    known = isinstance(noise, Noise)
+    # After a revision nothing rests on a bound: which results it is from must not be chosen by retiring items.
+    bounded = bounds_variance(noise) and not spent.revisions
+    alpha = ALPHA if known or bounded else 0.0
+    agree("alpha", field_of(given, "alpha"), alpha)
+    variance_share = _variance_share(given, bounded)
+    equal_pairs = _equal_pairs(given, number, (n_arms, n_clusters), known, spent)
+    frozen_share = 1.0 - ALPHA - VARIANCE_SHARE if bounds_variance(noise) else 1.0 - alpha  # of an unrevised run
+    if known or bounded:
+        pair_level = math.log(equal_pairs) - math.log(ALPHA) + log_inverse_delta
+        agree("pair_level", field_of(given, "pair_level"), pair_level)
+        room = _prefix_room(field_of(given, "prefix_room"), number)
+        if bounded and given.get("homogeneity") is not None:
+            raise ValueError(
+                f"with the noise {noise.kind!r} homogeneity must be null, got {short(given['homogeneity'])}"
+            )
+    else:
+        pair_level, room = math.inf, 0
+        _check_no_pairs(given, noise.kind)
+    t = check_count(field_of(given, "t"), "t", 1)
     freezes, levels = [], []
-    for j, entry in enumerate(_list(given, "epochs")):
-        level = log_inverse_delta - math.log(1.0 - ALPHA) - LOG_FIRST_SHARE - j * LOG_SHARE_RATIO
-        levels.append(level)
-        freezes.append(_epoch(entry, j, level, t, n_arms, n_clusters))
-    by = _get(given, "by")
+    for j, entry in enumerate(list_of(given, "epochs")):
+        log_share = LOG_FIRST_SHARE + (spent.epochs + j) * LOG_SHARE_RATIO
+        levels.append(log_inverse_delta - math.log(frozen_share) - log_share)
+        freezes.append(_epoch(entry, j, levels[-1], log_share, t, n_arms, n_clusters))
+    by = field_of(given, "by")
     if by not in ("pairs", "epoch"):
         raise ValueError(f'by must be "pairs" or "epoch", got {short(by)}')
     claim = Claim(
         number,
         n_arms,
         n_clusters,
-        Noise.from_json(_get(given, "noise"), dim),
+        noise,
         t,
         labels,
         np.array(representatives, dtype=np.int64),
-        _prefix_room(_get(given, "prefix_room"), number),
+        room,
         pair_level,
+        log_inverse_delta - math.log(variance_share) if bounded else 0.0,
         tuple(freezes),
         tuple(levels),
-        _pairs(_object(given, "pairs"), labels, n_clusters) if by == "pairs" else None,
-        _epoch_tests(_object(given, "epoch"), n_arms, n_clusters) if by == "epoch" else None,
+        _pairs(object_of(given, "pairs"), labels, n_clusters, t if bounded else 0) if by == "pairs" else None,
+        _epoch_tests(object_of(given, "epoch"), n_arms, n_clusters, t if bounded else 0) if by == "epoch" else None,
         _homogeneity(given.get("homogeneity"), n_clusters) if number > 1 else None,
         _alarm(given.get("alarm"), n_arms) if number > 1 else None,
     )
     if claim.epoch is not None:
         _check_candidate(claim, claim.epoch.number)
+        if not known:
+            _check_sides(claim, claim.epoch)
     return claim
+
+
+def _noise(given: dict[str, Any], dim: int, number: int) -> Model:
+    """The noise that the certificate assumes, and the sentence that says so."""
+    noise = noise_from_json(field_of(given, "noise"), dim)
+    if isinstance(noise, Unknown) and number == 1:
+        raise ValueError(f"a certificate of format 1 has a known noise, got {short(given['noise'])}")
+    if (isinstance(noise, Unknown) or "assumes" in given) and field_of(given, "assumes") != noise.assumption:
+        raise ValueError(
+            f"assumes must say what the noise {noise.kind!r} assumes, {noise.assumption!r}, "
+            f"got {short(given['assumes'])}"
+        )
+    return noise
+
+
+def _equal_pairs(given: dict[str, Any], number: int, shape: tuple[int, int], known: bool, spent: Spent) -> int:
+    """H: (M-K+1)(M-K)/2, or after a revision what `coterie.certificate.revised` says."""
+    if spent.revisions and number == 1:
+        raise ValueError("a certificate of format 1 has no revisions")
+    left = shape[0] - shape[1]
+    found, why = (left + 1) * left // 2, "(M-K+1)(M-K)/2"
+    if known and spent.equal_pairs is not None:
+        found, why = spent.equal_pairs, "by its revisions"
+    if check_count(field_of(given, "equal_pairs"), "equal_pairs", 1) != found:
+        raise ValueError(f"equal_pairs must be {found}, {why}, got {given['equal_pairs']!r}")
+    return found
+
+
+def _variance_share(given: dict[str, Any], bounded: bool) -> float:
+    """The share of δ for an upper bound on the variance."""
+    if bounded:
+        agree("variance_share", field_of(given, "variance_share"), VARIANCE_SHARE)
+        return VARIANCE_SHARE
+    if given.get("variance_share") is not None:
+        raise ValueError(f"variance_share is for Gaussian noise of unknown size, got {short(given['variance_share'])}")
+    return 0.0
+
+
+def _check_no_pairs(given: dict[str, Any], kind: str) -> None:
+    """Without a known noise nothing may rest on pairs from the start."""
+    for name in ("pair_level", "prefix_room", "homogeneity", "alarm"):
+        value = given.get(name) if name in ("homogeneity", "alarm") else field_of(given, name)
+        if value is not None:
+            raise ValueError(f"with the noise {kind!r} {name} must be null, got {short(value)}")
+    if field_of(given, "by") != "epoch":
+        raise ValueError(f'with the noise {kind!r} by must be "epoch", got {short(given["by"])}')
+    if list_of(object_of(given, "epoch"), "by_pairs"):
+        raise ValueError(f"with the noise {kind!r} there are no pairs from the start: by_pairs must be empty")
+
+
+def _check_sides(claim: Claim, tests: EpochClaim) -> None:
+    """Which side of a test is the arm matters to a bet, so it is fixed with the freeze, and never chosen afterwards."""
+    for name, some in (("group_tests", tests.group_tests), ("core_tests", tests.core_tests)):
+        for i in np.flatnonzero(claim.labels[some.arms] == some.others)[:1].tolist():
+            raise ValueError(f"{name}: arm {some.arms[i]} is tested against its own group, {some.others[i]}")
+    pairs = tests.pair_tests
+    for i in np.flatnonzero(claim.labels[pairs.arms] <= claim.labels[pairs.others])[:1].tolist():
+        raise ValueError(
+            f"pair_tests: arm {pairs.arms[i]} against arm {pairs.others[i]}, but the first arm must be the one whose "
+            f"group has the larger number; they are of the groups {claim.labels[pairs.arms[i]]} and "
+            f"{claim.labels[pairs.others[i]]}"
+        )
 
 
 def _check_candidate(claim: Claim, epoch: int) -> None:
@@ -194,9 +289,9 @@ def _homogeneity(given: Any, n_clusters: int) -> FloatArray | None:
         return None
     if not isinstance(given, dict):
         raise TypeError(f"homogeneity must be an object, got {short(given)}")
-    _agree("homogeneity.level", _get(given, "level"), HOMOGENEITY_LEVEL)
-    _agree("homogeneity.threshold", _get(given, "threshold"), math.log(n_clusters / HOMOGENEITY_LEVEL))
-    stated = check_real_array(_list(given, "evidence", n_clusters), "homogeneity.evidence")
+    agree("homogeneity.level", field_of(given, "level"), HOMOGENEITY_LEVEL)
+    agree("homogeneity.threshold", field_of(given, "threshold"), math.log(n_clusters / HOMOGENEITY_LEVEL))
+    stated = check_real_array(list_of(given, "evidence", n_clusters), "homogeneity.evidence")
     if stated.shape != (n_clusters,):
         raise ValueError(f"homogeneity.evidence must be {n_clusters} numbers, got shape {stated.shape}")
     return stated
@@ -207,21 +302,21 @@ def _alarm(given: Any, n_arms: int) -> tuple[int, ...] | None:
         return None
     if not isinstance(given, dict):
         raise TypeError(f"alarm must be an object or null, got {short(given)}")
-    return tuple(check_arm(arm, n_arms) for arm in _list(given, "arms"))
+    return tuple(check_arm(arm, n_arms) for arm in list_of(given, "arms"))
 
 
-def _epoch(entry: Any, j: int, level: float, t: int, n_arms: int, n_clusters: int) -> Frozen:
+def _epoch(entry: Any, j: int, level: float, log_share: float, t: int, n_arms: int, n_clusters: int) -> Frozen:
     if not isinstance(entry, dict):
         raise ValueError(f"epoch {j} must be an object, got {short(entry)}")
     try:
-        if _get(entry, "number") != j or isinstance(entry["number"], bool):
+        if field_of(entry, "number") != j or isinstance(entry["number"], bool):
             raise ValueError(f"its number must be {j}, got {short(entry['number'])}")
-        share = math.exp(LOG_FIRST_SHARE + j * LOG_SHARE_RATIO)
-        stated = check_real(_get(entry, "share"), "share")
+        share = math.exp(log_share)
+        stated = check_real(field_of(entry, "share"), "share")
         if not math.isclose(stated, share, rel_tol=EXACT):
             raise ValueError(f"share must be {share!r} (0.8·0.2^j), got {stated!r}")
-        _agree("level", _get(entry, "level"), level)
-        at, labels, cores = (_get(entry, name) for name in ("frozen_at", "labels", "cores"))
+        agree("level", field_of(entry, "level"), level)
+        at, labels, cores = (field_of(entry, name) for name in ("frozen_at", "labels", "cores"))
         found = frozen_of(j, at, labels, cores, n_arms, n_clusters)
         if found.at > t:
             raise ValueError(f"it was frozen at {found.at}, after the last of the {t} results that count")
@@ -230,19 +325,23 @@ def _epoch(entry: Any, j: int, level: float, t: int, n_arms: int, n_clusters: in
     return found
 
 
-def _pairs(given: dict[str, Any], labels: IntArray, n_clusters: int) -> PairsClaim:
+def _pairs(given: dict[str, Any], labels: IntArray, n_clusters: int, most: int) -> PairsClaim:
+    """`most`: results that a bound on the variance may be from, 0 if there is none."""
     others = [[k for k in range(n_clusters) if k != label] for label in labels.tolist()]
     evidence = _off_diagonal(given, "evidence", labels, n_clusters)
     counts = []
     for name in ("pulls_arm", "pulls_representative"):
         stated = _off_diagonal(given, name, labels, n_clusters)
-        counts.append(_whole(stated, f"pairs.{name}", 1))
+        counts.append(whole_numbers(stated, f"pairs.{name}", 1))
+    bounds = np.zeros_like(counts[0])
+    if most > 0:
+        bounds = whole_numbers(_off_diagonal(given, "variance_at", labels, n_clusters), "pairs.variance_at", 1, most)
     arms = np.repeat(np.arange(labels.size), n_clusters - 1)
-    return PairsClaim(arms, np.array(others, dtype=np.int64).ravel(), evidence, counts[0], counts[1])
+    return PairsClaim(arms, np.array(others, dtype=np.int64).ravel(), evidence, counts[0], counts[1], bounds)
 
 
 def _off_diagonal(given: dict[str, Any], name: str, labels: IntArray, n_clusters: int) -> FloatArray:
-    rows = _list(given, name, labels.size)
+    rows = list_of(given, name, labels.size)
     kept = []
     for arm, (row, label) in enumerate(zip(rows, labels.tolist(), strict=True)):
         if not isinstance(row, list | tuple) or len(row) != n_clusters:
@@ -253,51 +352,35 @@ def _off_diagonal(given: dict[str, Any], name: str, labels: IntArray, n_clusters
     return check_real_array(kept, f"pairs.{name}").ravel()
 
 
-def _epoch_tests(given: dict[str, Any], n_arms: int, n_clusters: int) -> EpochClaim:
-    rounds = tuple(check_count(number, "a round of the epoch", 1) for number in _list(given, "rounds"))
-    pairs = _table(given, "by_pairs", 5)
+def _epoch_tests(given: dict[str, Any], n_arms: int, n_clusters: int, most: int) -> EpochClaim:
+    rounds = tuple(check_count(number, "a round of the epoch", 1) for number in list_of(given, "rounds"))
+    pairs = table_of(given, "by_pairs", 6 if most > 0 else 5)
+    bounds = pairs[:, 5] if most > 0 else np.zeros(len(pairs))
     return EpochClaim(
-        check_count(_get(given, "number"), "the epoch's number", 0),
+        check_count(field_of(given, "number"), "the epoch's number", 0),
         rounds,
         _tests(given, "group_tests", n_arms, n_clusters),
         _tests(given, "core_tests", n_arms, n_clusters),
         _tests(given, "pair_tests", n_arms, n_arms),
         (
-            _whole(pairs[:, 0], "the arms of by_pairs", 0, n_arms - 1),
-            _whole(pairs[:, 1], "the arms of by_pairs", 0, n_arms - 1),
+            whole_numbers(pairs[:, 0], "the arms of by_pairs", 0, n_arms - 1),
+            whole_numbers(pairs[:, 1], "the arms of by_pairs", 0, n_arms - 1),
             pairs[:, 2],
-            _whole(pairs[:, 3], "the pulls of by_pairs", 1),
-            _whole(pairs[:, 4], "the pulls of by_pairs", 1),
+            whole_numbers(pairs[:, 3], "the pulls of by_pairs", 1),
+            whole_numbers(pairs[:, 4], "the pulls of by_pairs", 1),
+            whole_numbers(bounds, "the places of the bounds of by_pairs", min(most, 1), most),
         ),
     )
 
 
 def _tests(given: dict[str, Any], name: str, n_arms: int, n_others: int) -> Tests:
-    table = _table(given, name, 4)
+    table = table_of(given, name, 4)
     return Tests(
-        _whole(table[:, 0], f"the arms of {name}", 0, n_arms - 1),
-        _whole(table[:, 1], f"the second entries of {name}", 0, n_others - 1),
+        whole_numbers(table[:, 0], f"the arms of {name}", 0, n_arms - 1),
+        whole_numbers(table[:, 1], f"the second entries of {name}", 0, n_others - 1),
         table[:, 2],
-        _whole(table[:, 3], f"the rounds of {name}", 1),
+        whole_numbers(table[:, 3], f"the rounds of {name}", 1),
     )
-
-
-def _table(given: dict[str, Any], name: str, width: int) -> FloatArray:
-    rows = _list(given, name)
-    table = check_real_array(rows, name) if rows else np.empty((0, width))
-    if table.ndim != 2 or table.shape[1] != width:
-        raise ValueError(f"{name} must have rows of {width} numbers, got shape {table.shape}")
-    return table
-
-
-def _whole(values: FloatArray, name: str, least: int, most: int = 2**53) -> IntArray:
-    wrong = (values != np.floor(values)) | (values < least) | (values > most)
-    if wrong.any():
-        raise ValueError(
-            f"{name} must be whole numbers from {least}"
-            f"{'' if most == 2**53 else f' to {most}'}, got {float(values[int(np.argmax(wrong))])!r}"
-        )
-    return values.astype(np.int64)
 
 
 def _group_labels(value: Any, n_arms: int, n_clusters: int) -> IntArray:
@@ -306,30 +389,3 @@ def _group_labels(value: Any, n_arms: int, n_clusters: int) -> IntArray:
     if len(value) != n_arms:  # before anything of the size of n_arms or n_clusters is made
         raise ValueError(f"the certificate labels {len(value)} arms, its n_arms is {n_arms}")
     return check_labels(value, n_clusters)
-
-
-def _get(given: dict[str, Any], name: str) -> Any:
-    if name not in given:
-        raise ValueError(f"{name} is missing")
-    return given[name]
-
-
-def _list(given: dict[str, Any], name: str, length: int | None = None) -> list[Any] | tuple[Any, ...]:
-    value = _get(given, name)
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"{name} must be a list, got {short(value)}")
-    if length is not None and len(value) != length:
-        raise ValueError(f"{name} must have {length} entries, got {len(value)}")
-    return value
-
-
-def _object(given: dict[str, Any], name: str) -> dict[str, Any]:
-    value = _get(given, name)
-    if not isinstance(value, dict):
-        raise TypeError(f"{name} must be an object, got {short(value)}")
-    return value
-
-
-def _agree(name: str, stated: Any, found: float) -> None:
-    if not abs(check_real(stated, name) - found) <= EXACT + RELATIVE * abs(found):
-        raise ValueError(f"{name} must be {found!r}, got {stated!r}")

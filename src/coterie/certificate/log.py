@@ -2,10 +2,18 @@
 
 Events, in the order in which they count (docs/CROC.md):
     {"event": "result", "arm": m, "round": r, "values": [...]}               r = 0: outside rounds
+      and "alone": true if it was asked for while nothing else was (for Gaussian noise whose variance results bound),
+      "asked": false if nobody asked for it (for groups up to a resolution and single linkage)
     {"event": "freeze", "epoch": j, "labels": [...], "cores": [[...], ...]}  j = 0, 1, 2, …
     {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
+    {"event": "missed", "arm": m, "kind": "failed", "worker": "…"}           no result, or a late one: at the end
+A revision on the way is an event too: `coterie.certificate.revised` reads such logs.
 With a certificate of format 1 a round comes after all results of the one before; in format 2 rounds may overlap.
-The CSV form has the columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for freezes and rounds.
+Where the noise is not known, rounds (and freezes, if it is Gaussian) also carry a bet: `coterie.certificate.bets`.
+The freezes of groups up to a resolution and of single linkage are others, there are no round events, and a resolution
+that was chosen on the way is an event: `coterie.certificate.resolution_log`. The CSV form is one for all. It has the
+columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for all that is no result, and for results with one of
+the two marks.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ import numpy as np
 from coterie.certificate.exact import Sums, Units
 from coterie.certificate.strict import read_json
 from coterie.problem.checks import (
+    FloatArray,
     IntArray,
     check_arm,
     check_count,
@@ -30,6 +39,17 @@ from coterie.problem.checks import (
     short,
 )
 from coterie.problem.noise import Noise
+
+MARKS = {"alone": True, "asked": False}
+ORIGIN = ("at", "worker", "token")
+"""Who told a result and when, where a campaign knows it: text for people, of which no proof depends."""
+"""Of a result: what a log says only where it is so."""
+
+DECIDED = ("freeze", "round", "resolution", "revision")
+"""Events that are no results: what was decided."""
+
+MISSED = "missed"
+"""An ask without a result, or with one that was late: `coterie.certificate.failures`. A proof does not use it."""
 
 _LARGEST_FIELD = 2**31 - 1  # a freeze of many arms is longer than the csv module takes unasked
 
@@ -93,41 +113,49 @@ def frozen_of(number: Any, at: Any, labels: Any, cores: Any, n_arms: int, n_clus
 
 
 @dataclass
-class _Composed:
-    """A round as far as it has been read."""
+class Composed:
+    """A round as far as it has been read: its arms in the order listed, and which of the log's results are its own."""
 
     epoch: int
-    pulls: dict[int, int]  # results to come, of each arm
+    arms: tuple[int, ...]
+    to_come: dict[int, int]  # results to come, of each arm
     missing: int
     rows: list[int]  # those that came
+    bet: Any = None  # as it stands in the log
 
 
-class _Reading:
-    """What has been read so far, and the rules that the next event must keep."""
+class Reading:
+    """What has been read of a log so far, and the rules that the next event must keep."""
 
     def __init__(self, n_arms: int, n_clusters: int, dim: int, overlap: bool) -> None:
         self.n_arms, self.n_clusters, self.dim, self.overlap = n_arms, n_clusters, dim, overlap
         self.arms: list[int] = []
         self.values: list[Any] = []
+        self.alone: list[bool] = []
         self.freezes: list[Frozen] = []
-        self.rounds: list[_Composed] = []
+        self.freeze_bets: list[Any] = []  # as they stand in the log
+        self.rounds: list[Composed] = []
 
     def result(self, event: dict[str, Any]) -> None:
         arm, number = check_arm(event.get("arm"), self.n_arms), check_count(event.get("round"), "round", 0)
         values = event.get("values")
         if not isinstance(values, list | tuple | np.ndarray) or len(values) != self.dim:
             raise ValueError(f"a result must have {self.dim} values, got {short(values)}")
+        alone = event.get("alone", False)
+        if not isinstance(alone, bool):
+            raise ValueError(f"alone must be true or false, got {short(alone)}")
         if number > 0:
             if number > len(self.rounds) or (number < len(self.rounds) and not self.overlap):
                 raise ValueError(f"a result of round {number} while the last round is {len(self.rounds)}")
             its = self.rounds[number - 1]
-            if its.pulls.get(arm, 0) == 0:
+            if its.to_come.get(arm, 0) == 0:
                 raise ValueError(f"round {number} has no pull (left) of arm {arm}")
-            its.pulls[arm] -= 1
+            its.to_come[arm] -= 1
             its.missing -= 1
             its.rows.append(len(self.arms))
         self.arms.append(arm)
         self.values.append(values)
+        self.alone.append(alone)
 
     def freeze(self, event: dict[str, Any]) -> None:
         found = frozen_of(
@@ -141,6 +169,7 @@ class _Reading:
         if found.number != len(self.freezes):
             raise ValueError(f"freeze {found.number} is out of order: {len(self.freezes)} comes next")
         self.freezes.append(found)
+        self.freeze_bets.append(event.get("bet"))
 
     def round(self, event: dict[str, Any]) -> None:
         number = check_count(event.get("round"), "round", 1)
@@ -163,15 +192,16 @@ class _Reading:
             if arm in composition:
                 raise ValueError(f"round {number} lists arm {arm} twice")
             composition[arm] = check_count(pair[1], "count", 1)
-        self.rounds.append(_Composed(epoch, composition, sum(composition.values()), []))
+        arms, missing = tuple(composition), sum(composition.values())
+        self.rounds.append(Composed(epoch, arms, composition, missing, [], event.get("bet")))
 
 
-def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise, t: int, overlap: bool) -> Record:
-    """The record of the first t results; what comes after the t-th is left aside. ValueError says what is wrong.
+def read_events(events: Sequence[Any], n_arms: int, n_clusters: int, dim: int, t: int, overlap: bool) -> Reading:
+    """The events up to the t-th result; what comes after it is left aside. ValueError says what is wrong.
 
     `overlap`: whether a round may be composed while results of earlier ones are missing.
     """
-    reading = _Reading(n_arms, n_clusters, noise.dim, overlap)
+    reading = Reading(n_arms, n_clusters, dim, overlap)
     readers = {"result": reading.result, "freeze": reading.freeze, "round": reading.round}
     for place, event in enumerate(events):
         kind = event.get("event") if isinstance(event, dict) else None
@@ -185,15 +215,26 @@ def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise,
             raise ValueError(f"event {place} of the log: {error}") from None
     if len(reading.arms) < t:
         raise ValueError(f"the log holds {len(reading.arms)} results, the certificate counts {t}: it is not complete")
-    values = check_real_array(reading.values, "the values of the results")
+    return reading
+
+
+def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise, t: int, overlap: bool) -> Record:
+    """The record of the first t results, of a known noise: `read_events`, and the sums of what was read."""
+    reading = read_events(events, n_arms, n_clusters, noise.dim, t, overlap)
     units = Units(noise)
-    results = units.results(values.reshape(t, noise.dim))
+    results = units.results(values_of(reading))
     arms = np.array(reading.arms, dtype=np.int64)
     rounds = tuple(_finished(number, its, arms, results) for number, its in enumerate(reading.rounds, 1))
     return Record(units, arms, results, tuple(reading.freezes), rounds)
 
 
-def _finished(number: int, read: _Composed, arms: IntArray, results: Sums) -> Round:
+def values_of(reading: Reading) -> FloatArray:
+    """(t, d): the values of all results, in the user's units; ValueError if one is no finite number."""
+    values = check_real_array(reading.values, "the values of the results")
+    return values.reshape(len(reading.arms), reading.dim)
+
+
+def _finished(number: int, read: Composed, arms: IntArray, results: Sums) -> Round:
     # A complete round has a result of each of its arms; an incomplete one may be composed of anything, and is not used.
     rows = np.array([] if read.missing else read.rows, dtype=np.int64)
     pulled, place = np.unique(arms[rows], return_inverse=True)
@@ -212,12 +253,20 @@ def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], di
                 values = [repr(float(value)) for value in event["values"]]
                 if len(values) != d:
                     raise ValueError(f"a result must have {d} values, got {short(event['values'])}")
-                writer.writerow([kind, event["arm"], event["round"], *values, ""])
-            elif kind in ("freeze", "round"):
-                detail = {key: value for key, value in event.items() if key not in ("event", "round")}
-                writer.writerow([kind, "", event.get("round", ""), *[""] * d, json.dumps(detail)])
+                marks: dict[str, Any] = {
+                    name: mark for name, mark in MARKS.items() if bool(event.get(name, not mark)) is mark
+                }
+                marks |= {name: event[name] for name in ORIGIN if name in event}
+                detail = json.dumps(marks) if marks else ""
+                writer.writerow([kind, event["arm"], event["round"], *values, detail])
+            elif kind in DECIDED:
+                detail = json.dumps({key: value for key, value in event.items() if key not in ("event", "round")})
+                writer.writerow([kind, "", event.get("round", ""), *[""] * d, detail])
+            elif kind == MISSED:
+                about = {key: value for key, value in event.items() if key not in ("event", "arm")}
+                writer.writerow([kind, event["arm"], "", *[""] * d, json.dumps(about)])
             else:
-                raise ValueError(f"an event must be a result, a freeze or a round, got {short(kind)}")
+                raise ValueError(f"an event must be a result or one of {', '.join(DECIDED)}, got {short(kind)}")
 
 
 def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -254,13 +303,35 @@ def _event(row: list[str], dim: int) -> dict[str, Any]:
         raise ValueError(f"expected {dim + 4} columns, got {len(row)}")
     kind, arm, number, *values, detail = row
     if kind == "result":
-        return {"event": kind, "arm": int(arm), "round": int(number), "values": [float(value) for value in values]}
-    if kind not in ("freeze", "round"):
-        raise ValueError(f"an event must be a result, a freeze or a round, got {short(kind)}")
+        found = {"event": kind, "arm": int(arm), "round": int(number), "values": [float(value) for value in values]}
+        return found | _marks(detail)
+    if kind == MISSED:
+        about = read_json(detail)
+        if not isinstance(about, dict) or "event" in about or "arm" in about:
+            raise ValueError(f"the detail of a missed ask must say its kind, got {short(detail)}")
+        return {"event": kind, "arm": int(arm), **about}
+    if kind not in DECIDED:
+        raise ValueError(f"an event must be a result or one of {', '.join(DECIDED)}, got {short(kind)}")
     content = read_json(detail)
     if not isinstance(content, dict):
         raise ValueError(f"the detail of a {kind} must be a JSON object, got {short(detail)}")
     for key in ("event", "round"):
         if key in content:
             raise ValueError(f"the detail of a {kind} must not name its {key}, which has a column of its own")
-    return {"event": kind, **content} if kind == "freeze" else {"event": kind, "round": int(number), **content}
+    return {"event": kind, "round": int(number), **content} if kind == "round" else {"event": kind, **content}
+
+
+def _marks(detail: str) -> dict[str, Any]:
+    """What the detail of a result says."""
+    if not detail:
+        return {}
+    content = read_json(detail)
+    known = isinstance(content, dict) and all(
+        isinstance(mark, str) if name in ORIGIN else name in MARKS and isinstance(mark, bool)
+        for name, mark in content.items()
+    )
+    if not known or not content:
+        raise ValueError(
+            f'the detail of a result must be empty, {{"alone": true}} or {{"asked": false}}, got {short(detail)}'
+        )
+    return {name: mark for name, mark in content.items() if name in ORIGIN or mark is MARKS[name]}

@@ -24,6 +24,7 @@ def compose(
     stopping: str | StoppingRule | type = "paper",
     sentence: str = "",
     needs: Iterable[str] = (),
+    noises: Iterable[str] = ("known",),
     has_thresholds: bool | None = None,
     in_ask_order: bool | None = None,
 ) -> Method:
@@ -36,6 +37,7 @@ def compose(
 
     `has_thresholds`: the stopping rule looks at `tally.settings.threshold`. `in_ask_order`: its proof needs the results
     of an arm in the order in which they were asked for. Both are attributes of a rule that states them, else False.
+    `noises`: the kinds of noise under which the rules hold; under others than "known" results are in the user's units.
     """
     choose = _rule(sampling, SAMPLING, "sampling")
     read = _rule(stopping, STOPPING, "stopping")
@@ -46,6 +48,7 @@ def compose(
         sampling=_described(sampling),
         stopping=_described(stopping),
         needs=frozenset(needs),
+        noises=frozenset(noises),
         has_thresholds=_stated(read, "has_thresholds") if has_thresholds is None else has_thresholds,
         in_ask_order=_stated(read, "in_ask_order") if in_ask_order is None else in_ask_order,
     )

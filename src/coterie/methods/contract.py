@@ -2,7 +2,9 @@
 
 A `Method` is data: its name, what it needs, whether it certifies, and how to start a run. A `MethodRun` is one method
 at work. It is asked for arms and told results, one by one, and says when the groups are found. Results come in units of
-the noise: standard Gaussian noise in every direction.
+the noise, where it is known: standard Gaussian noise in every direction. A method that takes other noises too
+(`Method.noises`) finds in `settings.noise` which one it is; results stay in the user's units then, but where a bound on
+the covariance is stated (`settings.noise.in_units`).
 
 What a run decides beside its asks (CROC's freezes and rounds) are *decisions*: plain JSON that the conversation keeps.
 A saved run is brought back either by following its record with the same rule, or, where the rule has changed since, by
@@ -12,7 +14,7 @@ applying the recorded asks, results and decisions: the rule is then asked for no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,12 +24,19 @@ from coterie.engine.croc.entries import ASK as ASK  # kinds of entries of a reco
 from coterie.engine.croc.entries import GIVE_UP as GIVE_UP
 from coterie.engine.croc.entries import LOOK as LOOK
 from coterie.engine.croc.entries import RESULT as RESULT
-from coterie.methods.reports import Evidence, Partial
+from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.instance import Instance
+from coterie.problem.partition import same_partition
+from coterie.problem.question import ExactGroups, Resolution
 from coterie.problem.settings import Settings
 
 if TYPE_CHECKING:
+    from coterie.methods.present_arms import Past
     from coterie.methods.trials import Plan, Running, Stops
+
+CHOOSE = 6
+"""The kind of an entry at which somebody chooses another resolution; those of the compiled loops are smaller."""
 
 Decision: TypeAlias = dict[str, Any]
 """Something decided beside an ask, as plain JSON; `event` says what."""
@@ -47,7 +56,8 @@ class Pull(NamedTuple):
 class Record(NamedTuple):
     """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
 
-    An ask opens, a result counts, an ask is given up, somebody looks whether the groups are found. `rounds` of an ask
+    An ask opens, a result counts, an ask is given up, somebody looks whether the groups are found, or chooses another
+    resolution: `choices` has these, in order. `rounds` of an ask
     is the round that was recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a
     given-up ask is the entry of the ask that it is about; NOBODY if there is none, or if the ask is older than the
     record: then `rounds` holds its round. `asked` tells these two apart. Decisions come with the entry before which
@@ -61,6 +71,7 @@ class Record(NamedTuple):
     asked: IntArray  # (n) 1 if a result answers an ask
     white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
     decisions: list[tuple[int, Decision]]
+    choices: Sequence[Resolution] = ()
 
 
 class Followed(NamedTuple):
@@ -118,7 +129,10 @@ class MethodRun(ABC):
     @property
     @abstractmethod
     def guess(self) -> tuple[IntArray, FloatArray] | None:
-        """Labels (M) in 0..K−1 and centers (K, d) in units of the noise: found, or guessed so far; None before."""
+        """Labels (M) in 0..K−1 and centers (K, d) in units of the noise: found, or guessed so far; None before.
+
+        Where the question is for a resolution, K is as many groups as there are in this guess.
+        """
 
     @abstractmethod
     def ask(self) -> Pull | None:
@@ -134,6 +148,10 @@ class MethodRun(ABC):
     @abstractmethod
     def evidence(self) -> Evidence:
         """What the stopping rule reads."""
+
+    def standing(self) -> Standing | None:
+        """How much is proven, and how much work is left; None if there is nothing but `evidence` to tell it from."""
+        return None
 
     def give_up(self, arm: int, of_round: int) -> None:  # noqa: B027 (a method may do without)
         """The result of an ask will not come."""
@@ -159,10 +177,14 @@ class MethodRun(ABC):
         Methods with a compiled loop override this.
         """
         made: list[tuple[int, Decision]] = []
+        choices = iter(record.choices)
         for i in range(record.kinds.size):
             if self.done:
                 return Followed(i, made)
-            if record.kinds[i] == ASK:
+            if record.kinds[i] == CHOOSE:
+                self.choose_resolution(next(choices))
+                made += [(i, one) for one in self.new_decisions()]
+            elif record.kinds[i] == ASK:
                 found = self.ask()
                 made += [(i, one) for one in self.new_decisions()]
                 if found is None:
@@ -183,7 +205,7 @@ class MethodRun(ABC):
                 self.apply_decision(left.pop(0)[1])
             if record.kinds[i] == ASK:
                 self.open_recorded(int(record.arms[i]), max(int(record.rounds[i]), 0))
-            elif record.kinds[i] != LOOK:
+            elif record.kinds[i] not in (LOOK, CHOOSE):  # a choice is a decision too, and applied as that
                 self._take(record, i)
         for _, decision in left:
             self.apply_decision(decision)
@@ -208,16 +230,50 @@ class MethodRun(ABC):
         """What `memory` gave, put into a run at its beginning."""
         raise NotImplementedError
 
+    def is_right(self, instance: Instance) -> bool:
+        """Whether the groups found are right on an instance whose truth is known: by default its partition."""
+        return self.guess is not None and same_partition(self.guess[0], instance.labels)
+
+    # What a method that finds groups up to a resolution adds.
+
+    @property
+    def references(self) -> tuple[int, ...] | None:
+        """The reference item of each group, in the order of the labels of `guess`; None where groups have none."""
+        return None
+
+    @property
+    def borders(self) -> Mapping[int, Sequence[int]]:
+        """Items near a border: the other groups, by their labels in `guess`, that each could also belong to."""
+        return {}
+
+    def forecast(self) -> float | None:
+        """Measurements that the whole run is expected to take, those so far included; None if nobody knows yet."""
+        return None
+
+    def cost_left(self) -> float | None:
+        """What is expected to be spent still, in the unit of `settings.costs`; None if nobody knows."""
+        return None
+
+    def resolution_for(self, budget: int) -> float | None:
+        """The smallest factor f ≥ 1 such that groups up to (ε, f·η) are expected to need no more than a budget.
+
+        None if there is no forecast yet, or no resolution.
+        """
+        return None
+
+    def choose_resolution(self, resolution: Resolution) -> None:
+        """Ask for another ε and η from here on, of the same norm and claim; that is one of `new_decisions`.
+
+        What is frozen is given up; results so far may serve whatever enters no proof.
+        """
+        raise NotImplementedError("another resolution cannot be chosen on the way")
+
     # What a method that certifies adds.
 
     @property
     def alarm(self) -> tuple[int, ...] | None:
         """K + 1 arms that are pairwise known to differ, if the method has seen such: K is too small."""
         return None
-
-    def partial(self, labels: IntArray | None) -> Partial:
-        """What is certified so far."""
-        raise NotImplementedError
 
     def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         """The proof as plain data, once `done`; `decisions` are those of the whole run. None if it was not recorded."""
@@ -234,12 +290,16 @@ class Method:
     """An entry of the table of methods.
 
     `start(settings)` gives a run at its beginning. `needs`: settings without a default that it cannot do without,
-    "distance_ratio" and "instance". `certifies`: it has certificates, events, alarms and partial answers.
+    "distance_ratio" and "instance". `noises`: the kinds of noise that it takes (`coterie.problem.families.KINDS`); by
+    default it has to know the noise. `certifies`: it has certificates, events, alarms and partial answers.
     `has_thresholds`: it stops at the threshold that the settings name; otherwise its stop is always a proof.
     `in_ask_order`: its proof needs the results of an arm in the order in which they were asked for. `exact`: it takes
     results with what floats do not hold of them. `simulates_only`: it knows the truth, so no campaign can use it.
     `rules` is the number of its decision rules: a release whose rule asks for other arms on the same results raises it.
-    `trial` is the loop for bulk trials; without one `simulate` asks and tells the run.
+    `trial` is the loop for bulk trials; without one `simulate` asks and tells the run. `questions`: the kinds of
+    questions that it answers (`coterie.problem.question.QUESTIONS`). `weighs_costs`: its sampling rule heeds
+    `settings.costs`; others refuse them. `restart(settings, past)` gives a run for what was revised on the way, of the
+    present items; without it nothing can be revised.
     """
 
     name: str
@@ -255,6 +315,10 @@ class Method:
     simulates_only: bool = False
     rules: int = 1
     trial: Trial | None = None
+    noises: frozenset[str] = frozenset({"known"})
+    questions: frozenset[str] = frozenset({ExactGroups.kind})
+    weighs_costs: bool = False
+    restart: Callable[[Settings, Past], MethodRun] | None = None
 
     def proves(self, threshold: str) -> bool:
         """Whether its stop is a proof."""

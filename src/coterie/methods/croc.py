@@ -7,26 +7,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from coterie.engine.croc.entries import DECIDED, OTHER_ARM, POSITION, PROVEN_ASKING, Entries, new_entries
+from coterie.engine.croc.family import Family
+from coterie.engine.croc.flight import seed_of_round
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import CORE_ROOM, share_of_epoch
+from coterie.engine.croc.state import CORE_ROOM, PAIR_LEVEL, share_of_epoch
 from coterie.methods.contract import ASK, RESULT, Decision, Departure, Followed, MethodRun, Pull, Record
+from coterie.methods.croc_families import family_for
+from coterie.methods.croc_pairs import settle_core_pairs, settle_with
 from coterie.methods.croc_proof import certificate_of, evidence_of
-from coterie.methods.reports import Evidence, Partial
+from coterie.methods.croc_standing import standing_of
+from coterie.methods.present_arms import Past
+from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.costs import unit_costs
+from coterie.problem.revision import equal_pairs_ever
 from coterie.problem.settings import Settings
 
 
 class CrocMethodRun(MethodRun):
     """CROC at work."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, past: Past | None = None) -> None:
         self._shape, self._log_inverse_delta = settings.shape, -math.log(settings.delta)
-        self._run = CrocRun(*self._shape, self._log_inverse_delta)
+        self._past = past
+        family, prices = family_for(settings.noise, *self._shape), unit_costs(settings.costs, settings.n_arms)
+        if past is None:
+            self._run = CrocRun(*self._shape, self._log_inverse_delta, family, prices)
+        else:
+            self._run = _run_after(past, self._shape, self._log_inverse_delta, family, prices)
+        self._cheapest = None if settings.costs is None else min(settings.costs)
         self._epochs = self._rounds = 0  # those that were reported as decisions
         self._alarmed = False
 
@@ -67,6 +82,15 @@ class CrocMethodRun(MethodRun):
     def evidence(self) -> Evidence:
         return evidence_of(self._run)
 
+    def cost_left(self) -> float | None:
+        if self._cheapest is None:
+            return None
+        left = 0.0 if self.done else self._run.cost_left() * self._cheapest
+        return left if math.isfinite(left) else None
+
+    def standing(self) -> Standing:
+        return standing_of(self._run)
+
     # Decisions.
 
     def new_decisions(self) -> list[Decision]:
@@ -77,7 +101,9 @@ class CrocMethodRun(MethodRun):
         while self._rounds < run.round:
             self._rounds += 1
             epoch, pulls = run.composition(self._rounds)
-            found.append({"event": "round", "round": self._rounds, "epoch": epoch, "pulls": pulls})
+            one = {"event": "round", "round": self._rounds, "epoch": epoch, "pulls": pulls}
+            bet = run.bet_of_round(self._rounds)
+            found.append(one if bet is None else one | {"seed": seed_of_round(self._rounds), "bet": bet})
         if run.alarm is not None and not self._alarmed:
             self._alarmed = True
             found.append({"event": "alarm", "arms": list(run.alarm)})
@@ -87,22 +113,26 @@ class CrocMethodRun(MethodRun):
         s = self._run.state
         slot = number % len(s.level)
         cores = s.core[slot].reshape(-1, CORE_ROOM)
-        return {
+        bet = self._run.bet_of_epoch(number)
+        found = {
             "event": "freeze",
             "epoch": number,
             "frozen_at": int(s.frozen_at[slot]),
-            "share": share_of_epoch(number),
+            "share": share_of_epoch(number + (0 if self._past is None else self._past.epochs)),
             "level": float(s.level[slot]),
             "labels": s.frozen[slot].tolist(),
             "cores": [[int(arm) for arm in core if arm >= 0] for core in cores],
         }
+        return found if bet is None else found | {"bet": bet}
 
     def apply_decision(self, decision: Decision) -> None:
         run = self._run
         if decision["event"] == "freeze":
-            run.apply_freeze(np.array(decision["labels"], dtype=np.int64), decision["cores"], decision["level"])
+            labels = np.array(decision["labels"], dtype=np.int64)
+            run.apply_freeze(labels, decision["cores"], decision["level"], decision.get("bet"))
+            settle_with(run, [core[0] for core in decision["cores"]])
         elif decision["event"] == "round":
-            run.apply_round(decision["epoch"], decision["pulls"])
+            run.apply_round(decision["epoch"], decision["pulls"], decision.get("bet"))
         elif decision["event"] == "alarm":
             run.apply_alarm(decision["arms"])
             self._alarmed = True
@@ -127,14 +157,40 @@ class CrocMethodRun(MethodRun):
 
     def apply(self, record: Record) -> None:
         """The compiled loop takes in what lies between two decisions at once."""
-        start = 0
+        start = self._count_from(record)
         for before, decision in [*record.decisions, (record.kinds.size, None)]:
-            if before > start:
-                self._run.apply(self._entries(record, start, before))
-                start = before
+            while before > start:
+                end = min(before, start + self._until_next_estimate())
+                self._run.apply(self._entries(record, start, end))
+                if self._run.knows_spread:
+                    self._run.estimate()
+                start = end
             if decision is not None:
                 self.apply_decision(decision)
         self._run.estimate()
+        settle_core_pairs(self._run)
+
+    def _until_next_estimate(self) -> int:
+        """Entries that are applied at once. Pairs from the start are looked at along the way, as they were at first:
+        what they once showed stays shown.
+        """
+        return max(1, self._shape[0] // 10, self.t // 50)
+
+    def _count_from(self, record: Record) -> int:
+        """Positions count from the origin of the recorded bets, even if the first result was corrected since.
+
+        Returns how many entries have been applied for that.
+        """
+        bets = [one["bet"] for _, one in record.decisions if "bet" in one]
+        first = np.flatnonzero(record.kinds == RESULT)
+        if self.t > 0 or not bets or not first.size:
+            return 0
+        origin = np.array(bets[0]["from"], dtype=np.float64)
+        if np.array_equal(origin, record.white[first[0], : origin.size]):
+            return 0
+        end = int(first[0]) + 1
+        self._run.apply_first(self._entries(record, 0, end), origin)
+        return end
 
     def _entries(self, record: Record, start: int = 0, end: int | None = None) -> Entries:
         """Part of a record for the engine."""
@@ -157,20 +213,6 @@ class CrocMethodRun(MethodRun):
 
     # What is certified.
 
-    def partial(self, labels: IntArray | None) -> Partial:
-        """What the pairs from the start have settled so far."""
-        s = self._run.state
-        if not self._run.ready:
-            return Partial((), (), None, (), tuple(range(self._shape[0])))
-        leads = [int(arm) for arm in s.representative]
-        differ = tuple((int(m), leads[k]) for m, k in np.argwhere(s.settled == 1))
-        apart = all(s.settled[leads[k], j] == 1 for k in range(len(leads)) for j in range(len(leads)) if j != k)
-        own = s.labels
-        met = (s.settled == 1).sum(axis=1) - s.settled[np.arange(self._shape[0]), own]
-        sure = (met == self._shape[1] - 1) & apart
-        arms = np.arange(self._shape[0])
-        return Partial(tuple(leads), differ, labels, tuple(arms[sure].tolist()), tuple(arms[~sure].tolist()))
-
     def certificate(self, decisions: list[Decision]) -> dict[str, Any]:
         """The proof as plain data; `coterie.verify` re-checks it from the log."""
         epochs = [
@@ -180,4 +222,26 @@ class CrocMethodRun(MethodRun):
         ]
         rounds = [(one["round"], one["epoch"]) for one in decisions if one["event"] == "round"]
         closed = [one for one in rounds if self._run.is_closed(one[0])]
-        return certificate_of(self._run, self._log_inverse_delta, epochs, closed)
+        found = certificate_of(self._run, self._log_inverse_delta, epochs, closed)
+        if self._past is None or not self._run.has_pairs:
+            return found
+        return found | {"equal_pairs": equal_pairs_ever(self._past.n_first, self._past.n_ever)}
+
+
+def _run_after(
+    past: Past, shape: tuple[int, int, int], log_inverse_delta: float, family: Family, prices: FloatArray | None
+) -> CrocRun:
+    """A run after a revision (docs/CROC.md, section 17): epochs count on, pairs have been paid for.
+
+    Pairs in units of a bound on the variance are left: which results the bound is from must not be chosen by retiring.
+    """
+    pairs = family.pair_share > 0.0 and family.variance_share == 0.0
+    spent = past.log_spent
+    if not pairs:
+        spent -= math.log(1.0 - family.pair_share - family.variance_share)
+        family = replace(family, pair_share=0.0, variance_share=0.0)
+    run = CrocRun(*shape, log_inverse_delta + spent, family, prices)
+    if pairs:
+        level = math.log(equal_pairs_ever(past.n_first, past.n_ever)) - math.log(family.pair_share)
+        run.state.numbers[PAIR_LEVEL] = level + log_inverse_delta
+    return run

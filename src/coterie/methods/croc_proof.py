@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import ALPHA, CORE_ROOM
+from coterie.engine.croc.state import CORE_ROOM
 from coterie.methods.reports import Evidence, Weakest
 from coterie.problem.checks import FloatArray, IntArray
 
@@ -30,6 +30,7 @@ class Tests(NamedTuple):
     met: NDArray[np.bool_]
     last: IntArray  # the round at which it was met; of a pair: the arm's count
     other: IntArray  # of a pair: the count of `against`
+    bound: IntArray  # of a pair: t of the upper bound on the variance, in units of which it is; 0 if there is none
 
     def weakest(self, which: NDArray[np.bool_] | None = None) -> tuple[float, float, int, int, int | None]:
         """(evidence, level, arm, group, against) of the test that lacks most, the first of them."""
@@ -48,7 +49,8 @@ def pair_tests(run: CrocRun) -> Tests:
     level = np.full(arm.size, run.pair_level)
     against, met = s.representative[group], s.settled[arm, group] == 1
     kind = np.full(arm.size, PAIR)
-    return Tests(kind, arm, group, against, s.evidence[arm, group], level, met, counts[:, 0], counts[:, 1])
+    bound = s.settled_bound[arm, group] if run.has_bound else np.zeros_like(arm)
+    return Tests(kind, arm, group, against, s.evidence[arm, group], level, met, counts[:, 0], counts[:, 1], bound)
 
 
 def frozen_tests(run: CrocRun, slot: int, only_unmet: bool = False) -> Tests:
@@ -81,9 +83,12 @@ def _arm_tests(run: CrocRun, slot: int, start: int, only_unmet: bool) -> Tests:
     b, leads = float(s.level[slot]), s.core[slot, ::CORE_ROOM]
     level = np.where((kind == CORE) & ~core[arm], 0.5 * b, b)
     against = np.where(kind == CORE, leads[group], -1)
-    tests = Tests(kind, arm + start, group, against, value, level, both[arm, group, kind], last, last)
+    tests = Tests(kind, arm + start, group, against, value, level, both[arm, group, kind], last, last, 0 * last)
     settled = np.flatnonzero(tests.met & (tests.last < 0))
     arms, groups = tests.arm[settled], tests.group[settled]
+    if run.has_bound:  # what a pair said at the time: the bound of that time is not kept
+        tests.evidence[settled] = s.sum_core[slot, arms, groups, -1]
+        tests.bound[settled] = s.last_bound[slot, arms, groups]
     return _by_pairs(run, tests, settled, leads[groups], -s.last_core[slot, arms, groups],
                      -s.last_group[slot, arms, groups])  # fmt: skip
 
@@ -98,9 +103,12 @@ def _core_pair_tests(run: CrocRun, slot: int, only_unmet: bool) -> Tests:
     value = _directed(run, slot, s.weight_pair[slot, i, j], s.sum_pair[slot, i, j], home[i], home[j])
     last, level = s.last_pair[slot, i, j], np.full(i.size, 0.5 * float(s.level[slot]))
     met, kind = s.met_pair[slot, i, j] == 1, np.full(i.size, CORES)
-    tests = Tests(kind, core[i], home[j], core[j], value, level, met, last, last)
+    tests = Tests(kind, core[i], home[j], core[j], value, level, met, last, last, 0 * last)
     settled = np.flatnonzero(met & (last < 0))
     i, j = i[settled], j[settled]
+    if run.has_bound:
+        tests.evidence[settled] = s.sum_pair[slot, i, j, -1]
+        tests.bound[settled] = s.last_bound_pair[slot, i, j]
     return _by_pairs(run, tests, settled, core[j], -s.last_pair[slot, i, j], -s.last_pair[slot, j, i])
 
 
@@ -109,7 +117,8 @@ def _by_pairs(
 ) -> Tests:
     """Put in the pairs from the start by which some tests were met. INOUT: tests."""
     pairs = np.stack([tests.arm[settled], against, counts, its_counts], axis=1)
-    tests.evidence[settled] = run.pair_evidences(pairs)
+    if not run.has_bound:
+        tests.evidence[settled] = run.pair_evidences(pairs)
     tests.kind[settled], tests.level[settled], tests.against[settled] = PAIR, run.pair_level, against
     tests.last[settled] = counts
     other = tests.other.copy()  # so far it was `last` itself
@@ -122,6 +131,8 @@ def _directed(
 ) -> FloatArray:
     """log E of frozen tests: docs/CROC.md, section 4. A weight of 0 says that the sums are not of this epoch."""
     s = run.state
+    if run.family.factor is not None:  # what the family's factor said last
+        return np.where(weight > 0.0, total[..., -1], 0.0)
     inverse, centers, leads = 1.0 / s.frozen_totals[slot], s.frozen_centers[slot], s.core[slot, ::CORE_ROOM]
     spread = inverse[home] + inverse[k]
     offset, rest = s.offset[leads], s.offset_rest[leads]
@@ -136,7 +147,7 @@ def _directed(
 def evidence_of(run: CrocRun) -> Evidence:
     """What the stopping rule reads: the weakest test of the proof, or of what is still open."""
     if not run.ready:
-        return Evidence(0.0, run.pair_level, None)
+        return Evidence(0.0, run.first_level, None)
     if run.done:
         value, level, arm, group, against = (
             pair_tests(run) if run.by_pairs else frozen_tests(run, run.epoch)
@@ -144,7 +155,7 @@ def evidence_of(run: CrocRun) -> Evidence:
         return Evidence(value, level, Weakest(arm, group, value, level, against, 0.0))
     weakest = _weakest_open(run)
     if weakest is None:
-        return Evidence(0.0, run.pair_level, None)
+        return Evidence(0.0, run.first_level, None)
     value, level, arm, group, against = weakest
     value = max(value, 0.0)
     return Evidence(value, level, Weakest(arm, group, value, level, against, run.pulls_left()))
@@ -158,8 +169,8 @@ def _weakest_open(run: CrocRun) -> tuple[float, float, int, int, int | None] | N
         if tests.arm.size > 0:
             value, level, arm, group, against = tests.weakest()
             return value, level, arm, int(s.labels[s.core[slot, group * CORE_ROOM]]), against
-    if run.alarm is not None:
-        return None  # pairs prove nothing any more
+    if run.alarm is not None or not run.has_pairs:
+        return None  # pairs prove nothing (any more)
     tests = pair_tests(run)  # with several workers all may be met before the plan is made anew: then any of them
     return tests.weakest(None if tests.met.all() else ~tests.met)
 
@@ -178,13 +189,15 @@ def certificate_of(
         "dim": dim,
         "delta": math.exp(-log_inverse_delta),
         "log_inverse_delta": log_inverse_delta,
-        "alpha": ALPHA,
+        "alpha": run.family.pair_share,
         "equal_pairs": (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2,
-        "pair_level": run.pair_level,
-        "prefix_room": s.prefixes.shape[1] - 1,
+        "pair_level": run.pair_level if run.has_pairs else None,
+        "prefix_room": s.prefixes.shape[1] - 1 if run.has_pairs else None,
         "t": run.t,
         "epochs": epochs,
     }
+    if run.has_bound:
+        found["variance_share"] = run.family.variance_share
     if run.by_pairs:
         own = s.labels.tolist()
 
@@ -194,15 +207,16 @@ def certificate_of(
                 row[mine] = None
             return rows
 
+        pairs = {
+            "evidence": listed(s.evidence),
+            "pulls_arm": listed(s.settled_pulls[:, :, 0]),
+            "pulls_representative": listed(s.settled_pulls[:, :, 1]),
+        }
         return found | {
             "labels": own,
             "by": "pairs",
             "representatives": s.representative.tolist(),
-            "pairs": {
-                "evidence": listed(s.evidence),
-                "pulls_arm": listed(s.settled_pulls[:, :, 0]),
-                "pulls_representative": listed(s.settled_pulls[:, :, 1]),
-            },
+            "pairs": pairs | {"variance_at": listed(s.settled_bound)} if run.has_bound else pairs,
         }
     number = int(s.frozen_number[run.epoch])
     tests = frozen_tests(run, run.epoch)
@@ -211,7 +225,8 @@ def certificate_of(
         chosen = tests.kind == kind
         return [list(row) for row in zip(*(column[chosen].tolist() for column in columns), strict=True)]
 
-    pairs = rows(PAIR, tests.arm, tests.against, tests.evidence, tests.last, tests.other)
+    bounds = [tests.bound] if run.has_bound else []
+    by_pairs = rows(PAIR, tests.arm, tests.against, tests.evidence, tests.last, tests.other, *bounds)
     return found | {
         "labels": s.frozen[run.epoch].tolist(),
         "by": "epoch",
@@ -222,6 +237,6 @@ def certificate_of(
             "group_tests": rows(GROUP, tests.arm, tests.group, tests.evidence, tests.last),
             "core_tests": rows(CORE, tests.arm, tests.group, tests.evidence, tests.last),
             "pair_tests": rows(CORES, tests.arm, tests.against, tests.evidence, tests.last),
-            "by_pairs": list({(row[0], row[1]): row for row in pairs}.values()),
+            "by_pairs": list({(row[0], row[1]): row for row in by_pairs}.values()),
         },
     }

@@ -1,11 +1,21 @@
-"""Trials of CROC in its compiled loop. Its sampling looks at δ: one run for each, on the same stream of noise."""
+"""Trials of CROC. Its sampling looks at δ: one run for each, on the same stream of noise.
+
+Standard Gaussian results, known to be so, are drawn inside the compiled loop. Others come from the plan's world: all
+arms that CROC asks for before its next plan are drawn at once, and the compiled loop follows asks and results as it
+follows a record.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from coterie.engine.croc.entries import ASK, DECIDED, RESULT, Entries, new_entries
 from coterie.engine.croc.run import CrocRun
+from coterie.engine.croc.state import QUEUE_HEAD, QUEUE_TAIL, TO_ASK, UNSEEN
+from coterie.engine.state import Floats, Ints
+from coterie.methods.croc_families import family_for
 from coterie.methods.trials import NO_END, PROVEN, Plan, Running, Stops
+from coterie.problem.costs import unit_costs
 from coterie.problem.partition import same_partition
 
 CHUNK = 500
@@ -15,15 +25,68 @@ CHUNK = 500
 def play(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
     """One trial."""
     inst, stops = plan.instance, Stops.none(plan)
+    family = family_for(plan.noise, inst.n_arms, inst.n_clusters, inst.dim)
+    prices = unit_costs(plan.costs, inst.n_arms)
     for column, log_inverse_delta in enumerate(plan.log_inverse_deltas):
-        run = CrocRun(inst.n_arms, inst.n_clusters, inst.dim, log_inverse_delta)
+        run = CrocRun(inst.n_arms, inst.n_clusters, inst.dim, log_inverse_delta, family, prices)
         rng = np.random.default_rng(seed)
         left = plan.max_pulls or NO_END
         while not run.done and left > 0 and not running.cancelled:
-            steps = min(left, CHUNK)
-            run.play(steps, inst.centers, inst.labels, rng)
+            if plan.is_standard:
+                steps = min(left, CHUNK)
+                run.play(steps, inst.centers, inst.labels, rng)
+            else:
+                steps = play_to_next_plan(run, plan, rng, left)
             left -= steps
         if run.done:
             stops.times[column] = run.t
             stops.correct[column] = same_partition(run.state.labels, inst.labels)
+            stops.note_cost(column, plan, run.state.pulls)
     return {PROVEN: stops}
+
+
+def play_to_next_plan(run: CrocRun, plan: Plan, rng: np.random.Generator, most: int) -> int:
+    """Results of what CROC asks for before it plans again, at most so many; returns how many.
+
+    One worker is simulated: each result comes before the next ask. Within a round that makes no difference, as the next
+    plan waits for the whole round, so all its asks are made before their results are drawn: their order is the run's.
+    """
+    ints, n_arms = run.state.ints, plan.instance.n_arms
+    in_queue = int(ints[QUEUE_TAIL] - ints[QUEUE_HEAD])
+    if ints[UNSEEN] == 0 and ints[TO_ASK] == 0 and in_queue > 0:
+        arms = run.state.queue[ints[QUEUE_HEAD] : ints[QUEUE_HEAD] + min(in_queue, most)].astype(np.int64)
+        values = plan.noise.whiten_fully(plan.results(rng, arms))
+        entries = _in_turn(n_arms, arms, values)
+        _follow(run, entries)
+        return len(arms)
+    count = min(most, int(ints[UNSEEN]) if ints[UNSEEN] > 0 else int(ints[TO_ASK]))
+    asks = _asks(n_arms, max(count, 1), plan.instance.dim)  # without a plan the ask makes one
+    _follow(run, asks)
+    if run.done:
+        return 0
+    values = plan.noise.whiten_fully(plan.results(rng, asks.arms))
+    results = new_entries(n_arms, np.full_like(asks.kinds, RESULT), asks.arms, values)
+    results.rounds[:], results.asked[:] = asks.rounds, 1
+    _follow(run, results)
+    return len(asks.arms)
+
+
+def _asks(n_arms: int, count: int, dim: int) -> Entries:
+    """So many asks, whose arms are for the run to say."""
+    nobody = np.full(count, -1, dtype=np.int64)
+    return new_entries(n_arms, np.full(count, ASK, dtype=np.int64), nobody, np.zeros((count, 2 * dim)))
+
+
+def _in_turn(n_arms: int, arms: Ints, values: Floats) -> Entries:
+    """Each of these arms asked for, and its result, before the next is asked for."""
+    kinds = np.tile(np.array([ASK, RESULT], dtype=np.int64), len(arms))
+    entries = new_entries(n_arms, kinds, np.repeat(arms, 2), np.repeat(values, 2, axis=0))
+    entries.ask[1::2] = np.arange(0, 2 * len(arms), 2)
+    entries.asked[1::2] = 1
+    return entries
+
+
+def _follow(run: CrocRun, entries: Entries) -> None:
+    """All of the entries, but what comes after the groups are proven."""
+    while run.follow(entries) == DECIDED:
+        pass

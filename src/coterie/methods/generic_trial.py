@@ -1,7 +1,8 @@
 """A trial of any method by its contract alone: its runs are asked for arms and told simulated results.
 
 Each δ and each threshold has a run of its own, all on the same stream of noise: d standard normal numbers a pull, as
-the compiled loops draw them. So a method gives the stopping times that its compiled loop gives, if it has one.
+the compiled loops draw them, unless the plan has another world. So a method gives the stopping times that its compiled
+loop gives, if it has one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import numpy as np
 from coterie.methods.contract import MethodRun
 from coterie.methods.start import start
 from coterie.methods.trials import NO_END, Plan, Running, Stops
-from coterie.problem.partition import same_partition
 
 
 def play(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
@@ -22,21 +22,21 @@ def play(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str
         for column, delta in enumerate(plan.deltas):
             run = start(plan.settings(threshold, delta), plan.entry)
             play_run(run, plan, np.random.default_rng(seed), running)
-            if run.done and run.guess is not None:
+            if run.done:
                 stops.times[column] = run.t
-                stops.correct[column] = same_partition(run.guess[0], plan.instance.labels)
+                stops.correct[column] = run.is_right(plan.instance)
+                stops.note_cost(column, plan, run.pulls)
     return found
 
 
 def play_run(run: MethodRun, plan: Plan, rng: np.random.Generator, running: Running) -> None:
     """Ask and tell until it is done, the limit of measurements is reached, or the user wants to stop."""
-    means, dim = plan.instance.means, plan.instance.dim
-    x = np.zeros(2 * dim if plan.entry.exact else dim)  # floats hold a simulated result: the second half stays 0
     left = plan.max_pulls or NO_END
+    whiten = plan.noise.whiten_fully if plan.entry.exact else plan.noise.whiten
     while left > 0 and not run.done and not running.cancelled:
         pull = run.ask()
         if pull is None:
             return
-        x[:dim] = means[pull.arm] + rng.standard_normal(dim)
+        x = whiten(plan.results(rng, np.array([pull.arm])))[0]
         run.count(pull.arm, x, pull.round, True)
         left -= 1

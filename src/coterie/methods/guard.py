@@ -7,16 +7,17 @@ data: results are copies that cannot be written to, and what it gives back is co
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from coterie.methods.contract import Decision, Departure, Followed, Method, MethodError, MethodRun, Pull, Record
-from coterie.methods.reports import Evidence, Partial
+from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.instance import Instance
+from coterie.problem.question import Resolution
 from coterie.problem.settings import SettingError, Settings
 
 if TYPE_CHECKING:
@@ -87,11 +88,12 @@ class Guarded(MethodRun):
         found = self._step("guess", lambda: self._run.guess)
         if found is None:
             return None
-        n_arms, n_clusters, dim = self._settings.shape
+        n_arms, dim = self._settings.n_arms, self._settings.dim
         try:
             labels, centers = (np.array(part) for part in found)
         except (TypeError, ValueError):
             raise self._broken(f"gave a guess that is not labels and centers: {short(found)}") from None
+        n_clusters = self._settings.n_clusters or len(np.atleast_1d(centers))
         inside = labels.dtype.kind in "iu" and bool(((labels >= 0) & (labels < n_clusters)).all())
         if labels.shape != (n_arms,) or not inside:
             raise self._broken(f"gave labels that are not {n_arms} numbers from 0 to {n_clusters - 1}: {short(labels)}")
@@ -186,8 +188,32 @@ class Guarded(MethodRun):
     def alarm(self) -> tuple[int, ...] | None:
         return self._step("alarm", lambda: self._run.alarm)
 
-    def partial(self, labels: IntArray | None) -> Partial:
-        return self._step("partial", lambda: self._run.partial(None if labels is None else labels.copy()))
+    def is_right(self, instance: Instance) -> bool:
+        return bool(self._step("is_right", lambda: self._run.is_right(instance)))
+
+    @property
+    def references(self) -> tuple[int, ...] | None:
+        found = self._step("references", lambda: self._run.references)
+        return None if found is None else tuple(self._index(arm, "references") for arm in found)
+
+    @property
+    def borders(self) -> Mapping[int, Sequence[int]]:
+        return self._step("borders", lambda: self._run.borders)
+
+    def standing(self) -> Standing | None:
+        return self._step("standing", self._run.standing)
+
+    def forecast(self) -> float | None:
+        return self._step("forecast", self._run.forecast)
+
+    def cost_left(self) -> float | None:
+        return self._step("cost_left", self._run.cost_left)
+
+    def resolution_for(self, budget: int) -> float | None:
+        return self._step("resolution_for", lambda: self._run.resolution_for(budget))
+
+    def choose_resolution(self, resolution: Resolution) -> None:
+        self._step("choose_resolution", lambda: self._run.choose_resolution(resolution))
 
     def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         return self._step("certificate", lambda: self._run.certificate(decisions))

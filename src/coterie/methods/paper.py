@@ -17,7 +17,7 @@ from coterie.engine.state import ASKED, UNASKED
 from coterie.engine.state import FORGET as GIVEN_UP
 from coterie.methods.contract import ASK, LOOK, RESULT, Departure, Followed, MethodRun, Pull, Record
 from coterie.methods.levels import levels_for
-from coterie.methods.reports import Evidence, Weakest
+from coterie.methods.reports import STATISTIC, Evidence, Standing, Weakest
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
@@ -112,11 +112,24 @@ class PaperMethodRun(MethodRun):
             return int(record.kinds.size)
         return int(np.flatnonzero(record.kinds == RESULT)[self.t - before - 1]) + 1
 
-    def evidence(self) -> Evidence:
+    @property
+    def _limit(self) -> float:
         state = self._run.state
-        limit = math.inf
-        if (state.pulls > 0).all():
-            limit = threshold_from_log(self._level, state.pulls, state.centers.shape[1], self._kind)
+        if not (state.pulls > 0).all():
+            return math.inf
+        return threshold_from_log(self._level, state.pulls, state.centers.shape[1], self._kind)
+
+    def standing(self) -> Standing:
+        """All differences are proven at once, at the end; the statistic grows about as the number of results."""
+        n_arms, n_groups = self._run.state.labels.size, len(self._run.state.centers)
+        needed, value, limit = n_arms * (n_groups - 1), float(self._run.statistic[2]), self._limit
+        if not math.isfinite(limit) or not 0.0 < value < math.inf:
+            return Standing(0, needed, 0, course=STATISTIC)
+        left = max(self.t * (limit / value - 1.0), 1.0)
+        return Standing(0, needed, 0, left, min(value / limit, 1.0), course=STATISTIC)
+
+    def evidence(self) -> Evidence:
+        state, limit = self._run.state, self._limit
         weakest = None
         if self._run.ready and not self._run.degenerate:
             closest = closest_alternative(Instance(state.labels, state.centers), state.pulls)

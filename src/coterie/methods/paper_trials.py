@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from coterie.engine.run import Run
+from coterie.methods import generic_trial
 from coterie.methods.levels import KINDS, levels_for
 from coterie.methods.paper import allocation_of_groups
 from coterie.methods.trials import NO_END, Plan, Running, Stops
@@ -19,6 +20,8 @@ _allocation_of_groups = lru_cache(maxsize=4)(allocation_of_groups)  # every tria
 
 def play(sampling: int, plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
     """One trial; `sampling` is the engine's number of the sampling rule."""
+    if not plan.is_standard:  # the compiled loop draws standard Gaussian results only
+        return generic_trial.play(plan, seed, running)
     inst = plan.instance
     run = Run(
         inst.n_arms,

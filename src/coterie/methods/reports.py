@@ -1,4 +1,4 @@
-"""What a run reports of how far it is: the evidence, and what is certified so far."""
+"""How far a run is: the evidence that its stopping rule reads, and what is proven about pairs of items so far."""
 
 from __future__ import annotations
 
@@ -37,12 +37,45 @@ class Evidence:
     weakest: Weakest | None
 
 
+TESTS, BOUNDS, LINKS, STATISTIC = "tests", "bounds", "links", "statistic"
+"""Ways in which runs go: K groups by tests; up to a resolution; by single linkage; one statistic to a threshold."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How many of the claims that a proof needs are proven by now, and what is known about the work that is left.
+
+    `proven` of `needed` claims; `settled`: items all of whose claims are proven. `left`: the rule's own, rough forecast
+    of the results still needed, None where it has none or `MethodRun.forecast` has it; `worked`: of the evidence that
+    is needed, the share that is there, in [0, 1], by the weakest claim of each item; `spent`: results since these
+    claims were fixed, 0 while none are. `course`: the way in which this run goes, one of those above, by which `left`
+    is corrected from simulated runs; None: it is taken as it is.
+    """
+
+    proven: int
+    needed: int
+    settled: int
+    left: float | None = None
+    worked: float = 0.0
+    spent: int = 0
+    course: str | None = None
+
+
 @dataclass(frozen=True)
 class Partial:
-    """What is certified so far, with error probability at most δ in all (CROC's pairs from the start).
+    """What is proven about pairs of items at this moment; `coterie.session.partial` has what it rests on.
 
-    `differ` lists pairs (arm, representative) known to be in different groups; `settled` are arms known to belong to
-    their group's representative if there are K groups; `undecided` are the others.
+    `apart`: pairs (low, high) proven to be in different groups (for a resolution: more than ε apart), each once.
+    `alike`: pairs proven to be in one group (for a resolution: within η of each other). `possible`: for each item the
+    groups, as numbers of `labels`, that it may still belong to (for a resolution: whose reference may be within η);
+    empty while there is no guess. `letters`: a compact letter display: items that share a letter are not proven apart.
+
+    `labels`: the groups, or the guess of them. `representatives`: an item for each group, in the order of `labels`.
+    `differ`: the pairs of `apart` of an item with a representative, (item, representative), that have evidence of their
+    own, whatever K is. `settled`: items proven to belong with the representative of their group, if there are K groups;
+    `undecided`: the others.
+
+    `error`: anything that is listed here, at this or any earlier moment, is wrong with probability at most this.
     """
 
     representatives: tuple[int, ...]
@@ -50,3 +83,8 @@ class Partial:
     labels: IntArray | None
     settled: tuple[int, ...]
     undecided: tuple[int, ...]
+    apart: tuple[tuple[int, int], ...] = ()
+    alike: tuple[tuple[int, int], ...] = ()
+    possible: tuple[tuple[int, ...], ...] = ()
+    letters: tuple[str, ...] = ()
+    error: float = 1.0

@@ -15,9 +15,12 @@ import numpy as np
 from coterie.engine.state import BOC, LINEAR, ORACLE, UNIFORM
 from coterie.methods.contract import Method, MethodRun, Trial
 from coterie.problem.checks import check_distance_ratio, short
+from coterie.problem.families import KINDS, Model
+from coterie.problem.question import QUESTIONS, ExactGroups, Question
 from coterie.problem.settings import SettingError, Settings, SettingTypeError, checked
 
 if TYPE_CHECKING:
+    from coterie.methods.present_arms import Past
     from coterie.methods.trials import Plan, Running, Stops
 
 NEEDS = frozenset({"distance_ratio", "instance"})
@@ -25,9 +28,25 @@ NEEDS = frozenset({"distance_ratio", "instance"})
 
 
 def _start_croc(settings: Settings) -> MethodRun:
+    """CROC for K groups of equal items; for the other questions, candidates that are frozen and certified."""
+    if settings.question.kind != ExactGroups.kind:
+        from coterie.methods.resolution import ResolutionRun
+
+        return ResolutionRun(settings)
     from coterie.methods.croc import CrocMethodRun
 
     return CrocMethodRun(settings)
+
+
+def _restart_croc(settings: Settings, past: Past) -> MethodRun:
+    """The same after a revision: what of δ is spent stays spent."""
+    if settings.question.kind != ExactGroups.kind:
+        from coterie.methods.resolution import ResolutionRun
+
+        return ResolutionRun(settings, past=past)
+    from coterie.methods.croc import CrocMethodRun
+
+    return CrocMethodRun(settings, past)
 
 
 def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
@@ -76,12 +95,16 @@ _table: dict[str, Method] = {
             _start_croc,
             sampling="explore while the estimate may be wrong, then rounds for the claims of a frozen candidate",
             stopping="every claim of a candidate is proven, by rounds or by pairs from the start",
+            noises=KINDS,
+            questions=QUESTIONS,
             certifies=True,
             has_thresholds=False,
             in_ask_order=True,
             exact=True,
+            weighs_costs=True,
             rules=RULES,
             trial=_croc_trial,
+            restart=_restart_croc,
         ),
         Method(
             "boc",
@@ -165,6 +188,14 @@ def register(method: Method, *, replace_existing: bool = False) -> Method:
     unknown = sorted(set(method.needs) - NEEDS)
     if unknown:
         raise ValueError(f"method {name!r} needs {', '.join(unknown)}: a method may need {', '.join(sorted(NEEDS))}")
+    strange = sorted(set(method.noises) - KINDS)
+    if strange or not method.noises:
+        what = f"the noises {', '.join(strange)}" if strange else "no noise"
+        raise ValueError(f"method {name!r} takes {what}: a method may take {', '.join(sorted(KINDS))}")
+    asked = sorted(set(method.questions) - QUESTIONS)
+    if asked or not method.questions:
+        what = f"the questions {', '.join(asked)}" if asked else "no question"
+        raise ValueError(f"method {name!r} answers {what}: a method may answer {', '.join(sorted(QUESTIONS))}")
     if not callable(method.start):
         raise TypeError(f"method {name!r} has no start(settings), got {short(method.start)}")
     _table[name] = method
@@ -192,4 +223,60 @@ def prepared(settings: Settings) -> tuple[Settings, Method]:
         instance = None
     elif instance is None:
         raise SettingError(f"method {method.name!r} needs the true instance, got None", "instance")
+    check_noise(method, settings.noise)
+    check_question(method, settings.question, settings.noise)
+    check_weighs_costs(method, settings.costs)
     return replace(settings, distance_ratio=ratio, instance=instance), method
+
+
+def check_weighs_costs(method: Method, costs: Any) -> None:
+    """That a method heeds costs, if there are any; `SettingError` says what to do."""
+    if costs is None or method.weighs_costs:
+        return
+    others = [one.name for one in METHODS.values() if one.weighs_costs and not one.simulates_only]
+    instead = f', or use method="{others[0]}"' if others else ""
+    raise SettingError(
+        f"method {method.name!r} does not weigh costs: it would measure as if all items cost the same, got "
+        f"costs={short(list(costs))}; leave costs out{instead}",
+        "costs",
+    )
+
+
+def check_noise(method: Method, noise: Model) -> None:
+    """That a method takes this kind of noise; `SettingError` says what to do."""
+    if noise.kind in method.noises:
+        return
+    others = [one.name for one in METHODS.values() if noise.kind in one.noises and not one.simulates_only]
+    instead = f', or use method="{others[0]}", which takes {noise.words}' if others else ""
+    if method.noises == {"known"}:
+        said = "nothing was said about it" if noise.kind == "any" else f"all that was said is {noise.words}"
+        raise SettingError(
+            f'method "{method.name}" needs to know the noise, and {said}: give noise=…, a standard deviation, one for '
+            f"each number of a measurement, or a covariance{instead}",
+            "noise",
+        )
+    taken = ", ".join(sorted(method.noises))
+    raise SettingError(f'method "{method.name}" does not take {noise.words}: it takes {taken}{instead}', "noise")
+
+
+def check_question(method: Method, question: Question, noise: Model) -> None:
+    """That a method answers this question, and that this noise allows it; `SettingError` says what to do."""
+    if question.kind not in method.questions:
+        others = [one.name for one in METHODS.values() if question.kind in one.questions and not one.simulates_only]
+        what = {"resolution": "groups up to a resolution", "linkage": "groups by single linkage"}
+        instead = f': use method="{others[0]}"' if others else ""
+        field = "groups" if question.kind == "linkage" else "resolution"
+        raise SettingError(
+            f'method "{method.name}" does not find {what.get(question.kind, "K groups")}{instead}', field
+        )
+    if question.kind != ExactGroups.kind and noise.kind not in PROVES_NEARNESS:
+        raise SettingError(
+            f"that items are near each other cannot be proven under {noise.words}: a rare large value could hide a "
+            "difference of any size. State what is known: bounds of the results (coterie.Bounded(lo, hi)), counts "
+            '(coterie.Counts(trials)), Gaussian noise (noise="gaussian"), or a standard deviation',
+            "noise",
+        )
+
+
+PROVES_NEARNESS = frozenset({"known", "gaussian", "bounded", "counts"})
+"""The kinds of noise under which results can show that two means are near each other (docs/RESOLUTION.md)."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,12 @@ from numpy.typing import NDArray
 from coterie.methods.contract import Method, MethodError
 from coterie.methods.table import is_packaged, method_named
 from coterie.methods.warm_up import warm_up
-from coterie.problem.checks import IntArray
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.costs import cost_of
+from coterie.problem.families import Model
 from coterie.problem.instance import Instance
+from coterie.problem.noise import Noise
+from coterie.problem.question import GROUPS, Resolution
 from coterie.problem.settings import Settings
 
 NO_END = 2**62
@@ -30,12 +35,23 @@ PROVEN = "proven"
 """The threshold under which a method without thresholds reports its stops."""
 
 
+class World(Protocol):
+    """Where simulated results come from (`coterie.simulate.worlds`)."""
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        """Results (n, d) of these arms (n), whose means in the instance are the rows of `means` (n, d)."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What every trial of a simulation shares: arrays, numbers and names, so that it can be sent to another process.
 
-    `thresholds` are those asked for. `deltas` are distinct, the largest first. `brought` is the method's entry if it is
-    none of the package: another process has no such entry in its table.
+    `thresholds` are those asked for. `deltas` are distinct, the largest first. `noise` is what the method may assume,
+    `world` is where results come from: None is the instance's means plus standard Gaussian noise. `brought` is the
+    method's entry if it is none of the package: another process has no such entry in its table. The question is for
+    the instance's number of groups, unless `resolution` or `groups` say otherwise; `n_linked`: K of single linkage.
+    `costs`: of a measurement of each arm.
     """
 
     instance: Instance
@@ -44,12 +60,23 @@ class Plan:
     deltas: tuple[float, ...]
     max_pulls: int | None
     distance_ratio: float | None
+    noise: Model
+    world: World | None = None
     brought: Method | None = None
+    resolution: Resolution | None = None
+    groups: str = GROUPS[0]
+    n_linked: int | None = None
+    costs: tuple[float, ...] | None = None
 
     @property
     def entry(self) -> Method:
         """The method's entry of the table."""
         return method_named(self.method) if self.brought is None else self.brought
+
+    @property
+    def asks_for_equal_groups(self) -> bool:
+        """Whether the question is for the instance's number of groups of equal items: what loops of trials play."""
+        return self.resolution is None and self.groups == GROUPS[0]
 
     @property
     def log_inverse_deltas(self) -> tuple[float, ...]:
@@ -70,24 +97,45 @@ class Plan:
         known = self.log_inverse_deltas
         return [known.index(-math.log(delta)) for delta in deltas]
 
+    @property
+    def is_standard(self) -> bool:
+        """Whether results are standard Gaussian about their means, and the method knows: compiled loops draw these."""
+        return self.world is None and isinstance(self.noise, Noise) and self.noise.is_identity
+
+    def results(self, rng: np.random.Generator, arms: IntArray) -> FloatArray:
+        """Results of these arms, in the user's units; ValueError for one that contradicts the noise assumed."""
+        means = self.instance.means[arms]
+        x = means + rng.standard_normal(means.shape) if self.world is None else self.world.draw(rng, arms, means)
+        if not isinstance(self.noise, Noise):
+            try:
+                self.noise.check(x)
+            except ValueError as error:
+                raise ValueError(
+                    f"the simulated results contradict the noise that is assumed ({self.noise.kind}): {error}"
+                ) from None
+        return x
+
     def settings(self, threshold: str, delta: float) -> Settings:
-        """What one run of the method is told. The simulated noise is standard Gaussian and known."""
+        """What one run of the method is told."""
         inst = self.instance
         return Settings.of(
             inst.n_arms,
-            inst.n_clusters,
+            None if self.resolution is not None else self.n_linked or inst.n_clusters,
             inst.dim,
             delta,
             self.method,
             threshold,
-            1.0,
+            self.noise,
             self.distance_ratio,
             inst if "instance" in self.entry.needs else None,
+            resolution=self.resolution,
+            groups=self.groups,
+            costs=self.costs,
         )
 
     def load(self) -> None:
         """Load the compiled steps that the trials need, so that none of them has to; says so if this takes long."""
-        if self.entry.trial is not None:
+        if self.entry.trial is not None and self.asks_for_equal_groups:
             warm_up(self.entry)
 
 
@@ -97,11 +145,19 @@ class Stops:
 
     times: IntArray  # (L) measurements taken when it stopped, 0 where it did not
     correct: NDArray[np.bool_]  # (L) whether the groups were right then
+    cost: FloatArray | None = None  # (L) what they cost; None without costs
 
     @classmethod
     def none(cls, plan: Plan) -> Stops:
         """Of a trial that has not stopped yet; a loop fills it in."""
-        return cls(np.zeros(len(plan.deltas), dtype=np.int64), np.zeros(len(plan.deltas), dtype=bool))
+        count = len(plan.deltas)
+        cost = None if plan.costs is None else np.zeros(count)
+        return cls(np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool), cost)
+
+    def note_cost(self, column: int, plan: Plan, pulls: IntArray) -> None:
+        """What a trial that has stopped has cost, if there are costs."""
+        if self.cost is not None:
+            self.cost[column] = cost_of(plan.costs, pulls)
 
 
 class Running:
@@ -135,9 +191,13 @@ class Running:
 
 
 def play_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
-    """One trial, whichever the method: by the loop that it brings, else by asking and telling its runs."""
+    """One trial, whichever the method: by the loop that it brings, else by asking and telling its runs.
+
+    A loop from outside the package is there for standard Gaussian results, which it draws itself.
+    """
     entry = plan.entry
-    if entry.trial is None:
+    looped = plan.asks_for_equal_groups and (plan.is_standard or is_packaged(entry))
+    if entry.trial is None or not looped:
         from coterie.methods.generic_trial import play
 
         return play(plan, seed, running)

@@ -26,7 +26,7 @@ def warm_up(method: Method) -> None:
             return
         ratio = 0.5 if "distance_ratio" in method.needs else None
         truth = _TINY if "instance" in method.needs else None
-        run = start(Settings.of(3, 2, 1, method=method.name, distance_ratio=ratio, instance=truth), method)
+        run = start(Settings.of(3, 2, 1, method=method.name, noise=1.0, distance_ratio=ratio, instance=truth), method)
         for value in (0.0, 4.0, 0.0):
             pull = run.ask()
             if pull is None:

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from coterie.methods.reports import Evidence, Partial, Weakest
-from coterie.session.cluster import Result, cluster
+from coterie.session.cluster import cluster
+from coterie.session.data_alarms import DataAlarm
 from coterie.session.remarks import Alarm, Homogeneity
+from coterie.session.result import Result
 from coterie.session.session import Session, SessionDone
 
-__all__ = ["Alarm", "Evidence", "Homogeneity", "Partial", "Result", "Session", "SessionDone", "Weakest", "cluster"]
+__all__ = [
+    "Alarm",
+    "DataAlarm",
+    "Evidence",
+    "Homogeneity",
+    "Partial",
+    "Result",
+    "Session",
+    "SessionDone",
+    "Weakest",
+    "cluster",
+]

@@ -3,54 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray, check_count, check_real_array, short
+from coterie.problem.checks import FloatArray, check_count, check_real_array, short
+from coterie.problem.families import dimension_of
 from coterie.problem.instance import Instance
-from coterie.problem.noise import Noise
-from coterie.problem.settings import DELTA, FIELDS, METHOD, FurtherOptions, Settings
+from coterie.problem.question import GROUPS, Resolution
+from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOptions, Settings, blaming
 from coterie.session import verdicts
-from coterie.session.remarks import Alarm, Homogeneity
+from coterie.session.progress_line import ProgressLine
+from coterie.session.result import Result
 from coterie.session.session import Session
 
 ON_ALARM = ("stop", "continue")
 
 
-@dataclass(frozen=True, repr=False)
-class Result:
-    """What `cluster` found. If the budget or an alarm came first, `done` is False and labels and centers are a guess.
-
-    `alarm` says that there are more groups than n_clusters, `homogeneity` (if `done`) whether each group looks like
-    one: see `Session`. A proof is for exactly n_clusters groups, so read both before you believe it.
-    """
-
-    labels: IntArray | None
-    centers: FloatArray | None
-    pulls: IntArray
-    t: int
-    done: bool
-    session: Session
-    alarm: Alarm | None = None
-    homogeneity: Homogeneity | None = None
-
-    def __repr__(self) -> str:
-        if self.labels is None:
-            return f"<Result after {self.t} measurements: no groups yet>"
-        how = "not proven, the groups are a guess" if self.alarm is None else "not proven, and K is refuted"
-        if self.done:
-            how = verdicts.proof_of(self.session)
-        head = f"Result after {self.t} measurements: {how}, labels {short(self.labels.tolist())}"
-        return verdicts.described(head, self.alarm, self.homogeneity)
-
-
 def cluster(
-    measure: Callable[[int], Any],
-    n_arms: int,
-    n_clusters: int,
+    measure: Callable[[Any], Any],
+    n_arms: int | Iterable[Any],
+    n_clusters: int | None = None,
     delta: float = DELTA,
     method: str = METHOD,
     budget: int | None = None,
@@ -58,14 +32,31 @@ def cluster(
     *,
     session: Session | None = None,
     on_alarm: str = "stop",
-    **options: Unpack[FurtherOptions],
+    threshold: str = THRESHOLD,
+    noise: Any = None,
+    resolution: Any = None,
+    groups: str = GROUPS[0],
+    distance_ratio: float | None = None,
+    instance: Instance | None = None,
+    names: Iterable[str] | None = None,
+    costs: Any = None,
+    cost_unit: str | None = None,
 ) -> Result:
     """Call `measure(arm)` until the groups are proven (error probability at most delta), an alarm, or the budget's end.
 
-    `measure` gets an arm, 0 … n_arms − 1, and returns one measurement of it; the dimension is that of the first, unless
-    the noise has one. `budget`: so many measurements at most, those of `session` included; a warning says when it ends
-    first. `progress`: a line on the terminal says how far it is. The other settings (`threshold`,
-    `noise`, `distance_ratio`, `instance`, `names`) are those of `Session`.
+    `measure` gets an arm, 0 … n_arms − 1, and returns one measurement of it: a number, a sequence of numbers, or a
+    pandas Series, whose labels must be the same every time. The dimension is that of the first, unless the noise has
+    one. With `names` it gets the name of an item. In place of n_arms give the items themselves, such as a list of names
+    or the index of a frame: `measure` then gets an item, and its text is its name.
+
+    `budget`: so many measurements at most, those of `session` included; a warning says when it ends first. `progress`:
+    a line on the terminal, or below the cell of a notebook, says how far it is. The other settings (`threshold`,
+    `noise`, `resolution`, `groups`, `distance_ratio`, `instance`, `names`, `costs`, `cost_unit`) are those of
+    `Session`.
+
+    With `resolution` in place of n_clusters the number of groups is found. As soon as every item was measured there is
+    a forecast of the measurements needed: if it exceeds the budget, a warning says so, and which resolution the budget
+    is expected to allow.
 
     An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
     what it saw is in `result.alarm`. With `on_alarm="continue"` the call goes on for the n_clusters given, and says so
@@ -82,27 +73,43 @@ def cluster(
     if on_alarm not in ON_ALARM:
         raise ValueError(f"on_alarm must be one of {', '.join(map(repr, ON_ALARM))}, got {short(on_alarm)}")
     stops = on_alarm == "stop"
+    items, names = _items(n_arms, names)
+    options: FurtherOptions = {
+        "threshold": threshold, "noise": noise, "resolution": resolution, "groups": groups,
+        "distance_ratio": distance_ratio, "instance": instance, "names": names, "costs": costs,
+        "cost_unit": cost_unit,
+    }  # fmt: skip
 
     def started(dim: int) -> Session:
-        return Session.of(Settings.of(n_arms, n_clusters, dim, delta, method, **options))
+        return Session.of(
+            Settings.of(n_arms if items is None else len(items), n_clusters, dim, delta, method, **options)
+        )
 
     # A measurement costs: all settings are checked before the first one.
     if session is None:
-        known, instance = _dim_of(options.get("noise")), options.get("instance")
+        with blaming("noise"):
+            known = dimension_of(noise)
+        known = known or _resolved_dimension(resolution)
         fresh = started(known or (instance.dim if isinstance(instance, Instance) else 1))
         session = fresh if known else None
     else:
         fresh = _agreeing(session, started)
-    run = _Run(measure, started, session, fresh.names)
-    with _Progress(progress) as show:
+    readings = _Readings(measure, items, None if names is None else fresh.names)
+    run = _Run(readings, started, session, fresh.names)
+    with ProgressLine(progress) as show:
         try:
             found = run.step() if session is None else session
+            foreseen = limit is None
             while not found.done and not (stops and found.alarm) and (limit is None or run.count < limit):
                 found = run.step()
                 show(found)
+                if not foreseen and found.forecast is not None:
+                    foreseen = True
+                    _warn_of_forecast(found, limit)
             result = Result(
-                found.labels, found.centers, found.pulls, found.t, found.done, found, found.alarm, found.homogeneity
-            )
+                found.labels, found.centers, found.pulls, found.t, found.done, found, found.alarm, found.homogeneity,
+                readings.columns,
+            )  # fmt: skip
         except BaseException as error:
             run.keep(error)
             raise
@@ -116,15 +123,38 @@ def cluster(
     return result
 
 
+def _resolved_dimension(resolution: Any) -> int | None:
+    """How many numbers a measurement has under a resolution with one bound for each; None if it has one for all."""
+    if resolution is None:
+        return None
+    with blaming("resolution"):
+        asked = Resolution.of(resolution)
+    return len(asked.apart) if len(asked.apart) > 1 else None
+
+
+def _warn_of_forecast(session: Session, limit: int | None) -> None:
+    """Say before the budget is spent that it is not expected to be enough, and what it would be enough for."""
+    forecast = session.forecast
+    if limit is None or forecast is None or forecast <= limit or session.done:
+        return
+    coarser = session.resolution_for(limit)
+    instead = "a coarser resolution needs fewer" if coarser is None else f"it is expected to allow {coarser!r}"
+    warnings.warn(
+        f"about {forecast:.0f} measurements are expected to be needed, more than the budget of {limit}: {instead}",
+        stacklevel=3,
+    )
+
+
 def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
     """What must not be missed: that there is no proof, or that the data contradict what it is for."""
     alarm, k = result.alarm, result.session.n_clusters
     if result.done:
         if alarm is not None:
             return f"{result.session.verdict}: {alarm}"
-        if not result.homogeneity:
+        if verdicts.looks_mixed(result.session):
             return f"{result.session.verdict} if there are exactly {k} groups, but {result.homogeneity}"
-        return None
+        grave = [str(one) for one in result.session.alarms if not one.harmless]
+        return f"{result.session.verdict}, but there are alarms. {' '.join(grave)}" if grave else None
     guess = "there are no groups yet" if result.labels is None else "the groups are a guess"
     if alarm is None:
         return f"the budget of {limit} measurements ended before the proof: {guess}; go on with session=result.session"
@@ -136,12 +166,55 @@ def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
     return f"the budget of {limit} measurements ended before the proof, after an alarm: {guess}. {alarm}"
 
 
+def _items(given: Any, names: Iterable[str] | None) -> tuple[list[Any] | None, Iterable[str] | None]:
+    """The items that were given in place of their number, if they were, and the names."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        # As a list: they are read more than once.
+        return None, list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+    if names is not None:
+        raise ValueError(f"n_arms has the items already, {short(given)}: leave names out")
+    items = list(given)
+    return items, [str(item) for item in items]
+
+
+class _Readings:
+    """The function that measures, called with the items that people know, and what it calls the numbers."""
+
+    def __init__(self, measure: Callable[[Any], Any], items: Sequence[Any] | None, names: Sequence[str] | None) -> None:
+        self._measure, self._items = measure, names if items is None else items
+        self.by_name = items is None and names is not None
+        self._labels: list[Any] | None = None  # of the first Series
+
+    def __call__(self, arm: int) -> Any:
+        return self._measure(arm if self._items is None else self._items[arm])
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """What the numbers are called, if they came with labels."""
+        return None if self._labels is None else tuple(str(label) for label in self._labels)
+
+    def aligned(self, given: Any) -> Any:
+        """What was measured; the numbers of a Series in the order of the first one."""
+        if not (hasattr(given, "index") and hasattr(given, "to_numpy") and getattr(given, "ndim", 0) == 1):
+            return given
+        labels = list(given.index)
+        if self._labels is None:
+            self._labels = labels
+        if labels == self._labels:
+            return given.to_numpy()
+        if len(labels) != len(self._labels) or set(labels) != set(self._labels):
+            raise ValueError(
+                f"a measurement must have the labels of the first, {short(self._labels)}, got {short(labels)}"
+            )
+        return given.reindex(self._labels).to_numpy()
+
+
 class _Run:
     """One measurement after the other. What was measured can be had back at any moment."""
 
     def __init__(
         self,
-        measure: Callable[[int], Any],
+        measure: _Readings,
         started: Callable[[int], Session],
         session: Session | None,
         names: Sequence[str] | None,
@@ -175,7 +248,7 @@ class _Run:
             ticket, self._arm = session.pending[0]
         given = self._measure(self._arm)
         try:
-            x = _checked(given, None if session is None else session.dim)
+            x = _checked(self._measure.aligned(given), None if session is None else session.dim)
             self._changing = True
             self._told.append((self._arm, x))
             if session is None:
@@ -204,6 +277,9 @@ class _Run:
         here = "" if self._arm is None else f"at {self._item}; "
         if self.count == 0:
             error.add_note(f"coterie: {here}nothing had been measured before")
+            if self._measure.by_name and self._arm is not None:
+                called = f"measure was called with a name, {short(self._names and self._names[self._arm])}"
+                error.add_note(f"coterie: {called}, because names were given; without names it gets the item's number")
             return
         kept = "1 measurement is" if self.count == 1 else f"{self.count} measurements are"
         error.add_note(
@@ -237,14 +313,6 @@ def _checked(given: Any, dim: int | None) -> FloatArray:
     return x
 
 
-def _dim_of(noise: Any) -> int | None:
-    """The dimension that a noise is for, if it is for one."""
-    if isinstance(noise, Noise):
-        return noise.dim
-    shape = () if noise is None else check_real_array(noise, "noise").shape
-    return max(1, shape[0]) if shape else None
-
-
 def _agreeing(session: Any, started: Callable[[int], Session]) -> Session:
     """A session at its beginning with the settings of the call, which must be those of the session that goes on."""
     if not isinstance(session, Session):
@@ -257,33 +325,3 @@ def _agreeing(session: Any, started: Callable[[int], Session]) -> Session:
                 f"session was started with {name}={short(its)}, this call says {short(wanted)}: give the same settings"
             )
     return session
-
-
-class _Progress:
-    """A line on the terminal that follows a session; silent where there is no terminal."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-        self._status: Any = None
-        self._next = 0
-
-    def __enter__(self) -> _Progress:
-        if self._wanted:
-            from rich.console import Console
-
-            console = Console(stderr=True)
-            if console.is_terminal:
-                self._status = console.status("measuring …")
-                self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def __call__(self, session: Session) -> None:
-        if self._status is None or session.t < self._next:
-            return
-        self._next = session.t + max(1, session.t // 100)
-        now = session.evidence
-        self._status.update(f"{session.t} measurements, evidence {now.statistic:.1f} of {now.threshold:.1f}")

@@ -9,6 +9,7 @@ that nobody asked for, and a result counts once everything before it in its line
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,8 +17,10 @@ import numpy as np
 
 from coterie.methods.contract import Decision, MethodRun, Pull
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.question import Resolution
+from coterie.problem.revision import Items, Revision
 
-ASKED, TOLD, FORGOTTEN, LOOKED = 0, 1, 2, 3
+ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED = 0, 1, 2, 3, 4, 5
 """What was done, in the order of `Conversation.order`."""
 
 
@@ -26,6 +29,14 @@ class Applied(NamedTuple):
 
     entries: int = 0
     decisions: int = 0
+
+
+class Revised(NamedTuple):
+    """A revision that was made: when so many results had counted, and before the ask of this number."""
+
+    revision: Revision
+    t: int
+    ticket: int
 
 
 class Ticket(NamedTuple):
@@ -57,17 +68,26 @@ class Conversation:
         self.rounds_asked: list[int] = []
         self.order = bytearray()
         self.given_up: list[int] = []  # tickets, in the order in which they were given up
+        self.choices: list[Resolution] = []  # in the order in which they were made
+        self.revisions: list[Revised] = []  # in the order in which they were made
+        self.retired: frozenset[int] = frozenset()
+        self.never = 0  # results that never count: of retired items, or too late for a proof that was followed up
         self.decisions: list[tuple[int, Decision]] = []  # with the number of results that had counted before
         self.counted_rows: list[int] = []
         self.counted_rounds: list[int] = []
         self.lines: dict[int, deque[Place]] = {}
         self.applied = Applied()
+        self.undone: set[int] = set()  # of the asks given up, those that nobody began to measure
         self.waited: int | None = None  # results that waited when the groups were found
 
     @property
     def next_ticket(self) -> int:
         """The number of the next ask."""
         return len(self.arms_asked)
+
+    def is_stale(self, ticket: int | None) -> bool:
+        """Whether an ask was made before the last revision: its result then counts as one that nobody asked for."""
+        return ticket is not None and bool(self.revisions) and ticket < self.revisions[-1].ticket
 
     @property
     def waiting(self) -> int:
@@ -108,11 +128,41 @@ class Conversation:
             self.run.look()
             self.note_decisions()
 
+    def choose(self, resolution: Resolution) -> None:
+        """Another resolution is asked for."""
+        self.order.append(CHOSEN)
+        self.choices.append(resolution)
+        self.run.choose_resolution(resolution)
+        self.note_decisions()
+
+    def revise(self, revision: Revision, items: Items, decision: Decision, run: MethodRun) -> None:
+        """Another run goes on from here, with the items that are left; it has the results so far.
+
+        Results that wait behind an open ask go on waiting, but for those of retired items, which never count, and
+        those that were not in when the groups were found.
+        """
+        self.order.append(REVISED)
+        self.decisions.append((len(self.counted_rows), decision))
+        self.revisions.append(Revised(revision, len(self.counted_rows), self.next_ticket))
+        self.retired = frozenset(items.retired)
+        if self.order.count(ASKED) > self.next_ticket:  # an ask that found the groups, and opened no ticket
+            self.order[self.order.rindex(ASKED)] = LOOKED
+        found = self.run.done
+        for arm in list(self.lines):
+            line = self.lines[arm]
+            kept = [place for place in line if not found or place.ticket in self.pending]
+            self.lines[arm] = deque(kept if arm not in self.retired else [])
+            if not self.lines[arm]:
+                del self.lines[arm]
+        self.never = self.order.count(TOLD) - len(self.counted_rows) - self._waiting_now()
+        self.run, self.waited = run, None
+
     def tell(self, arm: int, white: FloatArray, row: int, ticket: int | None) -> None:
         """A result; it counts now or, if an earlier ask of its arm is open, later. After the end it never does."""
         self.order.append(TOLD)
         place = Place(None, 0) if ticket is None else self.pending.pop(ticket)
-        if self.run.done:
+        if self.run.done or arm in self.retired:
+            self.never += arm in self.retired
             return
         place.row = row
         if not self.in_ask_order:
@@ -128,11 +178,12 @@ class Conversation:
         self.order.append(FORGOTTEN)
         self.given_up.append(ticket)
         place = self.pending.pop(ticket)
-        if self.run.done:
-            return
         arm = self.arms_asked[ticket]
-        self.run.give_up(arm, place.round)
-        self.note_decisions()
+        if self.run.done or arm in self.retired:
+            return
+        if not self.is_stale(ticket):
+            self.run.give_up(arm, place.round)
+            self.note_decisions()
         if self.in_ask_order:
             place.gone = True
             self._release(arm)
@@ -149,8 +200,10 @@ class Conversation:
 
     def _count(self, arm: int, place: Place, white: FloatArray) -> None:
         self.counted_rows.append(place.row)
-        self.counted_rounds.append(place.round)
-        self.run.count(arm, white, place.round, place.ticket is not None)
+        asked = place.ticket is not None and not self.is_stale(place.ticket)
+        of_round = place.round if asked else 0
+        self.counted_rounds.append(of_round)
+        self.run.count(arm, white, of_round, asked)
         self.note_decisions()
 
     def note_decisions(self) -> None:
@@ -164,13 +217,21 @@ class Conversation:
 
     @property
     def history(self) -> list[list[object]]:
-        """What was done, in order, as runs of the same: [ask | tell | look, how often], [forget, ticket]."""
+        """What was done, in order: [ask | tell | look, how often], [forget, ticket], [choose, resolution],
+        [revise, revision]."""
         done = np.frombuffer(bytes(self.order), dtype=np.uint8)
-        starts = np.flatnonzero((done == FORGOTTEN) | (np.diff(done, prepend=FORGOTTEN) != 0))
-        given_up = iter(self.given_up)
+        alone = (done == FORGOTTEN) | (done == CHOSEN) | (done == REVISED)
+        starts = np.flatnonzero(alone | (np.diff(done, prepend=FORGOTTEN) != 0))
+        given_up, choices, revisions = iter(self.given_up), iter(self.choices), iter(self.revisions)
         words = {ASKED: "ask", TOLD: "tell", LOOKED: "look"}
         return [
-            ["forget", next(given_up)] if kind == FORGOTTEN else [words[kind], length]
+            ["forget", next(given_up)]
+            if kind == FORGOTTEN
+            else ["choose", next(choices).to_json()["resolution"]]
+            if kind == CHOSEN
+            else ["revise", next(revisions).revision.to_json()]
+            if kind == REVISED
+            else [words[kind], length]
             for kind, length in zip(done[starts].tolist(), np.diff(starts, append=done.size).tolist(), strict=True)
         ]
 
@@ -178,3 +239,35 @@ class Conversation:
     def counted(self) -> IntArray:
         """Places in the log of the results that counted, in the order in which they did."""
         return np.array(self.counted_rows, dtype=np.int64)
+
+
+def rows_asked_alone(conversation: Conversation, tickets: Sequence[int | None]) -> set[int]:
+    """Places in the log of the results that were asked for while no other ask was open.
+
+    `tickets`: the ask that each result of the log answers, None if nobody asked for it. If an ask of the same arm was
+    given up before the result came, it is left out: so is a result that came too late to count.
+    """
+    given_up = iter(conversation.given_up)
+    found: set[int] = set()
+    open_asks, ticket, row = 0, 0, 0
+    alone: int | None = None  # the ask made while no other was open, until it is answered
+    for kind in conversation.order:
+        if kind == ASKED:
+            if ticket == conversation.next_ticket:
+                break  # it found the groups, and opened no ticket: nothing counts any more
+            if open_asks == 0:
+                alone = ticket
+            open_asks, ticket = open_asks + 1, ticket + 1
+        elif kind == TOLD:
+            if tickets[row] is not None:
+                open_asks -= 1
+                if tickets[row] == alone:
+                    found.add(row)
+                    alone = None
+            row += 1
+        elif kind == FORGOTTEN:
+            gone = next(given_up)
+            open_asks -= 1
+            if alone is not None and conversation.arms_asked[gone] == conversation.arms_asked[alone]:
+                alone = None
+    return found

@@ -6,13 +6,14 @@ So a release with other rules shows, exports and verifies everything that was ev
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from coterie.methods.contract import Decision, Method, MethodRun, Pull
-from coterie.methods.reports import Evidence, Partial, Weakest
+from coterie.methods.reports import Evidence, Weakest
 from coterie.problem.checks import FloatArray, IntArray
 
 
@@ -24,7 +25,6 @@ def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dic
     labels, centers = run.guess
     evidence = run.evidence()
     weakest = None if evidence.weakest is None else asdict(evidence.weakest)
-    partial = _plain_partial(run.partial(None)) if method.certifies else None
     return {
         "t": run.t,
         "labels": labels.tolist(),
@@ -37,17 +37,16 @@ def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dic
         },
         "alarm": None if run.alarm is None else list(run.alarm),
         "certificate": run.certificate(decisions) if method.certifies else None,
-        "partial": partial,
-    }
+        "partial": None,  # read from the log by now; release 0.1 needs the entry
+    } | _plain_references(run)
 
 
-def _plain_partial(partial: Partial) -> dict[str, Any]:
-    return {
-        "representatives": list(partial.representatives),
-        "differ": [list(pair) for pair in partial.differ],
-        "settled": list(partial.settled),
-        "undecided": list(partial.undecided),
-    }
+def _plain_references(run: MethodRun) -> dict[str, Any]:
+    """The reference items, and the items near a border, of groups that have them."""
+    if run.references is None:
+        return {}
+    borders = {str(arm): [int(group) for group in groups] for arm, groups in run.borders.items()}
+    return {"references": [int(arm) for arm in run.references], "borders": borders}
 
 
 def _plain(number: Any) -> Any:
@@ -83,6 +82,21 @@ class FinishedRun(MethodRun):
         arms = self.outcome["alarm"]
         return None if arms is None else tuple(arms)
 
+    @property
+    def references(self) -> tuple[int, ...] | None:
+        arms = self.outcome.get("references")
+        return None if arms is None else tuple(arms)
+
+    @property
+    def borders(self) -> Mapping[int, Sequence[int]]:
+        return {int(arm): groups for arm, groups in self.outcome.get("borders", {}).items()}
+
+    def forecast(self) -> float | None:
+        return float(self.t)
+
+    def cost_left(self) -> float | None:
+        return 0.0
+
     def ask(self) -> Pull | None:
         return None
 
@@ -94,18 +108,6 @@ class FinishedRun(MethodRun):
         weakest = found["weakest"]
         statistic, threshold = (math.inf if found[k] is None else found[k] for k in ("statistic", "threshold"))
         return Evidence(statistic, threshold, None if weakest is None else Weakest(**weakest))
-
-    def partial(self, labels: IntArray | None) -> Partial:
-        found = self.outcome["partial"]
-        if found is None:  # an older release did not record it
-            return Partial((), (), labels, (), tuple(range(len(self.outcome["labels"]))))
-        return Partial(
-            tuple(found["representatives"]),
-            tuple((arm, lead) for arm, lead in found["differ"]),
-            labels,
-            tuple(found["settled"]),
-            tuple(found["undecided"]),
-        )
 
     def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         certificate: dict[str, Any] | None = self.outcome["certificate"]

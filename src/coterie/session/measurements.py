@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_far, check_spread
-from coterie.problem.noise import Noise
+from coterie.problem.families import Model
 
 
 class Measurements:
     """All results told, in the order in which they were told: arm, values, and the ticket that each answers.
 
-    `exact`: results in units of the noise come with what floats do not hold of them (`Noise.whiten_fully`).
+    Results in units of the noise are as the noise has them (`Model.whiten`): in standard deviations where they are
+    stated, otherwise in the user's units. `exact`: they come with what floats do not hold of them (`whiten_fully`).
     """
 
-    def __init__(self, noise: Noise, exact: bool) -> None:
+    def __init__(self, noise: Model, exact: bool) -> None:
         self._noise, self._exact = noise, exact
         self._firsts: dict[int, FloatArray] = {}  # the first result of each arm, in units of the noise
         self.arms: list[int] = []
@@ -27,9 +28,12 @@ class Measurements:
         return len(self.arms)
 
     def in_noise_units(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
-        """New results of these arms, (n, d) or (n, 2·d), in units of the noise; ValueError if one is too far away."""
+        """New results of these arms, (n, d) or (n, 2·d), in units of the noise; ValueError if one contradicts it."""
         dim = self._noise.dim
-        white = self._noise.whiten_fully(values) if self._exact else self._noise.whiten(values)
+        self._check_stated(arms, values)
+        white = self.units(values)
+        if not self._noise.in_units:
+            return white
         check_far(white[:, :dim], values)
         where = np.asarray(arms, dtype=np.int64)
         told, first = np.unique(where, return_index=True)
@@ -39,6 +43,22 @@ class Measurements:
                 firsts[i] = self._firsts[arm]
         check_spread(white[:, :dim] - firsts[np.searchsorted(told, where)], values, where)
         return white
+
+    def _check_stated(self, arms: Sequence[int], values: FloatArray) -> None:
+        """That results are such as the noise allows; ValueError names the first that is not, and its item."""
+        try:
+            self._noise.check(values)
+        except ValueError:
+            for arm, row in zip(arms, values, strict=True):
+                try:
+                    self._noise.check(row[None])
+                except ValueError as error:
+                    raise ValueError(f"{error} for item {int(arm)}") from None
+            raise
+
+    def units(self, values: FloatArray) -> FloatArray:
+        """Results that passed the check, in units of the noise."""
+        return self._noise.whiten_fully(values) if self._exact else self._noise.whiten(values)
 
     def add(self, arm: int, values: FloatArray, white: FloatArray, ticket: int | None) -> int:
         """Keep a result that passed the check; its place."""

@@ -15,9 +15,13 @@ import numpy as np
 
 from coterie.methods.contract import MethodRun
 from coterie.methods.start import start
+from coterie.problem.question import Resolution
+from coterie.problem.revision import Revision
 from coterie.problem.settings import Settings
-from coterie.session.conversation import Applied, Conversation, Place
+from coterie.session.conversation import Applied, Conversation, Place, Revised
+from coterie.session.corrections import Correction
 from coterie.session.finished import FinishedRun
+from coterie.session.revising import fresh_run
 from coterie.session.sleeping import SleepingRun
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ _NONE = -1
 
 def report_of(run: MethodRun) -> dict[str, Any]:
     """What a run that goes on shows of itself; floats as they are, infinity and NaN too."""
-    guess, evidence = run.guess, run.evidence()
+    guess, evidence, standing = run.guess, run.evidence(), run.standing()
     return {
         "t": run.t,
         "pulls": run.pulls.tolist(),
@@ -36,7 +40,18 @@ def report_of(run: MethodRun) -> dict[str, Any]:
         "centers": None if guess is None else guess[1].tolist(),
         "alarm": None if run.alarm is None else list(run.alarm),
         "evidence": asdict(evidence),
-    }
+        "standing": None if standing is None else asdict(standing),
+    } | _report_of_references(run)
+
+
+def _report_of_references(run: MethodRun) -> dict[str, Any]:
+    """What a run for groups with reference items shows beside."""
+    forecast = run.forecast()
+    found: dict[str, Any] = {} if forecast is None else {"forecast": forecast}
+    if run.references is None:
+        return found
+    borders = {str(arm): [int(group) for group in groups] for arm, groups in run.borders.items()}
+    return found | {"references": list(run.references), "borders": borders}
 
 
 def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -52,11 +67,16 @@ def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
         "rules": session.rules,
         "decisions": conversation.decisions,
         "applied": list(conversation.applied),
+        "undone": sorted(conversation.undone),
         "waited": conversation.waiting if conversation.run.done else None,
         "pending": list(conversation.pending),
         "lines": [
             [arm, [[p.ticket, p.round, p.row, p.gone] for p in line]] for arm, line in conversation.lines.items()
         ],
+        "choices": [one.to_json()["resolution"] for one in conversation.choices],
+        "corrections": [one.to_json() for one in session.corrections],
+        "revisions": [[one.revision.to_json(), one.t, one.ticket] for one in conversation.revisions],
+        "never": conversation.never,
         "outcome": session.outcome,
         "report": None if session.done else report_of(run),
     }
@@ -93,7 +113,12 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
     conversation.counted_rows = arrays["counted.rows"].tolist()
     conversation.counted_rounds = arrays["counted.rounds"].tolist()
     conversation.decisions = [(t, decision) for t, decision in plain["decisions"]]
+    conversation.choices = [Resolution.of(one) for one in plain["choices"]]
+    made = plain.get("revisions", [])
+    conversation.revisions = [Revised(Revision.from_json(one), t, ticket) for one, t, ticket in made]
+    conversation.retired, conversation.never = frozenset(session.retired), plain.get("never", 0)
     conversation.applied = Applied(*plain["applied"])
+    conversation.undone = set(plain["undone"])
     conversation.waited = plain["waited"]
     _restore_log(session, arrays)
     places: dict[int, Place] = {}
@@ -103,12 +128,14 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
     for ticket in plain["pending"]:
         conversation.pending[ticket] = places.get(ticket) or Place(ticket, conversation.rounds_asked[ticket])
     session._note_stop()
+    session.corrections = [Correction.of(one) for one in plain["corrections"]]
     return session
 
 
 def _woken(session: Session, arrays: Mapping[str, Any]) -> MethodRun:
     """The method's run with its memory."""
-    run = start(session.settings, session._method)
+    revised = bool(session._conversation.revisions)
+    run = fresh_run(session) if revised else start(session.first_settings, session._method)
     run.restore({name[4:]: arrays[name] for name in arrays if name.startswith("run.")})
     return run
 

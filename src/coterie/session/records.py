@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.methods.contract import ASK, GIVE_UP, RESULT, Decision, Departure, Record
+from coterie.methods.contract import ASK, CHOOSE, GIVE_UP, RESULT, Decision, Departure, Record
 from coterie.problem.checks import FloatArray
-from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Applied, Conversation, Place
+from coterie.problem.question import Resolution
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, LOOKED, TOLD, Applied, Conversation, Place
 
 UNASKED = -2
 """The ticket of a result that answers no ask, though one for its arm may be open: its place is that of its arrival."""
@@ -31,13 +32,14 @@ class ReplayError(ValueError):
 class Entries(NamedTuple):
     """n recorded entries. An ask that found the groups proven has no arm and no ticket: -1."""
 
-    kinds: list[int]  # ASKED, TOLD, FORGOTTEN, LOOKED
+    kinds: list[int]  # ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN
     arms: list[int]  # of asks and results
     tickets: list[int]  # opened, answered or given up; -1: the next one, or the oldest open one of the arm; or UNASKED
     rounds: list[int]  # of asks: the recorded round, -1 if it was not recorded
     white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
     first_row: int  # the place in the log of the first result
     decisions: list[tuple[int, Decision]]  # with the number of results that had counted before each
+    choices: list[Resolution]  # those of the entries CHOSEN
 
 
 @dataclass
@@ -77,8 +79,14 @@ class Reading:
         flat = self.flat
         flat.decisions[:] = self._placed(self.entries.decisions)
         self.conversation.run.apply(flat)
-        self._keep(flat.kinds.size, flat.decisions)
+        self._keep(self._used(), flat.decisions)
         self.conversation.applied = Applied(len(self.conversation.order), len(self.conversation.decisions))
+
+    def _used(self) -> int:
+        """Entries that an applied record has used: all, unless the method found the groups on the way."""
+        run, ends = self.conversation.run, np.flatnonzero(self.flat.kinds == RESULT)
+        counted = run.t - len(self.conversation.counted_rows)
+        return int(ends[counted - 1]) + 1 if run.done and 0 < counted < ends.size else self.flat.kinds.size
 
     def close(self, t: int) -> None:
         """The groups were found when t results had counted."""
@@ -114,7 +122,15 @@ class Reading:
             if i >= used and self.entries.arms[self.origin[i]] < 0:
                 last = self.origin[i]
         told = self.entries.first_row + sum(kind == TOLD for kind in kinds[: last + 1])
-        return told - len(self.conversation.counted_rows)
+        return told - len(self.conversation.counted_rows) - self.conversation.never - self._ignored(last + 1)
+
+    def _ignored(self, end: int) -> int:
+        """Results of retired items among the first entries."""
+        retired, entries = self.conversation.retired, self.entries
+        if not retired:
+            return 0
+        return sum(kind == TOLD and arm in retired
+                   for kind, arm in zip(entries.kinds[:end], entries.arms[:end], strict=True))  # fmt: skip
 
     def _keep(self, used: int, made: list[tuple[int, Decision]]) -> None:
         """The conversation is where the record ends."""
@@ -142,10 +158,12 @@ class Reading:
                     place.round = conversation.rounds_asked[place.ticket]
         if conversation.run.done and not was_done:
             conversation.waited = self._waited(used)
+        conversation.never += self._ignored(len(self.entries.kinds))
         conversation.pending, conversation.lines = self.pending, self.lines
         conversation.order += bytes(self.entries.kinds)
         pairs = zip(self.entries.kinds, self.entries.tickets, strict=True)
         conversation.given_up += [ticket for kind, ticket in pairs if kind == FORGOTTEN]
+        conversation.choices += self.entries.choices
 
 
 def read(conversation: Conversation, entries: Entries) -> Reading:
@@ -192,7 +210,7 @@ class _Reader:
             elif kind == FORGOTTEN:
                 self._forget(i, arm, ticket)
             else:
-                self._add(LOOKED, -1, 0, -1, 0, 0, i)
+                self._add(CHOOSE if kind == CHOSEN else LOOKED, -1, 0, -1, 0, 0, i)
         return self._found(claimed)
 
     def _found(self, claimed: list[int | None]) -> Reading:
@@ -201,7 +219,8 @@ class _Reader:
         white = self._entries.white
         if self._white:
             white = np.concatenate([white, np.array(self._white).reshape(-1, white.shape[1])])
-        record = Record(kinds, arms, rounds, ask, asked, white[places] if white.size else np.zeros((0, 1)), [])
+        found = white[places] if white.size else np.zeros((0, 1))
+        record = Record(kinds, arms, rounds, ask, asked, found, [], self._entries.choices)
         return Reading(
             self._conversation, self._entries, record, self._origin, self._rows, self._pending, self._lines,
             self._opened, claimed,
@@ -244,6 +263,10 @@ class _Reader:
         return line.popleft() if line else None
 
     def _tell(self, entry: int, arm: int, ticket: int | None, row: int) -> None:
+        if arm in self._conversation.retired:
+            if ticket is not None:
+                del self._pending[ticket]
+            return
         if ticket is None and (arm not in self._lines or not self._conversation.in_ask_order):  # nothing before it
             self._flat.append((RESULT, arm, 0, -1, 0, entry))
             self._origin.append(entry)
@@ -271,8 +294,11 @@ class _Reader:
         if 0 <= arm != its:
             raise ReplayError(entry, f"ticket {ticket} is for arm {its}, not for arm {arm}")
         place = self._pending.pop(ticket)
+        if its in self._conversation.retired:
+            return
         place.gone = True
-        self._add(GIVE_UP, its, place.round, self._entry_of.get(ticket, -1), 1, 0, entry)
+        if not self._conversation.is_stale(ticket):
+            self._add(GIVE_UP, its, place.round, self._entry_of.get(ticket, -1), 1, 0, entry)
         if self._conversation.in_ask_order:
             self._release(entry, its)
 
@@ -294,7 +320,12 @@ class _Reader:
 
     def _result(self, entry: int, arm: int, place: Place, where: int) -> None:
         ticket = place.ticket
-        ask = -1 if ticket is None else self._entry_of.get(ticket, -1)
-        self._flat.append((RESULT, arm, place.round, ask, int(ticket is not None), where))
+        if ticket is None or self._conversation.is_stale(ticket):
+            self._flat.append((RESULT, arm, 0, -1, 0, where))
+            self._origin.append(entry)
+            self._rows.append(place.row)
+            return
+        ask = self._entry_of.get(ticket, -1)
+        self._flat.append((RESULT, arm, place.round, ask, 1, where))
         self._origin.append(entry)
         self._rows.append(place.row)

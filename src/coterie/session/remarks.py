@@ -11,7 +11,7 @@ class Alarm:
     """K is refuted: K + 1 items are pairwise known to differ.
 
     `arms` are these items, `names` what they are called. If there are K groups and the noise is as stated, an alarm is
-    ever raised with probability at most `probability`.
+    ever raised with probability at most `probability`. `known_noise`: a noise was stated, and may be too small.
     """
 
     arms: tuple[int, ...]
@@ -19,6 +19,7 @@ class Alarm:
     probability: float
     n_arms: int
     names: tuple[str, ...] | None = None
+    known_noise: bool = True
 
     @property
     def seen(self) -> str:
@@ -32,7 +33,11 @@ class Alarm:
     @property
     def advice(self) -> str:
         """What to do."""
-        larger = "state larger noise if single measurements vary more than stated."
+        larger = (
+            "state larger noise if single measurements vary more than stated."
+            if self.known_noise
+            else "state less about the noise if it is not as stated."
+        )
         if len(self.arms) >= self.n_arms:
             return f"No two items are alike, so there is nothing to group; or {larger}"
         return f"Start again with n_clusters of at least {len(self.arms)}, or {larger}"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coterie.methods.contract import Decision
+from coterie.methods.contract import Decision, MethodRun
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
-from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Applied, Conversation
+from coterie.problem.question import Resolution
+from coterie.problem.revision import Revision
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, REVISED, TOLD, Applied, Conversation
 from coterie.session.finished import FinishedRun
 from coterie.session.records import UNASKED, Entries, ReplayError, read
+from coterie.session.revising import note_revision, revise_by
+from coterie.session.sleeping import SleepingRun, nothing_yet
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -22,12 +27,14 @@ class Facts(NamedTuple):
     An ask that found the groups proven has no arm and no ticket: -1.
     """
 
-    kinds: list[int]  # ASKED, TOLD, FORGOTTEN, LOOKED
+    kinds: list[int]  # ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED
     arms: list[int]
     tickets: list[int]
     rounds: list[int]  # of asks, -1 if it was not recorded
     values: FloatArray  # (results, d)
     decisions: list[tuple[int, Decision]] = []  # noqa: RUF012 (never changed)
+    choices: list[Resolution] = []  # noqa: RUF012 (never changed): those of the entries CHOSEN
+    revisions: list[Revision] = []  # noqa: RUF012 (never changed): those of the entries REVISED
 
     def older(self, applied: Applied) -> Facts:
         """What was recorded before the rules that made the rest."""
@@ -37,11 +44,31 @@ class Facts(NamedTuple):
         """The rest."""
         return self._part(applied.entries, len(self.kinds))._replace(decisions=self.decisions[applied.decisions :])
 
+    def split(self, at: int) -> tuple[Facts, Facts]:
+        """The entries before this one, with all decisions, and the rest."""
+        return self._part(0, at)._replace(decisions=self.decisions), self._part(at, len(self.kinds))
+
     def _part(self, start: int, stop: int) -> Facts:
-        told = np.cumsum([0, *(kind == TOLD for kind in self.kinds)])
+        told, chosen, revised = (
+            np.cumsum([0, *(kind == one for kind in self.kinds)]) for one in (TOLD, CHOSEN, REVISED)
+        )
         part = slice(start, stop)
-        values = self.values[told[start] : told[stop]]
-        return Facts(self.kinds[part], self.arms[part], self.tickets[part], self.rounds[part], values)
+        values, choices = self.values[told[start] : told[stop]], self.choices[chosen[start] : chosen[stop]]
+        found = Facts(self.kinds[part], self.arms[part], self.tickets[part], self.rounds[part], values)
+        return found._replace(choices=choices, revisions=self.revisions[revised[start] : revised[stop]])
+
+    def stages(self) -> list[Facts]:
+        """What lies between revisions, each part with its decisions; one more than there are revisions."""
+        if REVISED not in self.kinds:
+            return [self]
+        ends = [i for i, kind in enumerate(self.kinds) if kind == REVISED]
+        cuts = [i for i, (_, one) in enumerate(self.decisions) if one["event"] == "revision"]
+        found = []
+        for n, (start, stop) in enumerate(zip([0, *(i + 1 for i in ends)], [*ends, len(self.kinds)], strict=True)):
+            first = cuts[n - 1] + 1 if 0 < n <= len(cuts) else 0
+            last = cuts[n] if n < len(cuts) else len(self.decisions)
+            found.append(self._part(start, stop)._replace(decisions=self.decisions[first:last]))
+        return found
 
 
 def replay(session: Session, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
@@ -72,6 +99,14 @@ def follow(session: Session, facts: Facts) -> None:
 
     Nothing is changed then.
     """
+    if facts.revisions:
+        before = facts_of(session)
+        try:
+            _by_stages(session, facts, follow)
+        except ReplayError:
+            _again(session, before)
+            raise
+        return
     if not facts.kinds:
         return
     white = _white(session, facts)
@@ -115,22 +150,65 @@ def facts_of(session: Session) -> Facts:
         tickets.append(ticket)
         rounds.append(of_round)
     values = np.array(log.values).reshape(-1, session.dim)
-    return Facts(list(conversation.order), arms, tickets, rounds, values, list(conversation.decisions))
+    decisions, choices = list(conversation.decisions), list(conversation.choices)
+    revisions = [one.revision for one in conversation.revisions]
+    return Facts(list(conversation.order), arms, tickets, rounds, values, decisions, choices, revisions)
+
+
+def _by_stages(session: Session, facts: Facts, take: Callable[[Session, Facts], None]) -> None:
+    """Stage by stage, with the revisions between them.
+
+    Of a stage that was revised everything is on record, and the run of the next one begins with its results: no rule is
+    asked for anything. An entry that does not fit is numbered in the whole.
+    """
+    last = _pass_stages(session, facts)
+    revise_by(session, facts.revisions[-1])
+    try:
+        take(session, last)
+    except ReplayError as error:
+        raise ReplayError(len(facts.kinds) - len(last.kinds) + error.entry, error.why) from None
+
+
+def _pass_stages(session: Session, facts: Facts) -> Facts:
+    """Keep all stages that were revised, and their revisions but for the last; the stage after it."""
+    *earlier, last = facts.stages()
+    counted = [t for t, one in facts.decisions if one["event"] == "revision"]
+    for n, (stage, t) in enumerate(zip(earlier, counted, strict=True)):
+        if n > 0:
+            note_revision(session, facts.revisions[n - 1], _passing(session))
+        white = _white(session, stage)
+        reading = read(session._conversation, _entries(session, stage, white))
+        reading.close(t)
+        _keep_results(session, stage, white, reading.claimed)
+    return last
+
+
+def _passing(session: Session) -> SleepingRun:
+    """A run that is never asked for anything: its stage is over."""
+
+    def wake() -> MethodRun:
+        raise AssertionError("this stage is over: nothing is asked or counted")
+
+    return SleepingRun(wake, nothing_yet(session.n_arms))
 
 
 def _again(session: Session, facts: Facts) -> None:
     """The session as these facts left it: a method may have gone on before a record turned out not to fit."""
     if isinstance(session._conversation.run, FinishedRun):
         return
-    applied = session._conversation.applied
-    session._begin(session.settings, session._method)
+    applied, corrections = session._conversation.applied, session.corrections
+    session._begin(session.first_settings, session._method)
+    session.corrections = corrections
     apply(session, facts.older(applied))
     follow(session, facts.newer(applied))
 
 
 def apply(session: Session, facts: Facts) -> None:
     """Take what was recorded as it is; the rule is not consulted before the next new ask."""
-    if facts.kinds:
+    if facts.revisions:
+        _by_stages(session, facts, apply)
+        session._conversation.applied = Applied(len(session._conversation.order), len(session._conversation.decisions))
+    elif facts.kinds:
         white = _white(session, facts)
         reading = read(session._conversation, _entries(session, facts, white))
         reading.apply()
@@ -140,11 +218,15 @@ def apply(session: Session, facts: Facts) -> None:
 
 def close(session: Session, facts: Facts, outcome: dict[str, Any]) -> None:
     """A session that has found the groups, from its record: nothing is asked of a rule or an engine."""
-    white = _white(session, facts)
-    session._conversation = Conversation(FinishedRun(outcome), session._conversation.in_ask_order)
-    reading = read(session._conversation, _entries(session, facts, white))
+    session._conversation = Conversation(_passing(session), session._conversation.in_ask_order)
+    last = _pass_stages(session, facts)
+    if facts.revisions:
+        note_revision(session, facts.revisions[-1], _passing(session))
+    session._conversation.run = FinishedRun(outcome)
+    white = _white(session, last)
+    reading = read(session._conversation, _entries(session, last, white))
     reading.close(int(outcome["t"]))
-    _keep_results(session, facts, white, reading.claimed)
+    _keep_results(session, last, white, reading.claimed)
     session._note_stop()
 
 
@@ -159,7 +241,7 @@ def bring_back(session: Session, facts: Facts, rules: int, applied: Applied) -> 
             follow(session, facts.newer(applied))
             return
         except ReplayError:  # the rule would have gone another way: what was recorded counts
-            session._begin(session.settings, session._method)
+            session._begin(session.first_settings, session._method)
     apply(session, facts)
 
 
@@ -172,8 +254,9 @@ def _entries(session: Session, facts: Facts, white: FloatArray) -> Entries:
     told = np.flatnonzero(np.asarray(facts.kinds) == TOLD)
     spread = np.zeros((len(facts.kinds), white.shape[1]))
     spread[told] = white
+    first_row = len(session._measurements)
     return Entries(
-        facts.kinds, facts.arms, facts.tickets, facts.rounds, spread, len(session._measurements), facts.decisions
+        facts.kinds, facts.arms, facts.tickets, facts.rounds, spread, first_row, facts.decisions, facts.choices
     )
 
 
@@ -185,7 +268,7 @@ def _keep_results(session: Session, facts: Facts, white: FloatArray, claimed: li
 
 def _one_by_one(session: Session, facts: Facts, white: FloatArray) -> None:
     """A record that does not know all arms that were asked for."""
-    row, conversation = 0, session._conversation
+    row, conversation, choices = 0, session._conversation, iter(facts.choices)
     for i, (kind, arm, ticket) in enumerate(zip(facts.kinds, facts.arms, facts.tickets, strict=True)):
         if kind == ASKED:
             if session.done:
@@ -202,6 +285,8 @@ def _one_by_one(session: Session, facts: Facts, white: FloatArray) -> None:
             if ticket not in conversation.pending:
                 raise ReplayError(i, f"ticket {ticket} is not open")
             conversation.forget(ticket)
+        elif kind == CHOSEN:
+            conversation.choose(next(choices))
         else:
             conversation.look()
         session._note_stop()

@@ -13,10 +13,14 @@ import numpy as np
 
 from coterie.methods.contract import Decision
 from coterie.problem.checks import check_arm, check_count, check_measurement, short
-from coterie.problem.settings import FIELDS, Settings
-from coterie.session.conversation import ASKED, FORGOTTEN, LOOKED, TOLD, Applied
+from coterie.problem.question import Resolution
+from coterie.problem.revision import Revision
+from coterie.problem.settings import ALWAYS_SAVED, Settings
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, LOOKED, REVISED, TOLD, Applied
+from coterie.session.corrections import Correction
 from coterie.session.records import UNASKED, ReplayError
 from coterie.session.replaying import Facts, apply, bring_back, close, follow
+from coterie.session.revising import items_after
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -31,7 +35,7 @@ def to_dict(session: Session) -> dict[str, Any]:
     conversation, log = session._conversation, session._measurements
     return {
         "format": FORMAT,
-        **session.settings.to_json(),
+        **session.first_settings.to_json(),
         "rules": session.rules,
         "log": [
             {"arm": arm, "values": value.tolist(), "ticket": ticket}
@@ -44,7 +48,7 @@ def to_dict(session: Session) -> dict[str, Any]:
         "outcome": session.outcome,
         "pending": [list(pair) for pair in session.pending],
         "next_ticket": session.next_ticket,
-    }
+    } | ({"corrections": [one.to_json() for one in session.corrections]} if session.corrections else {})
 
 
 def from_dict(kind: type[Session], saved: Any) -> Session:
@@ -55,7 +59,7 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
         raise ValueError(f"not a saved session (format {FORMAT!r}){hint}: {short(saved)}")
     first = saved["format"] == FORMAT_1
     parts = ("log", "pending", "next_ticket") if first else _CONVERSATION
-    _entries(saved, (*FIELDS, *parts), "the saved session")
+    _entries(saved, (*ALWAYS_SAVED, *parts), "the saved session")
     if saved["instance"] is not None:
         _entries(saved["instance"], ("labels", "centers"), "the saved instance")
     settings = Settings.from_json(saved)
@@ -64,7 +68,8 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
         _bring_back_format_1(session, saved)
     elif saved["outcome"] is not None:
         session = kind.asleep(settings)
-        close(session, _facts(session, saved), _checked_outcome(session, saved["outcome"]))
+        facts = _facts(session, saved)
+        close(session, facts, _checked_outcome(session, facts, saved["outcome"]))
     else:
         session = kind.of(settings)
         rules, applied = check_count(saved["rules"], "rules", 1), _listed(saved["applied"], "the saved number applied")
@@ -72,20 +77,27 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
         bring_back(session, _facts(session, saved), rules, Applied(entries, decisions))
     if session.pending != _pending(session, saved) or session.next_ticket != saved["next_ticket"]:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
+    session.corrections = [Correction.of(one) for one in _listed(saved.get("corrections", []), "the corrections")]
     return session
 
 
 def _facts(session: Session, saved: dict[str, Any]) -> Facts:
-    rows = _log(session, saved)
+    history = _history(saved["history"])
+    revisions = [Revision.from_json(count) for what, count in history if what == REVISED]
+    n_arms = items_after(session.first_settings.n_arms, revisions).n_ever
+    rows = _log(session, saved, n_arms)
     asks = []
     for ask in _listed(saved["asks"], "the saved asks"):
         if len(_listed(ask, "a saved ask")) != 2:
             raise ValueError(f"a saved ask must be [arm, round], got {short(ask)}")
-        asks.append((check_arm(ask[0], session.n_arms), check_count(ask[1], "round", 0)))
+        asks.append((check_arm(ask[0], n_arms), check_count(ask[1], "round", 0)))
     columns, number, row = [], 0, 0
-    for what, count in _history(saved["history"]):
-        if what == FORGOTTEN:
-            columns.append((FORGOTTEN, -1, count, -1))
+    choices: list[Resolution] = []
+    for what, count in history:
+        if what == CHOSEN:
+            choices.append(_choice(session, count))
+        if what in (FORGOTTEN, CHOSEN, REVISED):
+            columns.append((what, -1, count if what == FORGOTTEN else -1, -1))
             continue
         for _ in range(count):
             if what == TOLD:
@@ -104,7 +116,18 @@ def _facts(session: Session, saved: dict[str, Any]) -> Facts:
     values = np.array([value for _, value, _ in rows]).reshape(-1, session.dim)
     decisions = [_decision(one) for one in _listed(saved["decisions"], "the saved decisions")]
     kinds, arms, tickets, rounds = (list(column) for column in zip(*columns, strict=True)) if columns else ([],) * 4
-    return Facts(kinds, arms, tickets, rounds, values, decisions)
+    if sum(one["event"] == "revision" for _, one in decisions) != len(revisions):
+        raise ValueError(f"the saved history has {len(revisions)} revisions, the saved decisions another number")
+    return Facts(kinds, arms, tickets, rounds, values, decisions, choices, revisions)
+
+
+def _choice(session: Session, saved: Any) -> Resolution:
+    """A resolution that was chosen on the way."""
+    if not isinstance(saved, dict):
+        raise ValueError(f"a saved choice must be [choose, {{alike, apart, …}}], got {short(saved)}")
+    found = session.first_settings.with_resolution(saved).resolution
+    assert found is not None
+    return found
 
 
 def _decision(one: Any) -> tuple[int, Decision]:
@@ -113,23 +136,26 @@ def _decision(one: Any) -> tuple[int, Decision]:
     return check_count(one[0], "t of a saved decision", 0), one[1]
 
 
-def _checked_outcome(session: Session, outcome: Any) -> dict[str, Any]:
+def _checked_outcome(session: Session, facts: Facts, outcome: Any) -> dict[str, Any]:
     wanted = ("t", "labels", "centers", "pulls", "evidence", "alarm", "certificate", "partial")
     _entries(outcome, wanted, "the saved outcome")
     shape = np.shape(outcome["centers"])
-    if len(outcome["labels"]) != session.n_arms or shape != (session.n_clusters, session.dim):
+    raised = [session.n_clusters, *(one.n_clusters for one in facts.revisions if one.n_clusters is not None)]
+    groups = raised[-1] or (shape or (0,))[0]  # with a resolution, as many as were found
+    n_arms = items_after(session.first_settings.n_arms, facts.revisions).n_ever
+    if len(outcome["labels"]) != n_arms or shape != (groups, session.dim):
         raise ValueError(f"the saved outcome is of another size: {len(outcome['labels'])} labels, centers {shape}")
     found: dict[str, Any] = outcome
     return found
 
 
-def _log(session: Session, saved: dict[str, Any]) -> list[tuple[int, Any, int | None]]:
+def _log(session: Session, saved: dict[str, Any], n_arms: int | None = None) -> list[tuple[int, Any, int | None]]:
     """(arm, values, ticket) of all results."""
     rows = []
     for i, row in enumerate(_listed(saved["log"], "the saved log")):
         arm, values, ticket = _entries(row, ("arm", "values", "ticket"), f"row {i} of the saved log")
         number = None if ticket is None else check_count(ticket, "ticket", 0)
-        rows.append((check_arm(arm, session.n_arms), check_measurement(values, session.dim), number))
+        rows.append((check_arm(arm, n_arms or session.n_arms), check_measurement(values, session.dim), number))
     return rows
 
 
@@ -143,13 +169,22 @@ def _pending(session: Session, saved: dict[str, Any]) -> list[tuple[int, int]]:
     return opened
 
 
-def _history(history: Any) -> list[tuple[int, int]]:
-    """(kind, how often), and (FORGOTTEN, ticket)."""
-    found = []
+def _history(history: Any) -> list[tuple[int, Any]]:
+    """(kind, how often), (FORGOTTEN, ticket), and (CHOSEN, a resolution as it was saved)."""
+    found: list[tuple[int, Any]] = []
     for entry in _listed(history, "the saved history"):
-        what, *count = _listed(entry, "an entry of the saved history")
+        what, *count = _listed(entry, "an entry of the saved history") or [None]
+        if what == "choose" and len(count) == 1:
+            found.append((CHOSEN, count[0]))
+            continue
+        if what == "revise" and len(count) == 1:
+            found.append((REVISED, count[0]))
+            continue
         if what not in ("ask", "tell", "forget", "look") or len(count) != 1:
-            raise ValueError(f"an entry of the saved history must be [ask | tell | forget, number], got {short(entry)}")
+            raise ValueError(
+                "an entry of the saved history must be [ask | tell | look | forget, number], [choose, resolution] or "
+                f"[revise, revision], got {short(entry)}"
+            )
         number = check_count(count[0], "a number of the saved history", 0)
         found.append((FORGOTTEN if what == "forget" else _KINDS[what], number))
     return found
@@ -190,7 +225,7 @@ def _bring_back_format_1(session: Session, saved: dict[str, Any]) -> None:
     try:
         follow(session, Facts(kinds, arms, tickets, unknown, values))
     except ReplayError:  # another rule made it
-        session._begin(session.settings, session._method)
+        session._begin(session.first_settings, session._method)
         if kinds and number > saved["next_ticket"]:  # the last ask found the groups proven
             last = max(i for i, kind in enumerate(kinds) if kind == ASKED)
             for column in (kinds, arms, tickets):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.certificate import Certificate
 from coterie.methods.contract import Method, MethodRun
 from coterie.methods.reports import Evidence, Partial
 from coterie.methods.start import start
@@ -26,36 +27,55 @@ from coterie.problem.checks import (
     short,
 )
 from coterie.problem.instance import Instance
+from coterie.problem.noise import Noise
 from coterie.problem.partition import canonical
+from coterie.problem.question import GROUPS, ExactGroups
+from coterie.problem.revision import Items
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Settings
 from coterie.session import replaying, saved, verdicts
+from coterie.session.changeable import Changeable
 from coterie.session.conversation import Conversation, Ticket
+from coterie.session.corrections import Correction
+from coterie.session.data_alarms import AlarmCache, DataAlarm
 from coterie.session.finished import outcome_of
+from coterie.session.html import session_html
 from coterie.session.measurements import Measurements
+from coterie.session.partial import partial_of
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.sleeping import SleepingRun, nothing_yet
-from coterie.session.stated import Stated
 
 
 class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
     """Raised by `ask` once the groups are proven: there is nothing left to measure."""
 
 
-class Session(Stated):
+class Session(Changeable):
     """Ask which arm to measure, tell what came out, until `done`.
 
     `n_arms` items (arms) in `n_clusters` groups, `dim` numbers a measurement; the groups found are wrong with
-    probability at most `delta`. `noise`: None for unit noise, a standard deviation, d of them, or a covariance;
-    centers are reported in the units of the measurements. `names` (M strings) lets arms be told by name. `method`:
+    probability at most `delta`. `noise`: what is known about it. None, the default: nothing, and equal items are items
+    whose results have the same distribution. "gaussian" or `coterie.Gaussian(shape)`: Gaussian with a covariance that
+    is common and unknown; `coterie.Counts(trials)`; `coterie.Bounded(lo, hi)`; `coterie.AtMost(covariance)`;
+    `coterie.Symmetric()`. A standard deviation, d of them, or a covariance: known; all methods but CROC need that.
+    Centers are reported in the units of the measurements. `names` (M strings) lets arms be told by name. `method`:
     see `coterie.methods.METHODS`; "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`, for all
     but CROC: "proven" or "heuristic" (no proof).
+
+    Where the number of groups is not known, or items are never exactly equal, give `resolution` instead of n_clusters:
+    (alike, apart), or a `coterie.Resolution`. Differences below `alike` do not matter, differences above `apart` do,
+    both in the units of the measurements; see `references` and `borders`. `groups="linkage"` asks for the n_clusters
+    groups of single linkage. Both need a noise under which nearness can be proven: known, "gaussian", `Counts`,
+    `Bounded`.
+
+    `costs` (M positive numbers): what one measurement of each arm costs, if that differs; `cost_unit` names their unit.
+    CROC then measures so that the proof costs little, and `cost` says what was spent. The proof is the same.
     """
 
     def __init__(
         self,
         n_arms: int,
-        n_clusters: int,
-        dim: int,
+        n_clusters: int | None = None,
+        dim: int | None = None,
         delta: float = DELTA,
         method: str = METHOD,
         threshold: str = THRESHOLD,
@@ -63,9 +83,15 @@ class Session(Stated):
         distance_ratio: float | None = None,
         instance: Instance | None = None,
         names: Sequence[str] | None = None,
+        *,
+        resolution: Any = None,
+        groups: str = GROUPS[0],
+        costs: Any = None,
+        cost_unit: str | None = None,
     ) -> None:
         given = Settings.of(
-            n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names
+            n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names,
+            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
         )  # fmt: skip
         self._begin(*prepared(given))
 
@@ -85,12 +111,18 @@ class Session(Stated):
         return session
 
     def _begin(self, settings: Settings, method: Method, run: MethodRun | None = None) -> None:
-        self.settings, self._method = settings, method
+        self.first_settings, self._method = settings, method
+        self._present = ((0, 0), settings, Items(settings.n_arms))
         self._index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
         self._conversation = Conversation(run or start(settings, method), method.in_ask_order)
         self._measurements = Measurements(settings.noise, method.exact)
+        self.corrections: list[Correction] = []
+        self._forget_stop()
+
+    def _forget_stop(self) -> None:
         self._stopped: tuple[IntArray, FloatArray] | None = None
         self._homogeneity: Homogeneity | None = None
+        self._alarms = AlarmCache()
 
     @property
     def certifies(self) -> bool:
@@ -177,6 +209,34 @@ class Session(Stated):
         self._conversation.forget(number)
         self._note_stop()
 
+    def mark_undone(self, ticket: int) -> None:
+        """An ask that was given up is none that failed: nobody began to measure."""
+        self._conversation.undone.add(ticket)
+
+    @property
+    def arms_asked(self) -> Sequence[int]:
+        """The arm of every ask, in order."""
+        return self._conversation.arms_asked
+
+    def choose_resolution(self, resolution: Any) -> None:
+        """Ask for other `alike` and `apart` from here on, chosen after looking at the results: (alike, apart).
+
+        Also a `coterie.Resolution` with the norm and the claim of this session. Nothing is lost of the guarantee: it is
+        a fact of the log, and the certificate has the bounds of the freeze that proves. The candidate that is being
+        tested is given up, and the next one needs log 5 = 1.6 more evidence; before the first freeze it costs nothing.
+        Results so far serve estimates. The present resolution once more changes nothing. `SessionDone` once it is.
+        """
+        present, chosen = self.resolution, self.first_settings.with_resolution(resolution).resolution
+        assert present is not None
+        assert chosen is not None
+        if self.done:
+            raise SessionDone(
+                f"{self.verdict} with alike and apart of {present.bounds}, and that stands: for another resolution "
+                f"start a new session with resolution={chosen!r} and tell it these results"
+            )
+        if chosen != present:
+            self._conversation.choose(chosen)
+
     def replay(self, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
         """A recorded conversation at once, with exactly the effect of its asks, tells and forgets one by one.
 
@@ -192,6 +252,8 @@ class Session(Stated):
     def arm_named(self, arm: Any) -> int:
         """The index of an arm, given by its index or its name."""
         if isinstance(arm, str):
+            if len(self._index) < self.n_arms and self.names is not None:
+                self._index = {name: number for number, name in enumerate(self.names)}
             if arm not in self._index:
                 known = "there are none" if self.names is None else short(list(self.names))
                 raise ValueError(f"unknown arm {arm!r}: known names: {known}")
@@ -256,7 +318,10 @@ class Session(Stated):
 
     @property
     def done(self) -> bool:
-        """Whether the groups are proven, or the evidence has reached the heuristic threshold. Never taken back."""
+        """Whether the groups are proven, or the evidence has reached the heuristic threshold.
+
+        Never taken back, but by the correction of a result (`correct`).
+        """
         return self._stopped is not None
 
     @property
@@ -291,18 +356,14 @@ class Session(Stated):
         found = self._stopped or self._named()
         return None if found is None else found[1].copy()
 
-    def _order(self, labels: IntArray) -> IntArray:
-        """The method's numbers of the groups in the order of their first appearance, emptied ones last."""
-        _, firsts = np.unique(labels, return_index=True)
-        seen = labels[np.sort(firsts)]
-        return np.concatenate([seen, np.setdiff1d(np.arange(self.n_clusters), seen)])
-
     def _named(self) -> tuple[IntArray, FloatArray] | None:
         guess = self._conversation.run.guess
         if guess is None:
             return None
         labels, centers = guess
-        return canonical(labels), self.noise.color(centers[self._order(labels)])
+        named = np.full_like(labels, -1)
+        named[labels >= 0] = canonical(labels[labels >= 0])  # retired items have no group
+        return named, self.noise.color(centers[self._order(labels)])
 
     @property
     def evidence(self) -> Evidence:
@@ -318,9 +379,11 @@ class Session(Stated):
         """Once `done`, whether each group looks like one, by the results that counted; None before.
 
         The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %. It assumes
-        that delays of results do not depend on their values.
+        that delays of results do not depend on their values. It needs to know the noise: None if that is not known.
+        None too where items of a group need not be equal: for a resolution, and for single linkage.
         """
-        if self._homogeneity is None and self.done:
+        exact = isinstance(self.settings.question, ExactGroups)
+        if self._homogeneity is None and self.done and exact and isinstance(self.noise, Noise):
             self._homogeneity = verdicts.homogeneity_of(self)
         return self._homogeneity
 
@@ -357,13 +420,13 @@ class Session(Stated):
             raise ValueError(f"only method {who} has {what}, this session uses {self.method!r}")
 
     @property
-    def certificate(self) -> dict[str, Any] | None:
-        """The proof as plain JSON once `done`, else None; `coterie.verify(certificate, events)` re-checks it."""
+    def certificate(self) -> Certificate | None:
+        """The proof as plain JSON once `done`, else None; `certificate.verify(events)` re-checks it."""
         self._need_certificates("a certificate")
         if not self.done:
             return None
         found = self._conversation.run.certificate(self.decisions)
-        return None if found is None else found | verdicts.beside_certificate(self, found["labels"])
+        return None if found is None else Certificate(found | verdicts.beside_certificate(self, found))
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
@@ -392,20 +455,37 @@ class Session(Stated):
     def alarm(self) -> Alarm | None:
         """There are more groups than n_clusters: so many items and one are pairwise known to differ (CROC only).
 
+        None for a resolution, and for single linkage: they hold whatever the means are.
+
         It ends nothing: `ask` goes on for the K that was given. It is raised with probability at most 0.2·delta if K
         and the noise are right, and never taken back.
         """
         return verdicts.alarm_of(self)
 
+    @property
+    def alarms(self) -> tuple[DataAlarm, ...]:
+        """What speaks against the way in which the data were made: the stated noise, drift, failures, late results.
+
+        Each is raised for nothing with probability at most 1 %, however often somebody looks. They stop nothing.
+        """
+        return self._alarms.of(self)
+
     def partial(self) -> Partial:
-        """What is certified so far, when the budget ends before the proof (CROC only)."""
+        """What is proven at this moment: which items are apart, which alike, which groups each may belong to.
+
+        Computed from the log when it is asked for, all pairs at once: for every question and noise, before the first
+        guess, after the proof and after an alarm (methods with certificates only).
+        """
         self._need_certificates("partial results")
-        return self._conversation.run.partial(self.labels)
+        return partial_of(self)
 
     def __repr__(self) -> str:
-        what = f"{self.n_arms} arms in {self.n_clusters} groups, dim={self.dim}, delta={self.delta:g}"
+        what = f"{self.n_arms} arms in {self.settings.question.words}, dim={self.dim}, delta={self.delta:g}"
         head = f"Session {what}, {self.method}: {self.t} measurements, {verdicts.progress_of(self)}"
-        return verdicts.described(head, self.alarm, self.homogeneity)
+        return verdicts.described(head, self.alarm, self.homogeneity, self.alarms)
+
+    def _repr_html_(self) -> str:
+        return session_html(self)
 
     # Saving and loading.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from coterie.methods.contract import Decision, Followed, MethodRun, Pull, Record
-from coterie.methods.reports import Evidence, Partial, Weakest
+from coterie.methods.reports import Evidence, Standing, Weakest
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.instance import Instance
+from coterie.problem.question import Resolution
 
 
 class SleepingRun(MethodRun):
@@ -54,6 +56,40 @@ class SleepingRun(MethodRun):
             return self._awake.alarm
         return None if self._report["alarm"] is None else tuple(self._report["alarm"])
 
+    @property
+    def references(self) -> tuple[int, ...] | None:
+        arms = self._report.get("references")
+        if self._awake is not None:
+            return self._awake.references
+        return None if arms is None else tuple(arms)
+
+    @property
+    def borders(self) -> Mapping[int, Sequence[int]]:
+        if self._awake is not None:
+            return self._awake.borders
+        return {int(arm): groups for arm, groups in self._report.get("borders", {}).items()}
+
+    def standing(self) -> Standing | None:
+        if self._awake is not None or "standing" not in self._report:  # a memory of an earlier release has none
+            return self.awake.standing()
+        found = self._report["standing"]
+        return None if found is None else Standing(**found)
+
+    def forecast(self) -> float | None:
+        return self._report.get("forecast") if self._awake is None else self._awake.forecast()
+
+    def cost_left(self) -> float | None:
+        return None if self._awake is None else self._awake.cost_left()
+
+    def resolution_for(self, budget: int) -> float | None:
+        return self.awake.resolution_for(budget)
+
+    def choose_resolution(self, resolution: Resolution) -> None:
+        self.awake.choose_resolution(resolution)
+
+    def is_right(self, instance: Instance) -> bool:
+        return self.awake.is_right(instance)
+
     def evidence(self) -> Evidence:
         found = self._report["evidence"]
         if self._awake is not None or found is None:
@@ -90,9 +126,6 @@ class SleepingRun(MethodRun):
 
     def memory(self) -> dict[str, Any] | None:
         return self.awake.memory()
-
-    def partial(self, labels: IntArray | None) -> Partial:
-        return self.awake.partial(labels)
 
     def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         return self.awake.certificate(decisions)

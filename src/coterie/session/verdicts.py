@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import bounds_variance
+from coterie.problem.question import ExactGroups
+from coterie.problem.sentences import assumption_in_words, revisions_in_words
+from coterie.session.conversation import Conversation, rows_asked_alone
+from coterie.session.corrections import corrections_json, in_words
+from coterie.session.data_alarms import DataAlarm
+from coterie.session.far_values import FarValue, far_value
 from coterie.session.remarks import Alarm, Homogeneity, listed
 from coterie.theory.homogeneity import LEVEL, group_evidence, mixed_threshold
 
@@ -19,13 +26,15 @@ _ROWS_AT_ONCE = 2**16
 def alarm_of(session: Session) -> Alarm | None:
     """The alarm, if it was raised (CROC only)."""
     found = session._conversation.run.alarm
-    if found is None:
+    if found is None or session.n_clusters is None:
         return None
-    from coterie.engine.croc.state import ALPHA  # here: it loads the compiler, which takes a second
+    from coterie.engine.croc.state import ALPHA, VARIANCE_SHARE  # here: it loads the compiler, which takes a second
 
     arms = tuple(sorted(found))
     names = None if session.names is None else tuple(session.names[arm] for arm in arms)
-    return Alarm(arms, session.n_clusters, ALPHA * session.delta, session.n_arms, names)
+    known = session.noise.kind == "known"
+    share = ALPHA if known else ALPHA + VARIANCE_SHARE
+    return Alarm(arms, session.n_clusters, share * session.delta, session.n_arms, names, known)
 
 
 def homogeneity_of(session: Session) -> Homogeneity:
@@ -33,8 +42,10 @@ def homogeneity_of(session: Session) -> Homogeneity:
     labels = session.labels
     assert labels is not None
     pulls, means = _counted_means(session, labels)
-    evidence = group_evidence(pulls, means, labels, session.n_clusters)
-    threshold = mixed_threshold(session.n_clusters)
+    n_clusters = session.settings.shape[1]
+    here = labels >= 0
+    evidence = group_evidence(pulls[here], means[here], labels[here], n_clusters)
+    threshold = mixed_threshold(n_clusters)
     mixed = np.flatnonzero(evidence >= threshold)
     return Homogeneity(
         tuple(evidence.tolist()),
@@ -49,19 +60,43 @@ def _members(session: Session, arms: IntArray) -> str:
     return listed([str(arm) if session.names is None else session.names[arm] for arm in arms.tolist()])
 
 
-def _counted_means(session: Session, labels: IntArray) -> tuple[IntArray, FloatArray]:
-    """The number of results of each arm that counted, and their whitened means.
+def explaining_value(session: Session) -> FarValue | None:
+    """One far value that explains an alarm, or why a group looks mixed: without it nothing speaks against the group.
+
+    None if there is neither, or if no single value explains it.
+    """
+    alarm, mixed = session.alarm, session.done and looks_mixed(session)
+    if alarm is None and not mixed:
+        return None
+    far = far_value(session, session.counted)
+    if far is None or alarm is not None:
+        return far if far is not None and alarm is not None and far.arm in alarm.arms else None
+    labels = session.labels
+    assert labels is not None
+    rest = session.counted[session.counted != far.row]
+    n_clusters = session.settings.shape[1]
+    evidence = group_evidence(*_counted_means(session, labels, rest), labels, n_clusters)
+    return far if (evidence < mixed_threshold(n_clusters)).all() else None
+
+
+def _counted_means(
+    session: Session, labels: IntArray, counted: IntArray | None = None
+) -> tuple[IntArray, FloatArray]:  # fmt: skip
+    """The number of results of each arm that counted (or of these), and their whitened means.
 
     The means of a group are relative to the first result of its first arm, and the difference is taken in the user's
     units: so no digit is lost where data are far from zero, or one group from another.
     """
-    rows, log = session.counted, session._measurements
+    rows, log = session.counted if counted is None else counted, session._measurements
     arms = log.arms_of(rows)
+    if session.retired:
+        rows, arms = rows[labels[arms] >= 0], arms[labels[arms] >= 0]
     pulls = np.bincount(arms, minlength=session.n_arms)
     seen, firsts = np.unique(arms, return_index=True)
     first_row = np.zeros(session.n_arms, dtype=np.int64)
     first_row[seen] = rows[firsts]
-    _, leads = np.unique(labels, return_index=True)  # labels are numbered by first appearance
+    groups, leads = np.unique(labels, return_index=True)  # labels are numbered by first appearance
+    leads = leads[groups >= 0]
     origins = np.array([log.values[first_row[lead]] for lead in leads])
     sums = np.zeros((session.n_arms, session.dim))
     step = max(_ROWS_AT_ONCE, session.n_arms)
@@ -74,6 +109,11 @@ def _counted_means(session: Session, labels: IntArray) -> tuple[IntArray, FloatA
     return pulls, sums / np.maximum(pulls, 1)[:, None]
 
 
+def looks_mixed(session: Session) -> bool:
+    """Whether a session that is done has a group that looks mixed; where the noise is not known nothing can be said."""
+    return session.homogeneity is not None and not session.homogeneity
+
+
 # In words.
 
 
@@ -81,13 +121,19 @@ def verdict_of(session: Session) -> str:
     """What it means that a session is done, in a clause."""
     if session.proves:
         only = f" for K = {session.n_clusters} only, and the data refute K = {session.n_clusters}"
-        return f"the groups are proven{'' if session.alarm is None else only}"
+        corrected = f" ({in_words(session)})" if session.corrections else ""
+        return f"the groups are proven{'' if session.alarm is None else only}{corrected}"
     return "the evidence has reached the heuristic threshold (no proof)"
 
 
 def proof_of(session: Session) -> str:
     """What a session that is done has found; a proof of what the data contradict does not look like one."""
-    if session.homogeneity or session.alarm is not None:
+    far = explaining_value(session)
+    if far is not None:
+        name = str(far.arm) if session.names is None else session.names[far.arm]
+        head = "the groups are proven" if session.proves else session.verdict
+        return f"{head}, but do not rely on it: {far.seen(name)}"
+    if not looks_mixed(session) or session.alarm is not None:
         return session.verdict
     return f"{session.verdict}, but a group looks mixed"
 
@@ -102,46 +148,79 @@ def progress_of(session: Session) -> str:
     return f"{unseen} arms not measured yet" if unseen else "not proven yet"
 
 
-def described(head: str, alarm: Alarm | None, homogeneity: Homogeneity | None) -> str:
-    """A repr: the head, then the alarm and the verdict on the groups, as far as there are any, each in a line."""
+def described(
+    head: str, alarm: Alarm | None, homogeneity: Homogeneity | None, others: tuple[DataAlarm, ...] = ()
+) -> str:
+    """A repr: the head, then the alarms and the verdict on the groups, as far as there are any, each in a line."""
     lines = [head]
     if alarm is not None:
         lines.append(f"alarm: {alarm.seen}")
+    lines += [f"{'remark' if one.harmless else 'alarm'}: {one.seen}" for one in others]
     if homogeneity is not None:
         lines.append(f"homogeneity: {homogeneity.seen()}")
     return "<" + "\n  ".join(lines) + ">"
 
 
-def beside_certificate(session: Session, labels: list[int]) -> dict[str, Any]:
-    """What a certificate says beside its proof, with the groups as `labels` number them there."""
+def beside_certificate(session: Session, certificate: dict[str, Any]) -> dict[str, Any]:
+    """What a certificate says beside its proof, with items and groups as they are numbered there."""
     found, alarm, own = session.homogeneity, session.alarm, session.labels
-    assert found is not None
     assert own is not None
-    _, firsts = np.unique(labels, return_index=True)
-    return {
-        "delta": session.delta,
-        "noise": session.noise.to_json(),
-        "alarm": None if alarm is None else {"arms": list(alarm.arms)},
-        "homogeneity": {
-            "level": found.level,
-            "threshold": found.threshold,
-            "evidence": [found.evidence[own[arm]] for arm in firsts],
-        },
-    }
+    present = certificate.get("present", range(session.n_arms))
+    _, firsts = np.unique(certificate["labels"], return_index=True)
+    revised = {"revisions": session.revisions, "revisions_in_words": revisions_in_words(session.retired)}
+    changed = {"corrections": corrections_json(session)} if session.corrections else {}
+    return (
+        (revised if "present" in certificate else {})
+        | changed
+        | {
+            "delta": session.delta,
+            "noise": session.noise.to_json(),
+            "assumes": assumption_in_words(session.noise, session.settings.question.kind),
+            "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
+            "remarks": [one.to_json() for one in session.alarms],
+            "homogeneity": None
+            if found is None
+            else {
+                "level": found.level,
+                "threshold": found.threshold,
+                "evidence": [found.evidence[own[present[arm]]] for arm in firsts],
+            },
+        }
+    )
+
+
+def t_stale(conversation: Conversation, t: int, ticket: int | None) -> bool:
+    """Whether the result that counted as number t was asked for before a revision that came before it."""
+    return ticket is not None and any(ticket < one.ticket for one in conversation.revisions if one.t <= t)
 
 
 def events_of(session: Session) -> list[dict[str, Any]]:
     """The log that `coterie.verify` reads: results as they counted, and the freezes and rounds between them."""
     conversation, log = session._conversation, session._measurements
-    shown = {"freeze": ("event", "epoch", "labels", "cores"), "round": ("event", "round", "epoch", "pulls")}
-    between = [(t, {key: one[key] for key in shown[one["event"]]}) for t, one in conversation.decisions
+    shown = {
+        "freeze": ("event", "epoch", "labels", "cores", "bet"),
+        "round": ("event", "round", "epoch", "pulls", "seed", "bet"),
+    }
+    exact = session.settings.question.kind == ExactGroups.kind
+    if not exact:
+        names = ("references", "level", "epsilon", "eta", "height", "balls", "near", "far")
+        shown["freeze"] = ("event", "epoch", "labels", *names)
+        shown["resolution"] = ("event", "epoch", "epsilon", "eta")
+    shown["revision"] = ("event", "added", "retired", "n_clusters", "delta")
+    between = [(t, {key: one[key] for key in shown[one["event"]] if key in one}) for t, one in conversation.decisions
                if one["event"] in shown]  # fmt: skip
     found: list[dict[str, Any]] = []
+    alone = rows_asked_alone(conversation, log.tickets) if exact and bounds_variance(session.noise) else set()
     at = 0
     for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
         while at < len(between) and between[at][0] <= t:
             found.append(between[at][1])
             at += 1
         values = log.values[row].tolist()
-        found.append({"event": "result", "arm": log.arms[row], "round": of_round, "values": values})
+        event = {"event": "result", "arm": log.arms[row], "round": of_round, "values": values}
+        if row in alone:
+            event["alone"] = True
+        if not exact and (log.tickets[row] is None or t_stale(conversation, t, log.tickets[row])):
+            event["asked"] = False
+        found.append(event)
     return found + [event for _, event in between[at:]]

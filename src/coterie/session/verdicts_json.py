@@ -27,6 +27,11 @@ def alarm_json(session: Session, name_of: Callable[[int], str]) -> dict[str, Any
     }
 
 
+def alarms_json(session: Session) -> list[dict[str, Any]]:
+    """The alarms of `Session.alarms`; `text` says what was seen and what to do."""
+    return [one.to_json() | {"text": str(one)} for one in session.alarms]
+
+
 def homogeneity_json(session: Session, numbers: Sequence[int]) -> dict[str, Any] | None:
     """Whether the items of each group look alike; None as long as the groups are not found.
 

@@ -1,0 +1,62 @@
+"""How far a CROC run is: of the differences between an item and another group, how many are proven."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from coterie.engine.croc.run import CrocRun
+from coterie.engine.croc.state import CORE_ROOM
+from coterie.methods.croc_proof import CORES, frozen_tests
+from coterie.methods.reports import TESTS, Standing
+from coterie.problem.checks import FloatArray
+
+
+def standing_of(run: CrocRun) -> Standing:
+    """Differences are those of an item with another group, M·(K − 1) of them.
+
+    One is proven by a pair from the start, or by all of its frozen tests. A new guess of the groups asks for other
+    differences: then fewer may be proven than before.
+    """
+    s = run.state
+    n_arms, n_groups = s.labels.size, s.totals.size
+    needed = n_arms * (n_groups - 1)
+    if run.done:
+        return Standing(needed, needed, n_arms, 0.0, 1.0, course=TESTS)
+    if not run.ready:
+        return Standing(0, needed, 0, course=TESTS)
+    shares, spent = _shares(run)
+    shares[np.arange(n_arms), s.labels] = 1.0
+    met = shares >= 1.0
+    left, worked = run.pulls_left(), float(shares.min(axis=1).mean())
+    return Standing(
+        int(met.sum()) - n_arms,
+        needed,
+        int(met.all(axis=1).sum()),
+        left if math.isfinite(left) else None,
+        worked,
+        spent,
+        TESTS,
+    )
+
+
+def _shares(run: CrocRun) -> tuple[FloatArray, int]:
+    """(M, K) of the evidence needed, the share that is there; and the results since the open epoch began."""
+    s, slot = run.state, run.matching_epoch
+    if run.has_pairs and run.alarm is None:
+        shares = np.clip(s.evidence / run.pair_level, 0.0, 1.0)
+        shares = np.where(s.settled == 1, 1.0, np.minimum(shares, 1.0 - 1e-9))
+    else:  # pairs prove nothing (any more)
+        shares = np.zeros(s.evidence.shape)
+    if slot < 0:
+        return shares, 0
+    frozen = np.ones(shares.shape)
+    now = s.labels[s.core[slot, ::CORE_ROOM]]  # by the group's number in the epoch, its number now
+    tests = frozen_tests(run, slot, only_unmet=True)
+    reached = np.clip(tests.evidence / tests.level, 0.0, 1.0 - 1e-9)
+    np.minimum.at(frozen, (tests.arm, now[tests.group]), reached)
+    cores = tests.kind == CORES  # these are of two items: the other one lacks it too
+    other, group = tests.against[cores], s.labels[tests.arm[cores]]
+    np.minimum.at(frozen, (other, group), reached[cores])
+    return np.maximum(shares, frozen), run.t - int(s.frozen_at[slot])

@@ -1,0 +1,233 @@
+"""CROC for the questions that have no exact groups: its side of the contract. Freezes are its decisions.
+
+Candidates are frozen and then tested by results asked for after the freeze (docs/RESOLUTION.md). The round of an ask is
+the number of freezes before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coterie.engine.resolution.asking import asked_for
+from coterie.engine.resolution.epoch import FAR, NEAR, Epoch
+from coterie.engine.resolution.questions import Asked
+from coterie.engine.resolution.run import FreezingRun, level_of_epoch
+from coterie.methods.contract import Decision, MethodRun, Pull
+from coterie.methods.present_arms import Past
+from coterie.methods.reports import BOUNDS, LINKS, Evidence, Standing, Weakest
+from coterie.methods.resolution_proof import ALPHA, VARIANCE_SHARE, certificate_of, changes_of
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.costs import unit_costs
+from coterie.problem.families import Counts, Unknown
+from coterie.problem.instance import Instance
+from coterie.problem.question import Resolution
+from coterie.problem.settings import Settings
+from coterie.theory.near_far.families import scale_of
+
+
+def spent_by(past: Past, settings: Settings) -> float:
+    """log of 1 over the share of δ that is left after revisions (docs/RESOLUTION.md, section 11).
+
+    Bounds on the variance rest on the first results that were asked for of every item present, and are bought anew.
+    """
+    gaussian = settings.noise.kind == "gaussian"
+    return past.log_spent - (past.revisions * math.log((1.0 - ALPHA) * (1.0 - VARIANCE_SHARE)) if gaussian else 0.0)
+
+
+class ResolutionRun(MethodRun):
+    """Groups up to a resolution, or by single linkage. `sampling`: how its run chooses what to measure."""
+
+    def __init__(self, settings: Settings, sampling: type[FreezingRun] = FreezingRun, past: Past | None = None) -> None:
+        self._settings = settings
+        self._scale = scale_of(settings.question, settings.dim)
+        self._log_inverse_delta = -math.log(settings.delta) + (0.0 if past is None else spent_by(past, settings))
+        self._left = 1.0 if past is None else math.exp(-spent_by(past, settings))  # the share of δ
+        self._asked = self._question()
+        self._run = sampling(self._asked, settings.n_arms, self._log_inverse_delta)
+        self._weigh_costs()
+        self._origin: FloatArray | None = None  # the first result, in units of the noise: differences stay exact
+        self._reported = 0
+        self._chosen: list[Decision] = []  # resolutions that were chosen on the way, and not reported yet
+
+    def _question(self) -> Asked:
+        return asked_for(replace(self._settings, delta=self._settings.delta * self._left))
+
+    @property
+    def done(self) -> bool:
+        return self._run.done
+
+    @property
+    def t(self) -> int:
+        return self._run.t
+
+    @property
+    def pulls(self) -> IntArray:
+        pulls: IntArray = self._run.tally.counts.copy()
+        return pulls
+
+    def ask(self) -> Pull | None:
+        arm = self._run.ask()
+        return None if arm is None else Pull(arm, self._run.number)
+
+    def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
+        self._run.count(arm, self._scaled(x), of_round, asked)
+
+    def _scaled(self, x: FloatArray) -> FloatArray:
+        """A result, given in units of the noise with what floats do not hold of it, in scaled units."""
+        dim = self._settings.dim
+        if self._origin is None:
+            counts = isinstance(self._settings.noise, Unknown) and isinstance(self._settings.noise.statement, Counts)
+            self._origin = np.zeros_like(x) if counts else np.array(x)
+        away = x - self._origin
+        color = self._settings.noise.color
+        found = color(away[:dim]) + color(away[dim:]) if away.size > dim else color(away)
+        return np.asarray(found / self._scale)
+
+    def _white(self, z: FloatArray) -> FloatArray:
+        """Means (n, d) in scaled units, in units of the noise."""
+        noise = self._settings.noise
+        origin = np.zeros(self._settings.dim) if self._origin is None else self._origin[: self._settings.dim]
+        return np.asarray(noise.whiten(z * self._scale) + origin)
+
+    def give_up(self, arm: int, of_round: int) -> None:
+        self._run.give_up(arm, of_round)
+
+    @property
+    def guess(self) -> tuple[IntArray, FloatArray] | None:
+        labels = self._run.labels
+        if labels is None:
+            return None
+        tally = self._run.tally
+        counts = np.maximum(tally.counts, 1).astype(np.float64)
+        centers = np.zeros((int(labels.max()) + 1, self._settings.dim))
+        np.add.at(centers, labels, counts[:, None] * tally.means)
+        centers /= np.bincount(labels, counts)[:, None]
+        return labels.copy(), self._white(centers)
+
+    @property
+    def references(self) -> tuple[int, ...] | None:
+        """The reference of each group of the guess."""
+        found = self._run.references
+        return None if found is None else tuple(found.tolist())
+
+    @property
+    def borders(self) -> Mapping[int, Sequence[int]]:
+        """Items whose estimated mean also suits other groups, and these groups."""
+        return self._asked.borders(self._run.labels, self._run.references, self._run.tally)
+
+    def forecast(self) -> float | None:
+        """How many results are forecast to be needed in all; None before every arm was measured."""
+        return self._run.forecast()
+
+    def cost_left(self) -> float | None:
+        if self._settings.costs is None:
+            return None
+        left = self._run.cost_left() * min(self._settings.costs)
+        return left if math.isfinite(left) else None
+
+    def resolution_for(self, budget: int) -> float | None:
+        """The smallest f ≥ 1 for which (ε, f·η) is forecast to need no more than the budget; None if none does."""
+        return self._run.factor_for(budget)
+
+    def choose_resolution(self, resolution: Resolution) -> None:
+        """Ask for another ε and η: units are those of the new η from here on, as the next freeze writes it down."""
+        dim = self._settings.dim
+        self._chosen.append(
+            {
+                "event": "resolution",
+                "epoch": len(self._run.freezes),
+                "chosen_at": self._run.t,
+                "epsilon": resolution.epsilon(dim).tolist(),
+                "eta": resolution.eta(dim).tolist(),
+                **resolution.to_json(),
+            }
+        )
+        self._change(resolution)
+
+    def _change(self, resolution: Resolution) -> None:
+        self._settings = replace(self._settings, question=resolution)
+        earlier, self._scale = self._scale, scale_of(resolution, self._settings.dim)
+        self._asked = self._question()
+        self._run.change(self._asked, earlier / self._scale)
+        self._weigh_costs()
+
+    def _weigh_costs(self) -> None:
+        price = unit_costs(self._settings.costs, self._settings.n_arms)
+        self._run.price = price
+        self._asked.price = price if (price != 1.0).any() else None
+
+    def evidence(self) -> Evidence:
+        run = self._run
+        epoch = run.epoch
+        if epoch is None:
+            return Evidence(0.0, level_of_epoch(run.number, self._log_inverse_delta), None)
+        unmet = [one for one in epoch.tests if not one.met]
+        if not unmet:
+            least = min((one.test.evidence for one in epoch.tests), default=math.inf)
+            return Evidence(float(least), epoch.level, None)
+        worst = min(unmet, key=lambda one: one.test.evidence)
+        statistic = max(float(worst.test.evidence), 0.0)
+        group, left = int(epoch.labels[worst.reference]), run.remaining()
+        lack = Weakest(
+            worst.item, group, statistic, epoch.level, worst.reference, left if math.isfinite(left) else None
+        )
+        return Evidence(statistic, epoch.level, lack)
+
+    def standing(self) -> Standing:
+        """Claims are the tests of the frozen candidate; before a freeze nothing is proven. `forecast` has the rest."""
+        run, epoch = self._run, self._run.epoch
+        course = LINKS if self._settings.resolution is None else BOUNDS
+        if epoch is None:
+            return Standing(0, run.planned_tests, 0, course=course)
+        reached = [1.0 if one.met else max(float(one.test.evidence), 0.0) / epoch.level for one in epoch.tests]
+        settled = sum(not epoch.wants(arm) for arm in range(self._settings.n_arms))
+        worked = float(np.clip(np.mean(reached), 0.0, 1.0)) if reached else 1.0
+        return Standing(len(epoch.tests) - epoch.unmet, len(epoch.tests), settled, None, worked, run.spent, course)
+
+    # Decisions.
+
+    def new_decisions(self) -> list[Decision]:
+        found = self._chosen + self._run.freezes[self._reported :]
+        self._chosen = []
+        self._reported = len(self._run.freezes)
+        return found
+
+    def open_recorded(self, arm: int, of_round: int) -> None:
+        self._run.open(arm, of_round)
+
+    def apply_decision(self, decision: Decision) -> None:
+        if decision["event"] == "freeze":
+            self._run.apply_freeze(decision)
+            self._reported = len(self._run.freezes)
+        elif decision["event"] == "resolution":
+            self._change(Resolution.of(decision["resolution"]))
+
+    # What is certified.
+
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
+        epoch = self._run.epoch
+        if epoch is None or not epoch.done:
+            return None
+        near, far = (
+            [(float(one.test.evidence), one.met_at) for one in epoch.tests if one.kind == kind] for kind in (NEAR, FAR)
+        )
+        freezes = [one for one in decisions if one["event"] == "freeze"]
+        choices = [one for one in decisions if one["event"] == "resolution"]
+        means = self._run.tally.means * self._scale
+        found = certificate_of(self._settings, self._run.t, freezes, epoch.number, near, far, means)
+        return found | changes_of(freezes, choices)
+
+    def is_right(self, instance: Instance) -> bool:
+        """Whether what is claimed holds for the true means."""
+        epoch = self._run.epoch
+        return epoch is not None and self._asked.holds(epoch, instance.means / self._scale)
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """The frozen candidate that is being tested, or is proven."""
+        return self._run.epoch

@@ -1,0 +1,375 @@
+"""Alarms that run along with a session: what speaks against the way in which its data were made.
+
+They are computed from the record when somebody asks, so nothing is kept for them, and a session that was loaded has
+those that it had. Each is raised for nothing with probability at most 1 %, over all times at once. None stops anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import taken_apart
+from coterie.session.committed_pairs import committed_pairs
+from coterie.session.record_arrays import RecordArrays
+from coterie.theory.copies import copied_columns
+from coterie.theory.failure_evidence import failure_evidence, item_evidence
+from coterie.theory.noise_evidence import (
+    SMALLER,
+    TAILS,
+    NoiseEvidence,
+    evidence_against_bound,
+    item_evidence_against_noise,
+    pair_evidence_against_noise,
+)
+from coterie.theory.order_evidence import LEVEL, OrderEvidence, columns_looked_at, lateness_weights, order_evidence
+
+if TYPE_CHECKING:
+    from coterie.session.session import Session
+
+NOISE, DRIFT, FAILURES, LATENESS, STILL, COPY = "noise", "drift", "failures", "lateness", "still", "copy"
+_PAIRS_SHARE = 0.9  # of the level of the noise's alarm; the rest is for single items
+_EXACT_EVENTS = 512
+_STILL_LEAST = 20  # results, and two for each item, before it is said that they do not vary
+_COPY_COLUMNS = 64  # numbers of a result that are compared with one another
+_COPY_LEAST, _COPY_VALUES = 12, 8  # results, and different values among them: so many do not agree by chance
+_FAILED_LEAST = 20  # failures, before it is said that they are most of the asks
+_COPY_RARE = 20  # results beside the commonest value, where there are fewer values, such as 0 and 1
+
+
+@dataclass(frozen=True)
+class DataAlarm:
+    """`kind`: noise, drift, failures, lateness, still or copy. `evidence` is a logarithm, and has reached `threshold`.
+
+    If there is nothing to it, such an alarm is ever raised with probability at most `level`; 0: it is plain to see.
+    """
+
+    kind: str
+    seen: str
+    advice: str
+    evidence: float
+    threshold: float
+    level: float = LEVEL
+    harmless: bool = False  # what is proven stays proven
+
+    def __str__(self) -> str:
+        return f"{self.seen} {self.advice}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "kind": self.kind,
+            "seen": self.seen,
+            "advice": self.advice,
+            "evidence": self.evidence,
+            "threshold": self.threshold,
+            "level": self.level,
+            "harmless": self.harmless,
+        }
+
+
+class AlarmCache:
+    """The alarms of a session, computed anew when its record has grown.
+
+    After 512 events they are computed once in every 256th of the record, so that looking costs little however long it
+    is. Once the groups are found they are those of the whole record.
+    """
+
+    def __init__(self) -> None:
+        self._key: tuple[Any, ...] | None = None
+        self._found: tuple[DataAlarm, ...] = ()
+
+    def of(self, session: Session) -> tuple[DataAlarm, ...]:
+        """The alarms so far."""
+        events = len(session._conversation.order)
+        step = 1 if events < _EXACT_EVENTS or session.done else 2 ** (events.bit_length() - 9)
+        labels = session.labels if step == 1 else None  # of a long record, a guess that wavers costs nothing
+        key = (events // step * step, session.done, None if labels is None else labels.tobytes())
+        if key != self._key:
+            self._found, self._key = alarms_of(session), key
+        return self._found
+
+
+def alarms_of(session: Session) -> tuple[DataAlarm, ...]:
+    """The alarms of a session, by its record."""
+    record = RecordArrays(session)
+    found = (_noise(session, record), _drift(session, record), _failures(session, record), _lateness(session, record))
+    return tuple(one for one in (*found, _still(session, record), _copy(session, record)) if one is not None)
+
+
+# Results that do not vary.
+
+
+def _still(session: Session, record: RecordArrays) -> DataAlarm | None:
+    arms, values = record.counted_arms, record.counted_values
+    if arms.size < max(_STILL_LEAST, 2 * record.n_arms):
+        return None
+    still = (values == values[0]).all(axis=0)
+    _, firsts, inverse = np.unique(arms, return_index=True, return_inverse=True)
+    if still.all():
+        seen = f"All {arms.size} results are the same, {_listed(values[0])}: nothing tells items apart."
+        advice = "Check what is recorded: results that do not vary prove nothing, however many there are."
+    elif session.noise.kind == "gaussian" and (values == values[firsts][inverse]).all():
+        seen = (
+            "Repeated results of an item are always the same: that is no Gaussian noise, and nothing is proven by it."
+        )
+        advice = (
+            "Check that they are measurements, and not copies of one; or start again with these results and noise=None."
+        )
+    elif still.any():
+        which = ", ".join(f"number {q + 1} ({values[0, q]:g})" for q in np.flatnonzero(still)[:5])
+        seen = f"Of every result, {which} is the same."
+        return DataAlarm(STILL, seen, "It tells no items apart, and does no harm.", 0.0, 0.0, 0.0, harmless=True)
+    else:
+        return None
+    return DataAlarm(STILL, seen, advice, 0.0, 0.0, 0.0)
+
+
+def _copy(session: Session, record: RecordArrays) -> DataAlarm | None:
+    """Numbers that follow from another one: evidence that takes them for independent counts a result twice."""
+    values = record.counted_values[:, :_COPY_COLUMNS]
+    if session.dim < 2 or len(values) < _COPY_LEAST:
+        return None
+    pairs = [pair for pair in copied_columns(values) if _no_chance(values[:, pair[1]])]
+    if not pairs:
+        return None
+    which = ", ".join(f"number {copy + 1} follows from number {first + 1}" for first, copy in pairs[:5])
+    seen = f"Of every result, {which} (equal, or in other units)."
+    if any(taken_apart(session.noise, *pair) for pair in pairs):
+        advice = (
+            "Under the noise stated that counts a result twice, so do not rely on the groups: start again without such "
+            "numbers, or with noise=None."
+        )
+        return DataAlarm(COPY, seen, advice, 0.0, 0.0, 0.0)
+    return DataAlarm(COPY, seen, "It tells nothing more, and does no harm.", 0.0, 0.0, 0.0, harmless=True)
+
+
+def _no_chance(values: FloatArray) -> bool:
+    """Whether there is so much to these values that no other number agrees with them by chance."""
+    counts = np.unique(values, return_counts=True)[1]
+    return bool(counts.size >= _COPY_VALUES or values.size - counts.max() >= _COPY_RARE)
+
+
+def _listed(values: FloatArray) -> str:
+    return ", ".join(f"{value:g}" for value in values[:5]) + (", …" if values.size > 5 else "")
+
+
+# The stated noise.
+
+
+def _noise(session: Session, record: RecordArrays) -> DataAlarm | None:
+    kind = session.noise.kind
+    if kind not in ("known", "at-most") or record.counted.size == 0:
+        return None
+    labels = session.labels
+    pairs = committed_pairs(record, labels)
+    h = _differences(session, record, pairs)
+    if kind == "at-most":
+        found = evidence_against_bound(h)
+        threshold = math.log(1.0 / LEVEL)
+        return _noise_alarm(found, threshold, h, pairs, record, session) if found.value >= threshold else None
+    threshold = math.log(1.0 / (_PAIRS_SHARE * LEVEL))
+    found = pair_evidence_against_noise(h)
+    if found.value >= threshold:
+        return _noise_alarm(found, threshold, h, pairs, record, session)
+    arms, values = record.counted_arms, record.counted_values
+    _, firsts, inverse = np.unique(arms, return_index=True, return_inverse=True)
+    alone = item_evidence_against_noise(arms, session.noise.whiten(values - values[firsts][inverse]))
+    threshold = math.log(1.0 / ((1.0 - _PAIRS_SHARE) * LEVEL))
+    if alone.value >= threshold:
+        seen = f"results of one item differ from one another {_than_stated(alone, None)} ({alone.after} results)"
+        return _noise_words(alone, seen, threshold, session)
+    return None
+
+
+def _differences(session: Session, record: RecordArrays, pairs: IntArray) -> FloatArray:
+    """h of each pair; the difference is taken in the user's units, so that no digit is lost far from zero."""
+    apart = record.values[pairs[:, 0]] - record.values[pairs[:, 1]]
+    return session.noise.whiten(apart) / math.sqrt(2.0)
+
+
+def _noise_alarm(
+    found: NoiseEvidence, threshold: float, h: FloatArray, pairs: IntArray, record: RecordArrays, session: Session
+) -> DataAlarm:
+    mixed = bool((record.told_arms[pairs[: found.after, 0]] != record.told_arms[pairs[: found.after, 1]]).any())
+    alike = "results of one item, or of items that are in one group," if mixed else "results of one item"
+    times = float(np.sqrt(np.mean(h[: found.after] ** 2)))
+    seen = f"{alike} differ from one another {_than_stated(found, times)} ({found.after} pairs of results)"
+    if mixed and found.kind != SMALLER:
+        seen += "; if the noise is right, the items of a group are not alike"
+    return _noise_words(found, seen, threshold, session)
+
+
+def _than_stated(found: NoiseEvidence, times: float | None) -> str:
+    if found.kind == TAILS:
+        return "by far more than the stated noise now and then"
+    size = "" if times is None else f", about {times:.2g} times as much"
+    return f"{'less' if found.kind == SMALLER else 'more'} than the stated noise allows{size}"
+
+
+def _noise_words(found: NoiseEvidence, seen: str, threshold: float, session: Session) -> DataAlarm:
+    if found.kind == SMALLER:
+        advice = "What is proven stays proven; with a smaller noise, or noise=None, fewer measurements would do."
+    elif session.noise.kind == "at-most":
+        advice = "Do not rely on the groups: start again with these results and a larger bound, or noise=None."
+    else:
+        advice = (
+            "Do not rely on groups proven with this noise: start again with these results and noise=None, which "
+            "assumes nothing about it, or with a larger one."
+        )
+    smaller = found.kind == SMALLER
+    said = f"The stated noise is contradicted: {seen}."
+    return DataAlarm(NOISE, said, advice, found.value, threshold, harmless=smaller)
+
+
+# Order, lateness, failures.
+
+
+def _name(session: Session, arm: int) -> str:
+    return str(arm) if session.names is None else session.names[arm]
+
+
+def _which(dim: int, column: int) -> str:
+    """Which number of a result is meant, where there are several."""
+    return "" if dim == 1 else f" in number {column + 1} of a result"
+
+
+def _drift(session: Session, record: RecordArrays) -> DataAlarm | None:
+    found = drift_alarm(record.counted_arms, record.counted_values, record.n_arms, session.names)
+    return None if found is None else replace(found, advice=_DRIFT_ADVICE)
+
+
+_DRIFT_ADVICE = (
+    "Check the instrument, and whether items change with time: equal items may look different because they were "
+    "measured at different times. When the cause is gone, start again."
+)
+_TABLE_ADVICE = (
+    "The order of the rows goes with their values: if they were sorted, put them in the order of measuring; if that is "
+    "it, results changed with time, and equal items may look different."
+)
+
+
+def drift_alarm(
+    arms: IntArray, values: FloatArray, n_arms: int, names: Sequence[str] | None = None
+) -> DataAlarm | None:
+    """The alarm about the order of results (n, d) of these arms (n), such as that of a table; None if there is none.
+
+    It assumes nothing about the noise: only that the results of an item are independent of one another and of those of
+    other items, and have one distribution. How many of them there are may depend on them.
+    """
+    if arms.size == 0:
+        return None
+    found, dim = order_evidence(arms, values, n_arms), values.shape[1]
+    if not found.reached:
+        return None
+    if found.of_one:
+        way = "higher" if found.arm_upwards else "lower"
+        name = str(found.arm) if names is None else names[found.arm]
+        seen = f"Item {name} drifts: its later results are {way} than its earlier ones{_which(dim, found.arm_column)}."
+    else:
+        way = "higher" if found.upwards else "lower"
+        seen = f"Results drift: later results of items are {way} than earlier ones{_which(dim, found.column)}."
+    return DataAlarm(DRIFT, seen, _TABLE_ADVICE, *_reached(found))
+
+
+def _reached(found: OrderEvidence) -> tuple[float, float]:
+    return (found.single, found.single_threshold) if found.of_one else (found.joint, found.joint_threshold)
+
+
+def _lateness(session: Session, record: RecordArrays) -> DataAlarm | None:
+    tickets = record.told_tickets[record.counted]
+    late = np.zeros(tickets.size)
+    asked = tickets >= 0
+    late[asked] = record.overtaken[tickets[asked]]
+    if not late.any():
+        return None
+    arms = record.counted_arms
+    found = order_evidence(arms, record.counted_values, record.n_arms, lateness_weights(arms, late))
+    if not found.reached:
+        return None
+    one = found.of_one
+    way = "higher" if (found.arm_upwards if one else found.upwards) else "lower"
+    column = found.arm_column if one else found.column
+    whose = f"of item {_name(session, found.arm)} " if one else ""
+    which = _which(session.dim, column)
+    seen = f"Lateness goes with values: results {whose}that were overtaken by those of later asks are {way}{which}."
+    advice = (
+        "Tell results as they come, whatever they are. A proof assumes that how long a measurement takes has nothing "
+        "to do with what it gives."
+    )
+    return DataAlarm(LATENESS, seen, advice, *_reached(found))
+
+
+def _failures(session: Session, record: RecordArrays) -> DataAlarm | None:
+    if not record.failed.any():
+        return None
+    undecided = np.flatnonzero(record.undecided)
+    settled = np.arange(undecided[0] if undecided.size else record.asked_arms.size)
+    settled = settled[~record.missing[settled]]
+    columns = columns_looked_at(session.dim)
+    found = failure_evidence(record.failed[settled], _standing(record, settled, columns))
+    threshold = math.log(2.0 / LEVEL)  # half of the level is for items that fail, whatever their results
+    if found.value < threshold:
+        return _failing_item(session, record, settled, threshold)
+    way = "high" if found.upwards else "low"
+    which = _which(session.dim, int(columns[found.column]))
+    seen = f"Failures go with values: measurements of items with {way} results{which} fail more often than others."
+    advice = (
+        f"See whether {way} readings are thrown away: report every reading, whatever it is. Where they cannot be read, "
+        "means of such items are wrong, and a proof does not hold."
+    )
+    return DataAlarm(FAILURES, seen, advice, found.value, threshold)
+
+
+def _failing_item(session: Session, record: RecordArrays, settled: IntArray, threshold: float) -> DataAlarm | None:
+    """An item that fails more often than others: what is left of its results may look like those of any other."""
+    found = item_evidence(record.failed[settled], record.asked_arms[settled])
+    if found.value < threshold:
+        return _mostly_failed(record)
+    others = f"{found.failed_of_all - found.failed} of {found.asked_of_all - found.asked}"
+    seen = (
+        f"Failures go with items: {found.failed} of {found.asked} asks for item {_name(session, found.arm)} failed, "
+        f"and {others} of all others."
+    )
+    advice = (
+        "See whether its readings are thrown away for what they are: then its mean is wrong, and a proof does not "
+        "hold. If they fail for reasons that have nothing to do with values, all is well."
+    )
+    return DataAlarm(FAILURES, seen, advice, found.value, threshold)
+
+
+def _mostly_failed(record: RecordArrays) -> DataAlarm | None:
+    """That more asks failed than were answered: plain to see, and no harm if it has nothing to do with values."""
+    failed, answered = int(record.failed.sum()), int((record.row_of >= 0).sum())
+    if failed < _FAILED_LEAST or failed <= answered:
+        return None
+    seen = f"More asks failed ({failed}) than were answered ({answered})."
+    advice = "What is left is a choice: it proves something only if failing has nothing to do with the values."
+    return DataAlarm(FAILURES, seen, advice, 0.0, 0.0, 0.0, harmless=True)
+
+
+def _standing(record: RecordArrays, tickets: IntArray, columns: IntArray) -> FloatArray:
+    """Where the mean of an ask's item stood among all results when it was made, in [-1, 1]; 0 where nobody knew."""
+    n = record.told_arms.size
+    told = np.searchsorted(record.told_events, record.ask_events[tickets])  # results before the ask
+    arms = record.asked_arms[tickets]
+    order = np.argsort(record.told_arms, kind="stable")
+    key = record.told_arms[order] * (n + 1) + order  # ascending
+    first, last = np.searchsorted(key, arms * (n + 1)), np.searchsorted(key, arms * (n + 1) + told)
+    own = last - first
+    found = np.zeros((tickets.size, columns.size))
+    for i, column in enumerate(columns.tolist()):
+        x = record.values[:, column] - (record.values[0, column] if n else 0.0)
+        total, squares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (x, x * x))
+        by_arm = np.concatenate([[0.0], np.cumsum(x[order])])
+        mean = total[told] / np.maximum(told, 1)
+        spread = np.sqrt(np.maximum(squares[told] / np.maximum(told, 1) - mean**2, 0.0))
+        away = (by_arm[last] - by_arm[first]) / np.maximum(own, 1) - mean
+        known = (own > 0) & (told > 1) & (spread > 0.0)
+        found[known, i] = np.clip(away[known] / spread[known], -2.0, 2.0) / 2.0
+    return found

@@ -1,0 +1,163 @@
+"""What was asked, told and given up in a session, as arrays: what alarms are computed from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.session.conversation import ASKED, FORGOTTEN, TOLD
+
+if TYPE_CHECKING:
+    from coterie.session.session import Session
+
+NEVER = np.iinfo(np.int64).max
+_PATIENCE, _PATIENCE_PER_OPEN = 20, 4
+
+
+class ComposedRound(NamedTuple):
+    """A round of the method: its number, the ticket of its first ask, its epoch, and how often each arm is pulled."""
+
+    number: int
+    place: int
+    epoch: int
+    pulls: dict[int, int]
+    results: dict[int, list[int]]  # of each arm, those that counted, in order
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of its results have counted."""
+        return all(len(self.results.get(arm, ())) == count for arm, count in self.pulls.items())
+
+
+class RecordArrays:
+    """The record of a session at one moment. Events are numbered in the order in which they happened."""
+
+    def __init__(self, session: Session) -> None:
+        conversation, log = session._conversation, session._measurements
+        events = np.frombuffer(bytes(conversation.order), dtype=np.uint8)
+        self.n_arms, self.in_ask_order = session.n_arms, conversation.in_ask_order
+        self.asked_arms = np.array(conversation.arms_asked, dtype=np.int64)  # by ticket
+        self.asked_rounds = np.array(conversation.rounds_asked, dtype=np.int64)
+        # The last ask may have found the groups: it has no ticket.
+        self.ask_events = np.flatnonzero(events == ASKED)[: self.asked_arms.size]
+        self.told_events = np.flatnonzero(events == TOLD)  # by result
+        self.told_arms = np.array(log.arms, dtype=np.int64)
+        self.told_tickets = np.array([-1 if ticket is None else ticket for ticket in log.tickets], dtype=np.int64)
+        self._values = log.values
+        self._dim = session.dim
+        self.counted = conversation.counted
+        self.counted_rounds = np.array(conversation.counted_rounds, dtype=np.int64)
+        self.decisions = conversation.decisions
+        given_up = np.array(conversation.given_up, dtype=np.int64)
+        self.row_of = np.full(self.asked_arms.size, -1, dtype=np.int64)  # by ticket
+        answers = self.told_tickets >= 0
+        self.row_of[self.told_tickets[answers]] = np.flatnonzero(answers)
+        self.failed = np.zeros(self.asked_arms.size, dtype=bool)
+        self.end_events = np.full(self.asked_arms.size, NEVER, dtype=np.int64)  # answered or given up
+        self.end_events[self.told_tickets[answers]] = self.told_events[answers]
+        gone = np.flatnonzero(events == FORGOTTEN)
+        if session.done and self.counted.size:  # what is given up because nobody needs it any more is no failure
+            before = gone <= self.told_events[self.counted].max()
+            given_up, gone = given_up[before], gone[before]
+        self.failed[given_up] = True
+        self.end_events[given_up] = gone
+        self.undone = np.zeros(self.asked_arms.size, dtype=bool)  # they say nothing about how asks fail
+        self.undone[sorted(conversation.undone)] = True
+        self.failed &= ~self.undone
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Results (n, d) as they were told."""
+        return np.array(self._values, dtype=np.float64).reshape(-1, self._dim)
+
+    @cached_property
+    def missing_at(self) -> IntArray:
+        """By ticket: the event at which an open ask is no longer waited for; NEVER if it has not come yet.
+
+        An ask is waited for while 20 asks and 4 for each that was open with it are made after it, so that a forgotten
+        one does not hold up an alarm for ever. That must not depend on its value, and does not, if delays do not.
+        """
+        n = self.asked_arms.size
+        ends = np.sort(self.end_events)
+        open_then = np.arange(n) - np.searchsorted(ends, self.ask_events)
+        until = np.arange(n) + _PATIENCE + _PATIENCE_PER_OPEN * open_then
+        return np.where(until < n, self.ask_events[np.minimum(until, n - 1)] if n else until, NEVER)
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """By ticket: it was not answered or given up in time, or it was undone."""
+        return np.asarray((self.end_events > self.missing_at) | self.undone)
+
+    @cached_property
+    def undecided(self) -> NDArray[np.bool_]:
+        """By ticket: it is open, and still waited for."""
+        return np.asarray((self.end_events == NEVER) & (self.missing_at == NEVER))
+
+    @property
+    def counted_arms(self) -> IntArray:
+        """The arms of the results that counted, in the order in which they did."""
+        return self.told_arms[self.counted]
+
+    @property
+    def counted_values(self) -> FloatArray:
+        """The results that counted, in the order in which they did."""
+        return self.values[self.counted]
+
+    @cached_property
+    def overtaken(self) -> NDArray[np.bool_]:
+        """By ticket: it was answered, and the answer to a later ask came before."""
+        answered = np.where(self.row_of >= 0, self.end_events, NEVER)
+        earliest = np.minimum.accumulate(answered[::-1])[::-1]  # of this ask and all later ones
+        return np.asarray(earliest < answered) & (self.row_of >= 0)
+
+    # Pairs of results that were decided on before either was known.
+
+    def pairs_asked_together(self) -> list[tuple[int, int, int]]:
+        """(place, result, result) of two asks of one arm outside rounds, the second made while the first was open.
+
+        `place` is the ticket of the second ask; -1 for results of a pair that is undecided. Pairs of which an ask was
+        given up or came too late are left out.
+        """
+        if not self.in_ask_order:
+            return []
+        waiting: dict[int, int] = {}
+        found = []
+        free = np.flatnonzero(self.asked_rounds <= 0)
+        columns = (free, self.asked_arms[free], self.ask_events[free])
+        ends, rows = self.end_events, self.row_of
+        for ticket, arm, at in zip(*(column.tolist() for column in columns), strict=True):
+            first = waiting.get(arm)
+            if first is None or ends[first] < at:
+                waiting[arm] = ticket
+                continue
+            del waiting[arm]
+            both = [first, ticket]
+            if self.failed[both].any() or self.missing[both].any():
+                continue
+            if self.undecided[both].any():
+                found.append((ticket, -1, -1))
+            else:
+                found.append((ticket, int(rows[first]), int(rows[ticket])))
+        return found
+
+    def rounds(self) -> list[ComposedRound]:
+        """Every round with an ask, in order."""
+        composed = {one["round"]: one for _, one in self.decisions if one["event"] == "round"}
+        numbers, firsts = np.unique(self.asked_rounds, return_index=True)
+        results: dict[int, dict[int, list[int]]] = {}
+        inside = np.flatnonzero(self.counted_rounds > 0)
+        rows = self.counted[inside]
+        steps = zip(self.counted_rounds[inside].tolist(), rows.tolist(), self.told_arms[rows].tolist(), strict=True)
+        for of_round, row, arm in steps:
+            results.setdefault(of_round, {}).setdefault(arm, []).append(row)
+        found = []
+        for number, first in zip(numbers.tolist(), firsts.tolist(), strict=True):
+            if number in composed:
+                one = composed[number]
+                pulls = {int(arm): int(count) for arm, count in one["pulls"]}
+                found.append(ComposedRound(number, int(first), int(one["epoch"]), pulls, results.get(number, {})))
+        return found

@@ -1,0 +1,103 @@
+"""`Result`: what `cluster` found, as arrays, by name, as a frame, as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.problem.costs import cost_text
+from coterie.session import verdicts
+from coterie.session.html import grouped_names, result_html
+from coterie.session.remarks import Alarm, Homogeneity
+from coterie.session.session import Session
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What `cluster` found. If the budget or an alarm came first, `done` is False and labels and centers are a guess.
+
+    `alarm` says that there are more groups than n_clusters, `homogeneity` (if `done`) whether each group looks like
+    one (None where the noise is not known): see `Session`. A proof is for exactly n_clusters groups, so read both
+    before you believe it. What else speaks against the data, such as drift or a noise that is not the one stated, is in
+    `session.alarms`. `columns`: what the numbers of a measurement are called, if `measure` returned a Series.
+    """
+
+    labels: IntArray | None
+    centers: FloatArray | None
+    pulls: IntArray
+    t: int
+    done: bool
+    session: Session
+    alarm: Alarm | None = None
+    homogeneity: Homogeneity | None = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """What all measurements have cost, in the unit of `costs`; None if there are none."""
+        return self.session.cost
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """The items by name, in the order of `labels`; by number if they have no names."""
+        session = self.session
+        return tuple(range(session.n_arms)) if session.names is None else session.names
+
+    @property
+    def groups(self) -> list[list[Any]]:
+        """The items of each group, by name as in `names`; none if there are no groups yet."""
+        return grouped_names(self.session)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row for each item, by name: its group, how often it was measured, its means.
+
+        `frame.join(result.to_frame())` puts the groups beside what else is known about the items. Before there are
+        groups the column `group` is empty.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError('to_frame needs pandas: pip install "coterie[paper]"') from None
+        called = self.columns or tuple(f"v{i}" for i in range(self.session.dim))
+        means = self._means()
+        content: dict[str, Any] = {
+            "group": [None] * len(self.names) if self.labels is None else self.labels,
+            "measurements": self.pulls,
+        }
+        content |= {f"mean_{column}": means[:, i] for i, column in enumerate(called)}
+        return pandas.DataFrame(content, index=pandas.Index(self.names, name="item"))
+
+    def plot(self, **options: Any) -> Any:
+        """The items' means, coloured by group: `coterie.plot.means` with its options. It returns matplotlib's axes."""
+        # Pictures are a room above this one: looked up by name, as the package does, and only when it is asked for.
+        return import_module("coterie.plot").means(self, **options)
+
+    def _means(self) -> FloatArray:
+        """(M, d): the means of the measurements that counted; NaN where there is none."""
+        session = self.session
+        log = session.log_arrays
+        sums, rows = np.zeros((session.n_arms, session.dim)), session.counted
+        counts = np.bincount(log.arms_of(rows), minlength=session.n_arms)
+        for row in rows.tolist():
+            sums[log.arms[row]] += log.values[row]
+        return np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], np.nan)
+
+    @property
+    def _spent(self) -> str:
+        return "" if self.cost is None else f" ({cost_text(self.cost, self.session.cost_unit)})"
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
+
+    def __repr__(self) -> str:
+        if self.labels is None:
+            return f"<Result after {self.t} measurements{self._spent}: no groups yet>"
+        how = "not proven, the groups are a guess" if self.alarm is None else "not proven, and K is refuted"
+        if self.done:
+            how = verdicts.proof_of(self.session)
+        head = f"Result after {self.t} measurements{self._spent}: {how}, labels {short(self.labels.tolist())}"
+        return verdicts.described(head, self.alarm, self.homogeneity, self.session.alarms)
