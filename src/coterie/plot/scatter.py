@@ -38,12 +38,13 @@ def means(
     labels, centers = session.labels, session.centers
     assert labels is not None
     assert centers is not None
-    if groups is not None and (isinstance(groups, str) or len(groups) != session.n_clusters):
-        raise ValueError(f"groups must be {session.n_clusters} names, one for each group, got {short(groups)}")
+    n_clusters = session.n_clusters or len(centers)
+    if groups is not None and (isinstance(groups, str) or len(groups) != n_clusters):
+        raise ValueError(f"groups must be {n_clusters} names, one for each group, got {short(groups)}")
     points, middles, axis_names = _placed(session, _running_means(session), centers)
     axes = axes_for(ax)
     area = _areas(session.pulls)
-    for k in range(session.n_clusters):
+    for k in range(n_clusters):
         mine = labels == k
         name = f"group {k}: {int(mine.sum())} arm{'' if mine.sum() == 1 else 's'}" if groups is None else str(groups[k])
         axes.scatter(

@@ -6,6 +6,7 @@ the name means the same whichever was loaded first.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["Trials", "simulate"]
 class _Room(ModuleType):
     def __call__(self, *args: Any, **settings: Any) -> Any:
         return simulate(*args, **settings)
+
+    __signature__ = inspect.signature(simulate)
 
 
 sys.modules[__name__].__class__ = _Room

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from coterie.methods.contract import Method
-from coterie.methods.table import is_packaged, method_named
+from coterie.methods.table import check_noise, check_question, check_weighs_costs, is_packaged, method_named
 from coterie.methods.trials import NO_END, Plan, Running, Stops, play_trial
 from coterie.problem.checks import (
     FloatArray,
@@ -26,7 +26,12 @@ from coterie.problem.checks import (
     check_threshold_kind,
     short,
 )
+from coterie.problem.costs import check_costs
+from coterie.problem.families import noise_of
 from coterie.problem.instance import Instance
+from coterie.problem.question import GROUPS, ExactGroups, Resolution, SingleLinkage
+from coterie.problem.settings import SettingError, checked, question_of
+from coterie.simulate.worlds import check_world, world_of
 
 __all__ = [
     "NO_END",
@@ -49,10 +54,17 @@ def plan_for(
     thresholds: Sequence[str] | str,
     max_pulls: int | None = None,
     distance_ratio: float | None = None,
+    noise: Any = 1.0,
+    world: Any = None,
+    resolution: Any = None,
+    groups: str = GROUPS[0],
+    n_clusters: int | None = None,
+    costs: Any = None,
 ) -> Plan:
     """The plan of these trials, validated. `deltas` in any order and `thresholds` may repeat: each is simulated once.
 
-    `method` is the name of one, or an entry that need not be in the table.
+    `method` is the name of one, or an entry that need not be in the table. `noise`, `world`, `resolution`, `groups`,
+    `n_clusters` and `costs` as in `simulate`.
     """
     if not isinstance(instance, Instance):
         raise TypeError(f"simulate needs a coterie.Instance, got {short(instance)}")
@@ -63,6 +75,22 @@ def plan_for(
     if not given or not wanted:
         raise ValueError("simulate needs at least one delta and one threshold")
     check_far(instance.centers, instance.centers)
+    assumed = noise_of(noise, instance.dim)
+    check_noise(chosen, assumed)
+    place = world_of(world)
+    check_world(place, instance)
+    if n_clusters is None and resolution is None:
+        n_clusters = instance.n_clusters
+    question = question_of(instance.n_arms, n_clusters, instance.dim, resolution, groups)
+    if isinstance(question, ExactGroups) and n_clusters != instance.n_clusters:
+        raise SettingError(
+            f"the instance has {instance.n_clusters} groups, got n_clusters={n_clusters}: another number is for "
+            'groups="linkage"',
+            "n_clusters",
+        )
+    check_question(chosen, question, assumed)
+    priced = None if costs is None else tuple(checked("costs", check_costs, costs, instance.n_arms).tolist())
+    check_weighs_costs(chosen, priced)
     distinct = {-math.log(delta): delta for delta in given}
     return Plan(
         instance,
@@ -71,7 +99,13 @@ def plan_for(
         tuple(distinct[level] for level in sorted(distinct)),
         None if max_pulls is None else check_count(max_pulls, "max_pulls", 1),
         check_distance_ratio(distance_ratio) if "distance_ratio" in chosen.needs else None,
+        assumed,
+        place,
         None if is_packaged(chosen) else chosen,
+        question if isinstance(question, Resolution) else None,
+        groups,
+        question.n_clusters if isinstance(question, SingleLinkage) else None,
+        priced,
     )
 
 

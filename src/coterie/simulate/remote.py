@@ -39,9 +39,12 @@ LAST_ATTEMPTS = 2
 LOOK = 2.0
 """Seconds between two looks at how many workers there are."""
 
-PARTS = ("trials (n)", "times of each threshold (n, L)", "correct of each threshold (n, L)", "seconds (n)")
+PARTS = (
+    "trials (n)", "times of each threshold (n, L)", "correct of each threshold (n, L)", "seconds (n)",
+    "cost at each threshold (n, L), empty without costs",
+)  # fmt: skip
 """Of the answer of a task."""
-Answer = tuple[IntArray, dict[str, IntArray], dict[str, NDArray[np.bool_]], FloatArray]
+Answer = tuple[IntArray, dict[str, IntArray], dict[str, NDArray[np.bool_]], FloatArray, dict[str, FloatArray]]
 
 
 def run_on_cluster(
@@ -229,14 +232,18 @@ def run_task(plan: Plan, seed: int, trials: IntArray, wanted: str) -> Answer:
         {kind: np.array([outcome.stops[kind].times for outcome in outcomes]) for kind in thresholds},
         {kind: np.array([outcome.stops[kind].correct for outcome in outcomes]) for kind in thresholds},
         np.array([outcome.seconds for outcome in outcomes]),
+        {kind: np.array([outcome.stops[kind].cost for outcome in outcomes]) for kind in thresholds if plan.costs},
     )
 
 
 def outcomes_of(answer: Answer) -> Iterator[Outcome]:
     """The trials in the answer of a task."""
-    trials, times, correct, seconds = answer
+    trials, times, correct, seconds, cost = answer
     for i, trial in enumerate(trials):
-        stops = {kind: Stops(times[kind][i].astype(np.int64), correct[kind][i].astype(bool)) for kind in times}
+        stops = {
+            kind: Stops(times[kind][i].astype(np.int64), correct[kind][i].astype(bool), cost[kind][i] if cost else None)
+            for kind in times
+        }
         yield Outcome(int(trial), stops, float(seconds[i]))
 
 

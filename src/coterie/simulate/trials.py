@@ -6,7 +6,7 @@ The numbers depend on the seed alone, not on where and beside how many others a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from coterie.methods.contract import Method
 from coterie.problem.checks import FloatArray, IntArray, check_count
+from coterie.problem.html import table_html, text_html
 from coterie.problem.instance import Instance
+from coterie.problem.question import GROUPS
+from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Outcome, Plan, check_deltas, plan_for
 from coterie.simulate.progress import Bar
@@ -30,6 +33,9 @@ class Trials:
     seed: int
     stopping_times: IntArray  # (trials, deltas)
     correct: NDArray[np.bool_]  # (trials, deltas), False where not stopped
+    cost: FloatArray | None = field(
+        default=None, repr=False
+    )  # (trials, deltas), NaN where not stopped; None without costs
 
     def mean(self) -> FloatArray:
         """Mean stopping time for each δ; NaN if a trial did not stop."""
@@ -44,7 +50,7 @@ class Trials:
         return self._over_stopped(np.median)
 
     def errors(self) -> IntArray:
-        """Trials that stopped with a wrong partition, for each δ."""
+        """Trials that stopped with a wrong answer, for each δ: a wrong partition, or a claim that is false."""
         return np.asarray(((self.stopping_times >= 0) & ~self.correct).sum(axis=0), dtype=np.int64)
 
     def _over_stopped(self, figure: Callable[[FloatArray], Any]) -> FloatArray:
@@ -68,7 +74,23 @@ class Trials:
                 "stopping_time": self.stopping_times.ravel(),
                 "correct": self.correct.ravel(),
             }
+            | ({} if self.cost is None else {"cost": self.cost.ravel()})
         )
+
+    def _repr_html_(self) -> str:
+        stopped = (self.stopping_times >= 0).sum(axis=0)
+        columns = (self.mean(), self.std(), self.median())
+        rows = [
+            (
+                f"{delta:g}",
+                *(f"{column[i]:.1f}" for column in columns),
+                self.errors()[i],
+                len(self.correct) - stopped[i],
+            )
+            for i, delta in enumerate(self.deltas)
+        ]
+        head = text_html(f"{len(self.correct)} trials of {self.method}, threshold {self.threshold}, seed {self.seed}")
+        return head + table_html(("δ", "mean", "std", "median", "wrong", "not stopped"), rows)
 
 
 @overload
@@ -84,6 +106,12 @@ def simulate(
     scheduler: Any = ...,
     max_pulls: int | None = ...,
     distance_ratio: float | None = ...,
+    noise: Any = ...,
+    world: Any = ...,
+    resolution: Any = ...,
+    groups: str = ...,
+    n_clusters: int | None = ...,
+    costs: Any = ...,
     progress: bool | None = ...,
 ) -> Trials: ...
 @overload
@@ -99,20 +127,32 @@ def simulate(
     scheduler: Any = ...,
     max_pulls: int | None = ...,
     distance_ratio: float | None = ...,
+    noise: Any = ...,
+    world: Any = ...,
+    resolution: Any = ...,
+    groups: str = ...,
+    n_clusters: int | None = ...,
+    costs: Any = ...,
     progress: bool | None = ...,
 ) -> dict[str, Trials]: ...
 def simulate(
     instance: Instance,
-    method: str | Method = "boc",
+    method: str | Method = METHOD,
     *,
-    deltas: Sequence[float] | FloatArray | float = (0.1,),
-    threshold: str | list[str] | tuple[str, ...] = "heuristic",
+    deltas: Sequence[float] | FloatArray | float = (DELTA,),
+    threshold: str | list[str] | tuple[str, ...] = THRESHOLD,
     trials: int = 256,
     seed: int = 0,
     workers: int | None = None,
     scheduler: Any = None,
     max_pulls: int | None = None,
     distance_ratio: float | None = None,
+    noise: Any = 1.0,
+    world: Any = None,
+    resolution: Any = None,
+    groups: str = GROUPS[0],
+    n_clusters: int | None = None,
+    costs: Any = None,
     progress: bool | None = None,
 ) -> Trials | dict[str, Trials]:
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
@@ -123,9 +163,33 @@ def simulate(
     `distributed.Client`: the trials then run on its workers (docs/CLUSTER.md). The numbers are the same for any.
     `max_pulls`: give a trial up after so many measurements. `progress`: a bar on the terminal; by default if there is
     one.
+
+    `noise`: what the method may assume about the results, as in `Session`: by default a known standard deviation of 1;
+    None assumes nothing. `world`: where the results come from: by default the instance's means plus standard Gaussian
+    noise; one of `coterie.worlds`, its short name ("t3", "contaminated:0.05,10"), or a function of (rng, arms, means)
+    that gives the results of these arms. So what happens if the assumption is wrong can be tried.
+
+    `resolution`: ask for groups up to it, and not for the instance's number of groups; `groups="linkage"`: for that
+    number, or `n_clusters`, by single linkage. A trial is right then if what it claims holds for the true means, which
+    may all differ (`coterie.Instance.of_means`).
+
+    `costs`: of a measurement of each arm, as in `Session`; the trials then say in `cost` what each has spent.
     """
     several = isinstance(threshold, list | tuple)
-    plan = plan_for(instance, method, deltas, threshold, max_pulls, distance_ratio)
+    plan = plan_for(
+        instance,
+        method,
+        deltas,
+        threshold,
+        max_pulls,
+        distance_ratio,
+        noise,
+        world,
+        resolution,
+        groups,
+        n_clusters,
+        costs,
+    )
     count = check_count(trials, "trials", 1)
     outcomes: list[Outcome] = []
     with Bar(progress, f"{plan.method} on {instance.n_arms} arms", count) as bar:
@@ -146,4 +210,8 @@ def trials_from(plan: Plan, threshold: str, deltas: Sequence[float], seed: int, 
     stops = [outcome.stops[stated] for outcome in sorted(outcomes, key=lambda outcome: outcome.trial)]
     times = np.array([own.times[columns] for own in stops], dtype=np.int64)
     correct = np.array([own.correct[columns] for own in stops], dtype=bool)
-    return Trials(plan.method, stated, tuple(deltas), seed, np.where(times > 0, times, -1), correct)
+    cost = None
+    if plan.costs is not None:
+        spent = np.array([np.zeros(len(plan.deltas)) if own.cost is None else own.cost for own in stops])
+        cost = np.where(times > 0, spent[:, columns], np.nan)
+    return Trials(plan.method, stated, tuple(deltas), seed, np.where(times > 0, times, -1), correct, cost)

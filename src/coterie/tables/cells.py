@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from datetime import date, time, timedelta
 from typing import Any
 
 from coterie.problem.checks import short
@@ -48,6 +49,11 @@ def whole(cell: Any) -> int | None:
     return cell if isinstance(cell, int) else None
 
 
+def is_date(cell: Any) -> bool:
+    """Whether a cell holds a date or a time; spreadsheets make some of what looks like one."""
+    return isinstance(cell, date | time | timedelta)
+
+
 # Numbers.
 
 
@@ -59,6 +65,8 @@ def has_numbers(table: Table, place: int) -> bool:
 def _number_in(table: Table, cell: Any) -> tuple[float | None, str]:
     """The number in a cell, or why there is none."""
     needed = "a number is needed"
+    if is_date(cell):
+        return None, "a number is needed, not a date or time"
     if isinstance(cell, bool) or not isinstance(cell, str | int | float):
         return None, needed
     if isinstance(cell, str):
@@ -78,6 +86,15 @@ def numbers(table: Table, places: Sequence[int]) -> list[list[float]]:
 
     If some cells hold none, the error counts them all and names the first of them.
     """
+    found, bad = numbers_and_others(table, places)
+    if bad:
+        raise _bad_cells(table, bad)
+    refuse_unclear_marks(table, places)
+    return found
+
+
+def numbers_and_others(table: Table, places: Sequence[int]) -> tuple[list[list[float]], list[tuple[int, int, str]]]:
+    """The numbers of every row at these places; and of each cell without one its row, its column, and why."""
     found: list[list[float]] = []
     bad: list[tuple[int, int, str]] = []
     for number, row in enumerate(table.rows):
@@ -85,16 +102,18 @@ def numbers(table: Table, places: Sequence[int]) -> list[list[float]]:
         for i in places:
             value, what = _number_in(table, row[i])
             if value is None:
-                bad.append((number, i, what))
+                bad.append((number, i, f"{what}, got {_cut(row[i])}"))
             else:
                 values.append(value)
         found.append(values)
-    if bad:
-        raise _bad_cells(table, bad)
+    return found, bad
+
+
+def refuse_unclear_marks(table: Table, places: Sequence[int]) -> None:
+    """Refuse columns of numbers in which a comma or point may be a decimal mark or stand between thousands."""
     if table.decimal_comma:
         _refuse_two_decimal_marks(table, places)
         _refuse_thousands(table, places)
-    return found
 
 
 def _bad_cells(table: Table, bad: list[tuple[int, int, str]]) -> TableError:
@@ -105,12 +124,12 @@ def _bad_cells(table: Table, bad: list[tuple[int, int, str]]) -> TableError:
     ]
     left = len(bad) - 1 - len(more)
     others = f"; {len(bad)} such cells, also {'; '.join(more)}{f'; and {left} more' if left else ''}" if more else ""
-    what = f"{what}, got {_cut(table.rows[row][place])}{others}; {ABOUT_CELLS}"
+    what = f"{what}{others}; {ABOUT_CELLS}"
     return table.problem(row, table.columns[place], what)
 
 
 def _cut(cell: Any) -> str:
-    text = short(cell)
+    text = str(cell) if is_date(cell) else short(cell)
     return text if len(text) <= 24 else text[:21] + "..."
 
 

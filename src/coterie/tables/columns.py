@@ -16,6 +16,9 @@ from coterie.tables.files import Table
 ITEM_NAMES = ("arm", "item", "sample", "name")
 """What the column of the items may be called, in any case; in a pool `id` too, if there is none of these."""
 
+ORIGIN_COLUMNS = ("told", "worker", "token")
+"""Who told a result and when, in what campaigns export: no values, unless they are picked."""
+
 
 def column_named(table: Table, wanted: str) -> int:
     """The place of a column that must be there; the error lists the columns that are."""
@@ -67,10 +70,15 @@ def value_columns(
         numbered = [place_of(table, f"v{i}") for i in range(len(columns))]
         found = [place for place in numbered if place is not None]
     else:
-        rest = [i for i, column in enumerate(columns) if i != item and column and column.casefold() != "id"]
+        rest = [i for i, column in enumerate(columns) if i != item and column and not is_record(column)]
         found = [i for i in rest if not numeric or has_numbers(table, i)]
     if not found or (dim is not None and len(found) != dim):
         named = [columns[i] for i in found]
         expected = "at least one column" if dim is None else f"{dim} column{'s' if dim > 1 else ''}"
         raise TableError(f"{table.name} needs {expected} of values, it has {short(named)}", field="values")
     return found
+
+
+def is_record(column: str) -> bool:
+    """Whether a column is part of a campaign's record, and no value: an id, or who told a result and when."""
+    return column.casefold() in ("id", *ORIGIN_COLUMNS)

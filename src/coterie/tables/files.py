@@ -1,4 +1,4 @@
-"""Reading tables: CSV and Parquet files and rows in memory become a `Table` of names of columns and raw cells.
+"""Reading tables: CSV, Excel and Parquet files, rows in memory and frames become a `Table`: column names, raw cells.
 
 A file is read whole before any cell is interpreted. CSV is what spreadsheets write: commas, semicolons or tabs between
 cells. Which column holds what is found in `coterie.tables.columns`, the numbers in `coterie.tables.cells`.
@@ -13,12 +13,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from coterie.problem.checks import short
 from coterie.tables.errors import TableError
+from coterie.tables.workbooks import digest_of, sheet_rows, unsaved_formula
 
 SAVE_AS = 'save it as "CSV UTF-8" (Excel: File, Save As, CSV UTF-8; LibreOffice: Save As, Text CSV, Unicode (UTF-8))'
 
@@ -38,12 +39,14 @@ class Table:
     columns: tuple[str, ...]
     rows: list[list[Any]]
     digest: str
-    lines: list[int] | None = None  # of a CSV file: where each row begins
+    lines: list[int] | None = None  # of a CSV file: where each row begins; of a sheet: the number of each row
     decimal_comma: bool = False
+    line_word: str = "line"  # what `lines` counts
+    sheets: tuple[str, ...] = ()  # of an Excel file: all of its sheets
 
     def place(self, row: int) -> str:
         """Where people find a row: its line in a CSV file, else its number, counted from 1."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"row {row + 1}" if self.lines is None else f"{self.line_word} {self.lines[row]}"
 
     def problem(self, row: int, column: str, what: str) -> TableError:
         """The error to raise about a cell; it names the table, the place and the column."""
@@ -51,24 +54,77 @@ class Table:
         return TableError(f"{self.name}, {place}, column {short(column)}: {what}", field=f"{place}, {column}")
 
 
-def read_table(table: Any) -> Table:
-    """Read a table from a path (Parquet if it ends in .parquet or .pq, else CSV) or from a list of dictionaries."""
+def read_table(table: Any, sheet: str | None = None) -> Table:
+    """Read a table from a path (Parquet if it ends in .parquet or .pq, Excel if it is a workbook, else CSV), a list of
+    dictionaries or a frame; a `Table` is given back. `sheet`: which one of an Excel file, unless it is the first.
+    """
+    if isinstance(table, Table):
+        return table
     if isinstance(table, str | os.PathLike):
         path = Path(table)
         content = _content(path)
-        digest = hashlib.sha256(content).hexdigest()
         if path.suffix.lower() in (".parquet", ".pq"):
-            return _parquet(path.name, content, digest)
-        return _csv(path.name, content, digest)
-    if not isinstance(table, Sequence) or not all(isinstance(row, Mapping) for row in table):
-        raise TableError(f"a table is a file or a list of dictionaries, got {short(table)}", field="table")
-    columns = tuple(dict.fromkeys(str(key) for row in table for key in row))
-    rows = [[row.get(column) for column in columns] for row in table]
+            return _parquet(path.name, content, hashlib.sha256(content).hexdigest())
+        return table_of_bytes(path.name, content, sheet)
+    if is_frame(table):
+        columns, rows = _frame(table)
+    elif isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
+        columns = tuple(dict.fromkeys(str(key) for row in table for key in row))
+        rows = [[row.get(column) for column in columns] for row in table]
+    else:
+        got = f"{short(table)} ({type(table).__name__})"
+        raise TableError(f"a table is a file, a DataFrame or a list of dictionaries, got {got}", field="table")
     try:
         digest = hashlib.sha256(json.dumps([columns, rows], default=repr).encode("utf-8", "replace")).hexdigest()
     except ValueError as error:
         raise TableError(f"the table cannot be read: {error}", field="table") from None
     return _checked(Table("the table", columns, rows, digest))
+
+
+def table_of_bytes(name: str, content: bytes, sheet: str | None = None) -> Table:
+    """Read a table that somebody sent: the content of a CSV or of an Excel file, and what to call it."""
+    if is_workbook(content):
+        return _workbook(name, content, sheet)
+    if sheet is not None:
+        raise TableError(f"only Excel files have sheets, {name} is none", field="sheet")
+    return _csv(name, content, hashlib.sha256(content).hexdigest())
+
+
+def is_workbook(content: bytes) -> bool:
+    """Whether this looks like an Excel file (.xlsx), whatever it is called."""
+    return content.startswith(b"PK\x03\x04")
+
+
+def is_frame(table: Any) -> bool:
+    """Whether this is a pandas DataFrame, or something that can be read as one; pandas itself is not needed."""
+    return all(hasattr(table, name) for name in ("columns", "index", "iloc")) and getattr(table, "ndim", 0) == 2
+
+
+def _frame(frame: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
+    """Columns and rows of a DataFrame. An index that is no plain numbering is a column too, `item` if it has no name.
+
+    Missing cells are empty ones.
+    """
+    columns = [str(column) for column in frame.columns]
+    cells = [frame.iloc[:, i].tolist() for i in range(len(columns))]
+    index = frame.index
+    plain = hasattr(index, "start") or (index.nlevels == 1 and index.name is None and index.dtype.kind in "iu")
+    if index.name is not None or not plain:
+        for level in reversed(range(index.nlevels)):
+            name = index.names[level]
+            unnamed = "index" if "item" in columns else "item"
+            columns.insert(0, unnamed if name is None else str(name))
+            cells.insert(0, index.get_level_values(level).tolist())
+    # A missing cell (None, NaN, NA, NaT) is the one that is not equal to itself, or that cannot say.
+    rows = [[None if _missing(cell) else cell for cell in row] for row in zip(*cells, strict=True)]
+    return tuple(columns), rows
+
+
+def _missing(cell: Any) -> bool:
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):
+        return True
 
 
 def _content(path: Path) -> bytes:
@@ -81,7 +137,7 @@ def _content(path: Path) -> bytes:
 
 
 def _csv(name: str, content: bytes, digest: str) -> Table:
-    text = _text(name, content)
+    text = text_of_bytes(name, content)
     delimiter, declared = _delimiter(text)
     before = csv.field_size_limit(_LONGEST_FIELD)
     try:
@@ -110,9 +166,36 @@ def _csv(name: str, content: bytes, digest: str) -> Table:
     return _checked(Table(name, header, rows, digest, lines, delimiter != ","))
 
 
-def _text(name: str, content: bytes) -> str:
-    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise TableError(f"{name} is a spreadsheet, not a CSV file: {SAVE_AS}", field="file")
+def _workbook(name: str, content: bytes, wanted: str | None) -> Table:
+    """A sheet of an Excel file: its first row that is not blank names the columns."""
+    sheet, sheets, found = sheet_rows(name, content, wanted)
+    called = name if len(sheets) == 1 else f"{name}, sheet {short(sheet)}"
+    numbered = [(number, cells) for number, cells in enumerate(found, start=1) if cells]
+    if not numbered:
+        raise TableError(f"{called} is empty: the first row names the columns", field="file")
+    header = tuple("" if cell is None else str(cell).strip() for cell in numbered[0][1])
+    for number, cells in numbered[1:]:
+        if len(cells) > len(header):
+            what = f"there are {len(cells)} cells, the header has {len(header)} columns"
+            raise TableError(f"{called}, row {number}: {what}", field=f"row {number}")
+        cells += [None] * (len(header) - len(cells))
+    gaps = {(number, i) for number, cells in numbered[1:] for i, cell in enumerate(cells) if cell is None}
+    place = unsaved_formula(called, content, sheet, gaps) if gaps else None
+    if place is not None:
+        what = "the formula has no result in the file: open it in a spreadsheet and save it, or paste values"
+        where = f"row {place[0]}, column {short(header[place[1]])}"
+        raise TableError(f"{called}, {where}: {what}", field=f"row {place[0]}, {header[place[1]]}")
+    rows = [[cell.strip() if isinstance(cell, str) else cell for cell in cells] for _, cells in numbered[1:]]
+    lines = [number for number, _ in numbered[1:]]
+    digest = digest_of(content, sheet, sheets)
+    return _checked(Table(called, header, rows, digest, lines, line_word="row", sheets=tuple(sheets)))
+
+
+def text_of_bytes(name: str, content: bytes) -> str:
+    """The text of a file in UTF-8; the error says how to save it as one."""
+    if content.startswith(b"\xd0\xcf\x11\xe0"):
+        what = "is a spreadsheet of an old kind (.xls), or one with a password"
+        raise TableError(f"{name} {what}: save it as .xlsx, or {SAVE_AS}", field="file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -167,7 +250,7 @@ def _parquet(name: str, content: bytes, digest: str) -> Table:
 def _checked(table: Table) -> Table:
     """The table without columns that have neither a name nor a cell; two columns of one name are refused."""
     columns = table.columns
-    kept = [i for i, column in enumerate(columns) if column or not all(_empty(row[i]) for row in table.rows)]
+    kept = [i for i, column in enumerate(columns) if column or not all(is_empty(row[i]) for row in table.rows)]
     twice = list(dict.fromkeys(columns[i] for i in kept if columns[i] and columns.count(columns[i]) > 1))
     if twice:
         listed = ", ".join(short(column) for column in twice[:_MOST_LISTED])
@@ -176,8 +259,9 @@ def _checked(table: Table) -> Table:
     if len(kept) == len(columns):
         return table
     rows = [[row[i] for i in kept] for row in table.rows]
-    return Table(table.name, tuple(columns[i] for i in kept), rows, table.digest, table.lines, table.decimal_comma)
+    return replace(table, columns=tuple(columns[i] for i in kept), rows=rows)
 
 
-def _empty(cell: Any) -> bool:
+def is_empty(cell: Any) -> bool:
+    """Whether a cell holds nothing."""
     return cell is None or (isinstance(cell, str) and not cell.strip())

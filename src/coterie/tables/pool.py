@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.tables.cells import has_numbers, numbers, text_of, whole
-from coterie.tables.columns import ITEM_NAMES, column_named, item_column, listed, value_columns
+from coterie.tables.columns import ITEM_NAMES, column_named, is_record, item_column, listed, value_columns
 from coterie.tables.errors import TableError
-from coterie.tables.files import Table, read_table
+from coterie.tables.files import Table, is_empty, read_table
 from coterie.tables.fit import Spread, spread_of
+from coterie.tables.holes import check_items_left, complete_rows
 from coterie.tables.shuffle import Order
+from coterie.theory.copies import copied_columns
+
+VALUE = "value"
+"""What the measurements of a wide table are called."""
 
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names: S05 and S5, 001 and 1
 
@@ -26,7 +31,9 @@ class Pool:
     """Recorded measurements: the names of the arms, and the arm and the values of every row of the table.
 
     `columns` are the names of the values, `source` is what the table is called, `left_out` are columns that were not
-    used, each with the reason.
+    used, each with the reason. `lines`: of a CSV file, where each row begins. `picked`: the caller named the columns.
+    `holes`: places of rows that were left out because a cell is empty; `numbers`: where the other rows
+    stood before that. `cut`: how successes and trials became counts (`coterie.tables.successes`), as plain JSON.
     """
 
     names: list[str]
@@ -37,6 +44,12 @@ class Pool:
     item_column: str | None = None
     guessed: bool = False  # the item column has no name that says so
     left_out: tuple[tuple[str, str], ...] = ()
+    lines: tuple[int, ...] | None = None
+    by_item: bool = False  # from arrays: a row has no number but that within its item
+    picked: bool = False
+    holes: tuple[str, ...] = ()
+    numbers: tuple[int, ...] | None = None
+    cut: dict[str, Any] | None = None
 
     @property
     def dim(self) -> int:
@@ -52,6 +65,14 @@ class Pool:
         """The rows of each arm, in the order in which they are used."""
         rows = order.rearranged(self.arms, self.names.__getitem__)
         return np.split(rows[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
+
+    def place(self, row: int) -> str:
+        """Where people find a row: its line in a CSV file, else its number, counted from 1."""
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
+        if self.by_item:
+            return f"result {1 + int((self.arms[:row] == self.arms[row]).sum())}"
+        return f"row {(row if self.numbers is None else self.numbers[row]) + 1}"
 
     def spread(self) -> Spread:
         """How the measurements of an item vary about its mean, over all items."""
@@ -75,16 +96,44 @@ class Pool:
             "guessed": self.guessed,
             "values": self.columns,
             "left_out": [{"column": column, "why": why} for column, why in self.left_out],
+            "constant": self._constant(),
+            "copies": self._copies(),
+            "holes": list(self.holes),
+            "cut": self.cut,
         }
 
+    def _constant(self) -> list[str]:
+        """Columns that have one value in all rows."""
+        return [column for column, values in zip(self.columns, self.rows.T, strict=True) if (values == values[0]).all()]
 
-def read_pool(pool: Any, values: Sequence[str] | None = None, items: str | None = None) -> Pool:
-    """A pool from a file, from rows, or from {arm: (n, d) array}; `values` and `items` name the columns.
+    def _copies(self) -> list[list[str]]:
+        """Pairs of columns of which one follows from the other: equal, or in other units. Each column at most once."""
+        return [[self.columns[first], self.columns[second]] for first, second in copied_columns(self.rows)]
+
+
+def read_pool(
+    pool: Any,
+    values: Sequence[str] | None = None,
+    items: str | None = None,
+    wide: bool = False,
+    leave_out_holes: bool = False,
+) -> Pool:
+    """A pool from a file, rows, a DataFrame or {arm: (n, d) array}; `values` and `items` name the columns.
+
+    `wide`: a row is an item, and each of its cells one measurement of it, of one number; empty cells are none.
+    `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
 
     Without `values` they are v0, v1, … or all other columns of numbers; without `items` it is the column arm, item,
-    sample, name or id, or the only one without numbers. Errors name the line and the column.
+    sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
+    if isinstance(pool, Pool):
+        if values is not None or items is not None or wide:
+            raise TableError(f"{pool.source} is a pool already: it takes no other columns", field="pool")
+        return pool
     if isinstance(pool, Mapping):
+        for given, name in ((wide, "wide"), (leave_out_holes, "leave_out_holes")):
+            if given:
+                raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
         return _arrays(pool)
     table = read_table(pool)
     item, guessed = _item_place(table, items)
@@ -92,12 +141,46 @@ def read_pool(pool: Any, values: Sequence[str] | None = None, items: str | None 
     places = _value_places(table, item, values)
     if not table.rows:
         raise TableError(f"{table.name} has no measurements", field="pool")
-    rows = np.array(numbers(table, places), dtype=np.float64)
     names, arms = _items(table, item)
+    lines = None if table.lines is None else np.array(table.lines)
+    holes: tuple[str, ...] = ()
+    rows_left: tuple[int, ...] | None = None
+    if wide:
+        rows, of_rows = _repeats(table, places)
+        arms, lines = arms[of_rows], None if lines is None else lines[of_rows]
+        called = [VALUE]
+    else:
+        content, whole_rows = complete_rows(table, places, leave_out_holes)
+        check_items_left(table, names, arms, whole_rows)
+        rows = np.array(content, dtype=np.float64)
+        called = [table.columns[i] for i in places]
+        if len(rows) < len(arms):
+            holes = tuple(table.place(int(row)) for row in np.flatnonzero(~whole_rows))
+            arms, lines = arms[whole_rows], None if lines is None else lines[whole_rows]
+            rows_left = tuple(np.flatnonzero(whole_rows).tolist())
     left_out = tuple(
         (one or "(no name)", _why(table, i, values)) for i, one in enumerate(table.columns) if i not in (item, *places)
     )
-    return Pool(names, arms, rows, [table.columns[i] for i in places], table.name, column, guessed, left_out)
+    found = None if lines is None else tuple(lines.tolist())
+    return Pool(
+        names, arms, rows, called, table.name, column, guessed, left_out, found,
+        picked=values is not None, holes=holes, numbers=rows_left,
+    )  # fmt: skip
+
+
+def _repeats(table: Table, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
+    """The measurements of a wide table, row by row and from left to right, and the row that each stands in."""
+    there = np.array([[not is_empty(row[i]) for i in places] for row in table.rows])
+    none = np.flatnonzero(~there.any(axis=1))
+    if none.size:
+        raise table.problem(int(none[0]), table.columns[places[0]], "the item of this row has no measurement")
+    # An empty cell is read as another one of its row, and then left out: the rest is checked as in any table.
+    firsts = [row[places[int(k)]] for row, k in zip(table.rows, there.argmax(axis=1), strict=True)]
+    filled = [
+        [first if is_empty(cell) else cell for cell in row] for row, first in zip(table.rows, firsts, strict=True)
+    ]
+    cells = np.array(numbers(replace(table, rows=filled), places), dtype=np.float64)
+    return cells[there][:, None], np.nonzero(there)[0]
 
 
 def _arrays(pool: Mapping[Any, Any]) -> Pool:
@@ -111,7 +194,9 @@ def _arrays(pool: Mapping[Any, Any]) -> Pool:
     if not rows.size:
         raise TableError("the pool has no measurements", field="pool")
     arms = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
-    return Pool([str(arm) for arm in pool], arms, rows, [f"v{i}" for i in range(rows.shape[1])], "the pool")
+    return Pool(
+        [str(arm) for arm in pool], arms, rows, [f"v{i}" for i in range(rows.shape[1])], "the pool", by_item=True
+    )
 
 
 def _item_place(table: Table, wanted: str | None) -> tuple[int, bool]:
@@ -152,8 +237,8 @@ def _why(table: Table, place: int, wanted: Sequence[str] | None) -> str:
         return "not picked"
     if not table.columns[place]:
         return "no name"
-    if table.columns[place].casefold() == "id":
-        return "an id"
+    if is_record(table.columns[place]):
+        return "an id" if table.columns[place].casefold() == "id" else "who and when"
     return "not v0, v1, …" if has_numbers(table, place) else "no numbers"
 
 

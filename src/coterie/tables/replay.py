@@ -6,7 +6,7 @@ name, not by where they appear. When an arm runs dry, the rest of the pool is to
 in the same order as before. Nothing is left out because of its value, and nothing that is done depends on values that
 come later, so what is proven is proven. If even all of it is not enough, what is certain so far is the answer.
 
-What was not needed for the proof still says whether its assumptions look right: coterie.tables.fit.
+What was not needed for the proof still says whether its assumptions look right: coterie.tables.assumptions.
 """
 
 from __future__ import annotations
@@ -19,34 +19,40 @@ import numpy as np
 
 from coterie.methods import METHODS, method_named, prepared
 from coterie.problem.checks import IntArray
-from coterie.problem.noise import Noise
-from coterie.problem.question import ExactGroups
+from coterie.problem.question import GROUPS, ExactGroups
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Options, SettingError, Settings
 from coterie.problem.text import check_text
-from coterie.session import Session, SessionDone
+from coterie.session import Partial, Session, SessionDone
 from coterie.session.conversation import TOLD
+from coterie.session.partial import MOST_ITEMS
 from coterie.session.records import UNASKED
 from coterie.session.verdicts_json import alarm_json, homogeneity_json
+from coterie.tables.assumptions import Checked, checked_pool, order_json
 from coterie.tables.errors import TableError, checked
-from coterie.tables.fit import Spread, means_of, misfits
+from coterie.tables.fit import means_of
 from coterie.tables.pool import Pool, read_pool
 from coterie.tables.shuffle import Order, check_order
+from coterie.tables.successes import as_counts
 
 _FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A method's run on a pool: its session, and the arm that ran dry, with the count at which it did."""
+    """A method's run on a pool: its session, and the arm that ran dry, with the count at which it did.
+
+    `forecast`: what the run was expected to take when every arm had been measured, where the method says so.
+    """
 
     session: Session
     dry: int | None
     dry_at: int | None
+    forecast: dict[str, Any] | None = None
 
 
 def replay_pool(
     pool: Any,
-    n_clusters: int,
+    n_clusters: int | None = None,
     delta: float = DELTA,
     method: str = METHOD,
     threshold: str = THRESHOLD,
@@ -56,13 +62,25 @@ def replay_pool(
     items: str | None = None,
     seed: int = 0,
     in_order: bool = False,
+    resolution: Any = None,
+    groups: str = GROUPS[0],
+    wide: bool = False,
+    leave_out_holes: bool = False,
 ) -> dict[str, Any]:
     """Run a method on recorded measurements.
 
-    `pool`: a CSV or Parquet file, rows as dictionaries, or {arm: (n, d) array}. A table has a column of items (`arm`,
-    `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0, v1, …, or all other
-    columns of numbers. `noise` as in `Session`: None is a standard deviation of 1. `TableError` (a `ValueError`) names
-    what cannot be used.
+    `pool`: a CSV or Parquet file, rows as dictionaries, a pandas DataFrame, or {arm: (n, d) array}. A table has a
+    column of items (`arm`, `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0,
+    v1, …, or all other columns of numbers. `wide=True`: a row is an item and each cell one measurement of it, of one
+    number; empty cells are measurements that were not made, for reasons that have nothing to do with values. In other
+    tables a row with an empty cell is refused; `leave_out_holes=True` leaves such rows out, if that is the reason for
+    them too, and `read["holes"]` names them. `noise` as in `Session`: None is any noise. `TableError` (a `ValueError`)
+    names what cannot be used.
+
+    Columns such as `clicks` and `impressions` (`coterie.tables.successes.TOTALS`) with a noise of `coterie.Counts` are
+    successes of trials: an item's trials, in an order drawn by `seed`, become counts out of one number, exactly as if
+    they had been measured so. `Counts(n)` says that number; with `Counts()` it is chosen. `read["cut"]` says what was
+    done, and `bursts` there that the rows contradict independent trials.
 
     Each item's measurements are shuffled first, by `seed` and the item's name, so that their order has nothing to do
     with their values; how many there are must have nothing to do with them either. `in_order=True` keeps the order of
@@ -71,29 +89,45 @@ def replay_pool(
 
     The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `order` (how they were shuffled), `dry`
     (the arm whose measurements ran out first, if one did), `labels` (from 0), `groups` (from 1), for CROC `certificate`
-    and `partial`; and how well all that was recorded fits: `noise` (stated, and the spread of repeats), `misfits`
-    (items that do not fit the group they were put in: there may be more groups), `fewer` (if K is not proven, a smaller
-    number that is). In `noise`, `verdicts` are on the columns and `direction` on all weighted sums of them ("too small"
-    voids the proof); `upper` (standard deviations) and `upper_covariance` are large enough in every direction with
-    probability 0.99, `upper_independent` if the columns are known to vary independently. None of these: there are too
-    few repeats.
+    and `partial`, and `pairs`: which pairs are proven apart and alike, a compact letter display (items that share a
+    letter are not proven different), the groups that each item may still belong to; and how well all that was recorded
+    fits: `slips` (rows that do not belong, named in at most 1 % of
+    tables with Gaussian noise, and columns with heavy tails), `row_order` (whether the order of the rows goes with the
+    values, tested at 1 %), `noise` (stated or assumed, and the spread of repeats), `misfits` (items that do not fit the
+    group they were put in: there may be more groups; `fit` says how that was tested), `fewer` (if K is not proven, a
+    smaller number that is).
+
+    With `resolution` in place of n_clusters, as in `Session`, K is found: `references` names the reference item of each
+    group, `borders` the items near a border with the other groups that they could belong to, and `forecast` says what
+    the run was expected to take when every item had been measured, and which resolution the table should allow. For a
+    resolution and for `groups="linkage"` items of a group may differ: `misfits`, `fewer` and `homogeneity` are empty.
+
+    In `noise`, `spread` and what follows from it leave out the rows that `slips` names (`without_rows` of them), unless
+    the column has heavy tails. For a known noise `verdicts` are on the columns and `direction` on all weighted sums of
+    them ("too small" voids the proof), and `rows_contradict` says that only rows that do not belong contradict it (that
+    voids the proof too). `upper` (standard deviations) and `upper_covariance` are large enough in every direction with
+    probability 0.99, if the noise is Gaussian; `upper_independent` if the columns are known to vary independently. None
+    of these: there are too few repeats.
     `alarm` and `homogeneity`, as in `Session`, say what speaks against K: items that differ, groups that look mixed.
     """
-    content = read_pool(pool, values, items)
+    content = read_pool(pool, values, items, wide, leave_out_holes)
     options: Options = {
         "delta": delta, "method": method, "threshold": threshold, "noise": noise, "distance_ratio": distance_ratio,
+        "resolution": resolution, "groups": groups,
     }  # fmt: skip
     return group_pool(content, n_clusters, seed, in_order, **options)[0]
 
 
 def group_pool(
-    pool: Pool, n_clusters: int, seed: int = 0, in_order: bool = False, **options: Unpack[Options]
+    pool: Pool, n_clusters: int | None = None, seed: int = 0, in_order: bool = False, **options: Unpack[Options]
 ) -> tuple[dict[str, Any], Session]:
     """Run a method on a pool: what `replay_pool` returns, and the session that it comes from."""
     order = check_order(seed, in_order)
+    pool, options["noise"] = as_counts(pool, options.get("noise"), options.get("resolution") is not None, order)
     settings = _checked_settings(pool, n_clusters, options)
+    checks = checked_pool(pool, settings.noise)
     run = _run(pool, settings, order)
-    return _answer(pool, settings, order, run), run.session
+    return _answer(checks, settings, order, run), run.session
 
 
 def _checked_settings(pool: Pool, n_clusters: Any, options: Options) -> Settings:
@@ -116,8 +150,8 @@ def _started(settings: Settings) -> Session:
     try:
         return Session.of(settings)
     except MemoryError:
-        n_arms, n_clusters, dim = settings.shape
-        raise TableError(f"{n_arms} arms, {n_clusters} groups and dimension {dim} do not fit in memory") from None
+        shape = f"{settings.n_arms} arms, {settings.question.words} and dimension {settings.dim}"
+        raise TableError(f"{shape} do not fit in memory") from None
 
 
 def _run(pool: Pool, settings: Settings, order: Order) -> Replayed:
@@ -125,6 +159,7 @@ def _run(pool: Pool, settings: Settings, order: Order) -> Replayed:
     stacks = pool.stacks(order)
     used = [0] * len(pool.names)
     dry: int | None = None
+    forecast: dict[str, Any] | None = None
     while not session.done:
         try:
             arm = session.ask()
@@ -136,13 +171,25 @@ def _run(pool: Pool, settings: Settings, order: Order) -> Replayed:
             break
         session.tell(arm, pool.rows[stacks[arm][used[arm]]])
         used[arm] += 1
+        if forecast is None and session.n_measurements >= session.n_arms:
+            forecast = _forecast(session, len(pool.rows))
     dry_at = None if dry is None else session.t
     if dry is not None:
         rest = _rest(stacks, used)
         tell, unasked = np.full(rest.size, TOLD), np.full(rest.size, UNASKED)
         session.replay(tell, pool.arms[rest], unasked, pool.rows[rest])  # as told one by one, only faster
         session.check()  # results that nobody asked for may have been enough
-    return Replayed(session, dry, dry_at)
+    return Replayed(session, dry, dry_at, forecast)
+
+
+def _forecast(session: Session, recorded: int) -> dict[str, Any] | None:
+    """The measurements that a run is expected to take, and the resolution for which those recorded should do."""
+    total = session.forecast
+    if total is None:
+        return None
+    enough = total <= recorded
+    coarser = None if enough or session.resolution is None else session.resolution_for(recorded)
+    return {"total": total, "enough": enough} | ({} if coarser is None else coarser.to_json())
 
 
 def _rest(stacks: Sequence[IntArray], used: Sequence[int]) -> IntArray:
@@ -152,17 +199,20 @@ def _rest(stacks: Sequence[IntArray], used: Sequence[int]) -> IntArray:
     return np.concatenate(left)[np.argsort(places, kind="stable")]
 
 
-def _answer(pool: Pool, settings: Settings, order: Order, run: Replayed) -> dict[str, Any]:
+def _answer(checks: Checked, settings: Settings, order: Order, run: Replayed) -> dict[str, Any]:
     """The answer of `replay_pool`, as plain JSON values."""
-    session, dry, names, noise = run.session, run.dry, pool.names, settings.noise
+    pool = checks.pool
+    session, dry, names = run.session, run.dry, pool.names
     labels, certifies = session.labels, method_named(settings.method).certifies
-    counts = pool.counts
+    counts, asked = pool.counts, settings.question
+    equal = isinstance(asked, ExactGroups)  # else items of a group may differ, and nothing more is tested
     found: dict[str, Any] = {
         "done": session.done,
         "t": session.t,
         "recorded": len(pool.rows),
         "n_arms": session.n_arms,
         "n_clusters": session.n_clusters,
+        "question": {"kind": asked.kind, "words": asked.words, "claim": asked.claim},
         "dim": session.dim,
         "delta": session.delta,
         "method": session.method,
@@ -176,16 +226,25 @@ def _answer(pool: Pool, settings: Settings, order: Order, run: Replayed) -> dict
         "counts": counts.tolist(),
         "means": means_of(pool.arms, pool.rows, session.n_arms)[0].tolist(),
         "partial": None,
+        "pairs": None,
         "alarm": alarm_json(session, names.__getitem__),
-        "homogeneity": homogeneity_json(session, range(1, session.n_clusters + 1)),
-        "noise": _noise_beside_spread(noise, pool.spread()),
-        "misfits": _misfits(pool, noise, session) if session.done else [],
-        "fewer": None if session.done or session.alarm is not None else _fewer(pool, settings, order),
+        "homogeneity": homogeneity_json(session, range(1, (session.n_clusters or 0) + 1)),
+        "noise": checks.noise_json(),
+        "slips": checks.slips_json(),
+        "row_order": order_json(pool, order.seed is not None),
+        "fit": checks.fit_json(),
+        "misfits": checks.misfits(labels) if equal and session.done and labels is not None else [],
+        "fewer": None if not equal or session.done or session.alarm is not None else _fewer(checks, settings, order),
+        "references": None if session.references is None else [names[arm] for arm in session.references],
+        "borders": {names[arm]: [label + 1 for label in others] for arm, others in session.borders.items()},
+        "forecast": run.forecast,
         "certificate": session.certificate if certifies else None,
         "read": pool.described(),
     }
-    if not session.done and certifies:
-        found["partial"] = _partial(session, names)
+    if certifies and session.n_arms <= MOST_ITEMS:
+        known = session.partial()
+        found["pairs"] = _pairs(known, names)
+        found["partial"] = None if session.done else _partial(known, names)
     return found
 
 
@@ -202,9 +261,8 @@ def _groups(session: Session, names: Sequence[str]) -> list[dict[str, Any]]:
     return groups
 
 
-def _partial(session: Session, names: Sequence[str]) -> dict[str, Any]:
+def _partial(partial: Partial, names: Sequence[str]) -> dict[str, Any]:
     """What is certain before the end, by the names of the items."""
-    partial = session.partial()
     return {
         "settled": [names[arm] for arm in partial.settled],
         "undecided": [names[arm] for arm in partial.undecided],
@@ -213,38 +271,31 @@ def _partial(session: Session, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _noise_beside_spread(noise: Noise, spread: Spread) -> dict[str, Any]:
-    deviations, pair = spread.deviations, spread.most_correlated()
+def _pairs(partial: Partial, names: Sequence[str]) -> dict[str, Any]:
+    """What is proven about pairs, by name, and for each item its letters and the groups (from 1) that it may be in."""
     return {
-        "stated": noise.to_json(),
-        "deviations": np.sqrt(np.diag(noise.covariance)).tolist(),
-        "spread": None if deviations is None else deviations.tolist(),
-        "together": None if pair is None else {"columns": [pair[0], pair[1]], "correlation": pair[2]},
-        "upper": spread.upper(),
-        "upper_independent": spread.upper_independent(),
-        "upper_covariance": spread.upper_covariance(),
-        "freedom": spread.freedom,
-        "verdicts": spread.column_verdicts(noise),
-        "direction": spread.direction_verdict(noise),
+        "apart": [[names[low], names[high]] for low, high in partial.apart],
+        "alike": [[names[low], names[high]] for low, high in partial.alike],
+        "of": len(names) * (len(names) - 1) // 2,
+        "letters": list(partial.letters),
+        "possible": [[group + 1 for group in groups] for groups in partial.possible],
+        "error": partial.error,
     }
 
 
-def _misfits(pool: Pool, noise: Noise, session: Session) -> list[dict[str, Any]]:
-    labels = session.labels
-    assert labels is not None
-    found = misfits(labels, pool.arms, noise.whiten(pool.rows))
-    return [{"arm": arm, "name": pool.names[arm], "group": int(labels[arm]) + 1, "chi2": value} for arm, value in found]
-
-
-def _fewer(pool: Pool, settings: Settings, order: Order) -> dict[str, Any] | None:
+def _fewer(checks: Checked, settings: Settings, order: Order) -> dict[str, Any] | None:
     """A smaller number of groups for which the same measurements are enough and every item fits, if there is one.
 
     It is tried downwards until one is proven. A single group proves nothing: there it only says that every item fits.
+    Where the fit cannot be tested, nothing is said.
     """
-    for n_clusters in range(settings.n_clusters - 1, max(settings.n_clusters - 1 - _FEWER, 1), -1):
-        session = _run(pool, replace(settings, question=ExactGroups(n_clusters)), order).session
+    if checks.fitted_by is None:
+        return None
+    most = settings.shape[1] - 1
+    for n_clusters in range(most, max(most - _FEWER, 1), -1):
+        session = _run(checks.pool, replace(settings, question=ExactGroups(n_clusters)), order).session
         if session.done:
-            fits = not _misfits(pool, settings.noise, session)
-            return {"n_clusters": n_clusters, "t": session.t} if fits else None
-    one_group = np.zeros(len(pool.names), dtype=np.int64)
-    return None if misfits(one_group, pool.arms, settings.noise.whiten(pool.rows)) else {"n_clusters": 1, "t": None}
+            assert session.labels is not None
+            return None if checks.misfits(session.labels) else {"n_clusters": n_clusters, "t": session.t}
+    one_group = np.zeros(len(checks.pool.names), dtype=np.int64)
+    return None if checks.misfits(one_group) else {"n_clusters": 1, "t": None}

@@ -1,0 +1,366 @@
+"""Worlds for simulations: how results of arms vary about their means, when that is not the standard Gaussian.
+
+`coterie.simulate(instance, method, world=coterie.worlds.Student(3))` draws every result from a world. What the method
+assumes is another matter, and is stated by `noise`. A world is small, frozen and can be pickled; what it draws depends
+on the generator alone, so that the same seed gives the same trials anywhere.
+
+In most worlds the instance's means are the means of the results. Exceptions: `Clicks`, whose means are rates.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coterie.methods.trials import World
+from coterie.problem.checks import (
+    FloatArray,
+    IntArray,
+    check_count,
+    check_positive,
+    check_real,
+    check_real_array,
+    short,
+)
+from coterie.problem.instance import Instance
+
+__all__ = [
+    "Normal",
+    "Student",
+    "Skewed",
+    "Contaminated",
+    "Scaled",
+    "Correlated",
+    "Ratings",
+    "Clicks",
+    "Own",
+    "World",
+    "world_from_text",
+    "world_of",
+]
+
+LOGNORMAL, EXPONENTIAL = "lognormal", "exponential"
+SKEW_SHAPES = (LOGNORMAL, EXPONENTIAL)
+
+
+class AddedNoise:
+    """A world whose results are the means plus noise that has nothing to do with arms and means."""
+
+    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        """The noise of n results, (n, d)."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        """Results of these arms, whose means are the rows of `means`."""
+        return means + self.noise(rng, *means.shape)
+
+
+@dataclass(frozen=True)
+class Normal(AddedNoise):
+    """Gaussian noise with this standard deviation in every direction. Normal() is the world of `world=None`."""
+
+    sd: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sd", check_positive(self.sd, "sd"))
+
+    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        return self.sd * rng.standard_normal((n, dim))
+
+
+@dataclass(frozen=True)
+class Student(AddedNoise):
+    """Heavy tails: each number of a result varies by Student's t with `df` degrees of freedom, on its own.
+
+    Scaled to variance 1 if df > 2. With fewer there is no variance, and t is taken as it is.
+    """
+
+    df: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "df", check_positive(self.df, "df"))
+        if self.df < 1.0:
+            raise ValueError(f"df must be at least 1: with {self.df:g} results would soon be too large for floats")
+
+    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        scale = math.sqrt((self.df - 2.0) / self.df) if self.df > 2.0 else 1.0
+        return scale * rng.standard_t(self.df, (n, dim))
+
+
+@dataclass(frozen=True)
+class Skewed(AddedNoise):
+    """Skew noise with mean 0 and variance 1 in each number of a result, each on its own.
+
+    `shape`: "lognormal", where `sigma` is the standard deviation of the logarithm (the larger, the more skew), or
+    "exponential".
+    """
+
+    shape: str = LOGNORMAL
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.shape not in SKEW_SHAPES:
+            raise ValueError(
+                f"the shape of skew noise must be one of {', '.join(SKEW_SHAPES)}, got {short(self.shape)}"
+            )
+        object.__setattr__(self, "sigma", check_positive(self.sigma, "sigma"))
+        if self.sigma > 5.0:
+            raise ValueError(f"sigma must be at most 5, or hardly a result would be above the mean, got {self.sigma:g}")
+
+    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        if self.shape == EXPONENTIAL:
+            return rng.standard_exponential((n, dim)) - 1.0
+        square = self.sigma * self.sigma
+        deviation = math.exp(0.5 * square) * math.sqrt(math.expm1(square))
+        return np.asarray((np.exp(self.sigma * rng.standard_normal((n, dim))) - math.exp(0.5 * square)) / deviation)
+
+
+@dataclass(frozen=True)
+class Contaminated(AddedNoise):
+    """Outliers: a share of the results, at random, has this standard deviation in all its numbers instead of 1."""
+
+    share: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        share = check_real(self.share, "share")
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"the share of outliers must lie between 0 and 1, got {share:g}")
+        object.__setattr__(self, "share", share)
+        object.__setattr__(self, "sd", check_positive(self.sd, "sd"))
+
+    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+        scales = np.where(rng.random(n) < self.share, self.sd, 1.0)
+        return scales[:, None] * rng.standard_normal((n, dim))
+
+
+GAUSSIAN = Normal()
+"""What is scaled if nothing is said."""
+
+
+@dataclass(frozen=True, init=False)
+class Scaled:
+    """Noise that differs from arm to arm: that of another world, Gaussian by default, times one number for each arm."""
+
+    scales: tuple[float, ...]
+    of: AddedNoise
+
+    def __init__(self, scales: Any, of: AddedNoise | str = GAUSSIAN) -> None:
+        given = check_real_array(scales, "scales")
+        if given.ndim != 1 or given.size == 0 or (given <= 0).any():
+            raise ValueError(f"scales must be positive numbers, one for each arm, got {short(scales)}")
+        base = world_of(of)
+        if not isinstance(base, AddedNoise):
+            raise ValueError(f"only noise that is added to the means can be scaled, got {short(of)}")
+        object.__setattr__(self, "scales", tuple(given.tolist()))
+        object.__setattr__(self, "of", base)
+
+    def check(self, instance: Instance) -> None:
+        """ValueError unless there is a scale for each arm."""
+        if len(self.scales) != instance.n_arms:
+            raise ValueError(f"Scaled has {len(self.scales)} scales, but the instance has {instance.n_arms} arms")
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        """Results of these arms, whose means are the rows of `means`."""
+        scales = np.array(self.scales)[arms]
+        return np.asarray(means + scales[:, None] * self.of.noise(rng, *means.shape))
+
+
+@dataclass(frozen=True, init=False)
+class Correlated:
+    """Gaussian noise with this d x d covariance; one number ρ is variance 1 and correlation ρ between all numbers."""
+
+    covariance: tuple[tuple[float, ...], ...] | float
+
+    def __init__(self, covariance: Any) -> None:
+        given = check_real_array(covariance, "covariance")
+        if given.ndim == 0:
+            if not -1.0 < float(given) < 1.0:
+                raise ValueError(f"a correlation must lie between -1 and 1, got {float(given):g}")
+            object.__setattr__(self, "covariance", float(given))
+            return
+        if given.ndim != 2 or given.shape[0] != given.shape[1] or not np.allclose(given, given.T):
+            raise ValueError(f"a covariance must be a symmetric d x d matrix, got {short(covariance)}")
+        object.__setattr__(self, "covariance", tuple(map(tuple, given.tolist())))
+        self._factor(len(given))
+
+    def _factor(self, dim: int) -> FloatArray:
+        """L with L·L' = the covariance."""
+        if isinstance(self.covariance, float):
+            matrix = np.full((dim, dim), self.covariance) + (1.0 - self.covariance) * np.eye(dim)
+        else:
+            matrix = np.array(self.covariance)
+        try:
+            return np.asarray(np.linalg.cholesky(matrix))
+        except np.linalg.LinAlgError:
+            least = float(np.linalg.eigvalsh(matrix).min())
+            raise ValueError(
+                f"the covariance of {dim} numbers must be positive definite, its smallest eigenvalue is {least:.4g}"
+            ) from None
+
+    def check(self, instance: Instance) -> None:
+        """ValueError unless it is a covariance of results of this instance."""
+        if not isinstance(self.covariance, float) and len(self.covariance) != instance.dim:
+            raise ValueError(
+                f"the covariance is for {len(self.covariance)} numbers, but results of the instance have {instance.dim}"
+            )
+        self._factor(instance.dim)
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        """Results of these arms, whose means are the rows of `means`."""
+        factor = self._factor(means.shape[1])
+        # One result after the other, so that a result does not depend on how many are drawn together.
+        return np.asarray(means + np.einsum("nq,pq->np", rng.standard_normal(means.shape), factor))
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Whole numbers from `lowest` to `highest`, such as stars: the instance's means must lie between them.
+
+    A rating with mean μ is lowest + Binomial(highest − lowest, p) with p = (μ − lowest)/(highest − lowest): for one to
+    five stars the standard deviation is 1 in the middle and smaller towards the ends.
+    """
+
+    lowest: int = 1
+    highest: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("lowest", "highest"):
+            value = check_real(getattr(self, name), name)
+            if not value.is_integer():
+                raise ValueError(f"{name} must be a whole number, got {value:g}")
+            object.__setattr__(self, name, int(value))
+        if self.lowest >= self.highest:
+            raise ValueError(f"lowest must be below highest, got {self.lowest} and {self.highest}")
+
+    def check(self, instance: Instance) -> None:
+        """ValueError for a mean that no ratings have."""
+        outside = (instance.centers < self.lowest) | (instance.centers > self.highest)
+        if outside.any():
+            raise ValueError(
+                f"the mean of ratings from {self.lowest} to {self.highest} must lie between them, but the instance has "
+                f"a center at {float(instance.centers[outside][0]):g}"
+            )
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        """Results of these arms, whose means are the rows of `means`."""
+        steps = self.highest - self.lowest
+        share = np.clip((means - self.lowest) / steps, 0.0, 1.0)
+        return np.asarray(self.lowest + rng.binomial(steps, share), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """Counts of successes out of `trials`: the instance's means are rates, between 0 and 1.
+
+    A result is Binomial(trials, rate) in each number, each on its own: what `noise=coterie.Counts(trials)` is about.
+    """
+
+    trials: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", check_count(self.trials, "trials", 1))
+
+    def check(self, instance: Instance) -> None:
+        """ValueError for a mean that is no rate."""
+        outside = (instance.centers < 0.0) | (instance.centers > 1.0)
+        if outside.any():
+            raise ValueError(
+                "in a world of clicks the instance's centers are rates, between 0 and 1, "
+                f"but it has a center at {float(instance.centers[outside][0]):g}"
+            )
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        """Results of these arms, whose rates are the rows of `means`."""
+        return np.asarray(rng.binomial(self.trials, means), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Own:
+    """A world of one's own: function(rng, arms, means) gives the results of n arms, (n, d); `means` is (n, d) too.
+
+    All that is random must come from `rng`. For a Dask cluster the function must be one that can be pickled.
+    """
+
+    function: Callable[[np.random.Generator, IntArray, FloatArray], Any]
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        """What the function gives, if that is n results of d finite numbers; ValueError if not."""
+        found = check_real_array(self.function(rng, arms.copy(), means.copy()), "results of the world")
+        if found.shape != means.shape:
+            raise ValueError(
+                f"the world must give {means.shape[0]} results of {means.shape[1]} numbers, an array of shape "
+                f"{means.shape}, but gave shape {found.shape}"
+            )
+        return found
+
+
+def world_of(given: Any) -> World | None:
+    """A world from what a caller gave: None, a world, its short name (`world_from_text`), or a function."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return world_from_text(given)
+    if isinstance(given, type):
+        raise TypeError(f"world must be a world, not its class: write {given.__name__}(…)")
+    if isinstance(given, AddedNoise | Scaled | Correlated | Ratings | Clicks | Own):
+        return given
+    if callable(getattr(given, "draw", None)):
+        return Own(given.draw)
+    if callable(given):
+        return Own(given)
+    raise TypeError(
+        f"world must be one of coterie.worlds, a name such as 't3', or a function of (rng, arms, means), "
+        f"got {short(given)}"
+    )
+
+
+def check_world(world: World | None, instance: Instance) -> None:
+    """ValueError if results of this instance cannot come from this world."""
+    check = getattr(world, "check", None)
+    if check is not None:
+        check(instance)
+
+
+_Made = tuple[Callable[..., World], int, int, str]
+"""What makes a world of numbers, how many it takes at least and at most, and how that is written."""
+_MANY = 10**6
+_NAMES: dict[str, _Made] = {
+    "normal": (Normal, 0, 1, "normal:SD"),
+    "t": (Student, 1, 1, "t:DF"),
+    "lognormal": (lambda sigma=1.0: Skewed(LOGNORMAL, sigma), 0, 1, "lognormal:SIGMA"),
+    "exponential": (lambda: Skewed(EXPONENTIAL), 0, 0, "exponential"),
+    "contaminated": (Contaminated, 2, 2, "contaminated:SHARE,SD"),
+    "ratings": (Ratings, 0, 2, "ratings:LOWEST,HIGHEST"),
+    "clicks": (Clicks, 0, 1, "clicks:TRIALS"),
+    "scaled": (lambda *scales: Scaled(scales), 1, _MANY, "scaled:S0,S1,…"),
+    "correlated": (Correlated, 1, 1, "correlated:CORRELATION"),
+}
+FORMS = ", ".join(form for *_, form in _NAMES.values())
+
+
+def world_from_text(text: str) -> World:
+    """A world from its short name: t3, contaminated:0.05,10, clicks:100; what there is is in `FORMS`."""
+    name, _, rest = text.strip().lower().partition(":")
+    short_t = re.fullmatch(r"t([0-9.]+)", name)
+    if short_t is not None and not rest:
+        name, rest = "t", short_t.group(1)
+    if name not in _NAMES:
+        raise ValueError(f"unknown world {text!r}: write one of {FORMS}")
+    make, least, most, form = _NAMES[name]
+    try:
+        numbers = [float(part) for part in rest.split(",")] if rest.strip() else []
+    except ValueError:
+        raise ValueError(f"the world {text!r} is not made of numbers: write {form}") from None
+    if not least <= len(numbers) <= most:
+        raise ValueError(f"the world {text!r} has {len(numbers)} numbers: write {form}")
+    whole = [int(number) if number.is_integer() else number for number in numbers]
+    try:
+        return make(*whole)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the world {text!r}: {error}; write {form}") from None

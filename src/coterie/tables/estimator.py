@@ -1,0 +1,231 @@
+"""`BanditClustering`: the groups of measured items as an estimator in the style of scikit-learn.
+
+It has the methods by which scikit-learn handles an estimator (`get_params`, `set_params`, which `sklearn.base.clone`
+uses) and needs nothing of scikit-learn itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie.certificate import Certificate
+from coterie.problem.checks import FloatArray, IntArray, check_count, check_real_array, short
+from coterie.problem.question import GROUPS
+from coterie.problem.settings import DELTA, METHOD
+from coterie.session import Session, cluster
+from coterie.tables.errors import TableError
+from coterie.tables.pool import Pool, read_pool
+from coterie.tables.replay import group_pool
+
+
+class BanditClustering:
+    """Which items are alike: `fit` measures them, or reads what was measured, until the groups are proven.
+
+    Either `n_clusters` or `resolution` is given. `noise`, `delta`, `method`, `groups`: see `Session`. For a function
+    that measures: `budget`, the most measurements, and `progress`, a line on the terminal (see `cluster`). For a table:
+    `seed`, by which each item's rows are shuffled, `in_order`, which keeps them as they stand, `wide`, for one row an
+    item, and `leave_out_holes`, for rows with an empty cell (see `coterie.tables.replay_pool`). Parameters are kept as
+    they are given and checked by `fit`.
+
+    After `fit` there are, with one entry for each item: `names_` (as text) and `labels_` (groups from 0); and
+    `n_clusters_`, `cluster_centers_` (K, d), `n_measurements_` (how many it took), `proven_`, `certificate_` (plain
+    JSON for `coterie.verify` with `session_.events`; None if nothing is proven) and `session_`. If `proven_` is False
+    the groups are a guess (None if there is not even that), and a warning has said so.
+
+    Unlike the clusterers of scikit-learn it groups items, not rows: an item is measured several times.
+    """
+
+    labels_: IntArray | None
+    cluster_centers_: FloatArray | None
+    n_clusters_: int | None
+    n_measurements_: int
+    names_: tuple[str, ...]
+    proven_: bool
+    certificate_: Certificate | None
+    session_: Session
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        resolution: Any = None,
+        noise: Any = None,
+        delta: float = DELTA,
+        method: str = METHOD,
+        groups: str = GROUPS[0],
+        budget: int | None = None,
+        progress: bool = False,
+        seed: int = 0,
+        in_order: bool = False,
+        wide: bool = False,
+        leave_out_holes: bool = False,
+    ) -> None:
+        # Stored as given, without a check: `sklearn.base.clone` compares them by identity.
+        self.n_clusters = n_clusters
+        self.resolution = resolution
+        self.noise = noise
+        self.delta = delta
+        self.method = method
+        self.groups = groups
+        self.budget = budget
+        self.progress = progress
+        self.seed = seed
+        self.in_order = in_order
+        self.wide = wide
+        self.leave_out_holes = leave_out_holes
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # without self
+        return {one.name: one.default for one in parameters}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name. `deep` is there for scikit-learn: no parameter has parameters of its own."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> BanditClustering:
+        """Change parameters by name, all or none; the next `fit` uses them."""
+        known = self._defaults()
+        for name in params:
+            if name not in known:
+                raise ValueError(f"BanditClustering has no parameter {name!r}: it has {', '.join(known)}")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name, default in self._defaults().items()
+            if getattr(self, name) is not default and repr(getattr(self, name)) != repr(default)
+        ]
+        return f"BanditClustering({', '.join(changed)})"
+
+    def fit(self, X: Any, names: Any = None) -> BanditClustering:  # noqa: N803 (scikit-learn's name)
+        """Find the groups, and return the estimator.
+
+        `X` is a function that measures one item, or a table of measurements.
+
+        A function: `names` are the items. It is called with one of them and returns one measurement. A number M instead
+        of names: the function is called with 0 … M − 1.
+
+        A table: a file, a pandas DataFrame, rows as dictionaries or {item: (n, d) array}, as in
+        `coterie.tables.replay_pool`; `names` is then the column that names the items, if its own name does not say so.
+        Or an (n, d) array with a row for each measurement, and in `names` the n items that they are of.
+        """
+        if callable(X):
+            self._take(*self._measured(X, names))
+        else:
+            self._take(*self._replayed(X, names))
+        return self
+
+    def fit_predict(self, X: Any, names: Any = None) -> IntArray | None:  # noqa: N803
+        """`fit`, then the groups: `labels_`, one for each of `names_`."""
+        return self.fit(X, names).labels_
+
+    def _measured(self, measure: Callable[[Any], Any], names: Any) -> tuple[Session, tuple[str, ...]]:
+        items = _items(names)
+        found = cluster(
+            measure,
+            items,
+            self.n_clusters,
+            self.delta,
+            self.method,
+            self.budget,
+            self.progress,
+            resolution=self.resolution,
+            noise=self.noise,
+            groups=self.groups,
+        )
+        return found.session, tuple(map(str, items))
+
+    def _replayed(self, table: Any, names: Any) -> tuple[Session, tuple[str, ...]]:
+        if self.budget is not None:
+            raise ValueError(f"budget is for a function that measures, got budget={short(self.budget)} and a table")
+        pool = _pool(table, names, self.wide, self.leave_out_holes)
+        found, session = group_pool(
+            pool,
+            self.n_clusters,
+            self.seed,
+            self.in_order,
+            delta=self.delta,
+            method=self.method,
+            noise=self.noise,
+            resolution=self.resolution,
+            groups=self.groups,
+        )
+        warning = _warning(found, session)
+        if warning is not None:
+            warnings.warn(warning, stacklevel=3)
+        return session, tuple(pool.names)
+
+    def _take(self, session: Session, names: tuple[str, ...]) -> None:
+        self.session_, self.names_ = session, names
+        self.labels_, self.cluster_centers_ = session.labels, session.centers
+        self.n_clusters_ = None if self.labels_ is None else int(self.labels_.max()) + 1
+        self.n_measurements_, self.proven_ = session.t, session.done and session.proves
+        self.certificate_ = session.certificate if session.certifies and session.done else None
+
+
+def _warning(found: dict[str, Any], session: Session) -> str | None:
+    """What must not be missed about a replayed table: that nothing is proven, or what speaks against the proof."""
+    against = [] if session.alarm is None else [str(session.alarm)]
+    against += [str(one) for one in session.alarms if not one.harmless]
+    noise = found["noise"]
+    if "too small" in (*noise["verdicts"], noise["direction"]) or noise["rows_contradict"]:
+        spread = "" if noise["spread"] is None else f" (standard deviations of repeats: {short(noise['spread'])})"
+        against.append(f"The measurements vary more than the noise stated{spread}, which voids the proof.")
+    cut = found["read"]["cut"]
+    if cut is not None and cut["bursts"]:
+        rows = f"The rates of an item's rows differ more than independent {cut['trials']} allow (p = {cut['p']:.2g})"
+        against.append(f"{rows}, which voids the proof.")
+    if found["misfits"]:
+        listed = short([one["name"] for one in found["misfits"]])
+        against.append(f"Items that do not fit the group they were put in: {listed}.")
+    if session.done:
+        return f"{session.verdict}, but: {' '.join(against)}" if against else None
+    guess = "there are no groups yet" if session.labels is None else "the groups are a guess"
+    few = f"the {found['recorded']} measurements of {found['read']['source']} are not enough for a proof: {guess}"
+    return " ".join([f"{few}; session_.partial() says what is certain.", *against])
+
+
+def _items(names: Any) -> Sequence[Any]:
+    """What the function that measures is called with: the items as they were given, or 0 … M − 1."""
+    if names is None:
+        raise ValueError("names must be the items to measure, or how many there are, got None")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        return range(check_count(names, "names", 1))
+    return list(names)
+
+
+def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool) -> Pool:
+    if names is None or isinstance(names, str):
+        if isinstance(table, np.ndarray):
+            raise TableError("an array has no names: give names, the item of each row", field="names")
+        return read_pool(table, None, names, wide, leave_out_holes)
+    rows = None if isinstance(table, str | Mapping) else check_real_array(_filled(table, leave_out_holes), "the table")
+    if rows is None or rows.ndim not in (1, 2) or wide:
+        raise TableError("names for each row need an (n, d) array of measurements, one a row", field="names")
+    items = [str(name) for name in names] if isinstance(names, Iterable) else []
+    if len(items) != len(rows):
+        what = f"names must have one entry for each of the {len(rows)} rows, got {short(names)}"
+        raise TableError(what, field="names")
+    values = rows[:, None] if rows.ndim == 1 else rows
+    if leave_out_holes:
+        values = np.asarray(table, dtype=np.float64).reshape(values.shape)
+    columns = [f"v{i}" for i in range(values.shape[1])]
+    content = [
+        {"item": item} | dict(zip(columns, row, strict=True)) for item, row in zip(items, values.tolist(), strict=True)
+    ]
+    return read_pool(content, leave_out_holes=leave_out_holes)
+
+
+def _filled(table: Any, leave_out_holes: bool) -> Any:
+    """An array whose holes are to be left out, with zeros in their place: the rest is checked."""
+    found = np.asarray(table)
+    return np.where(np.isnan(found), 0.0, found) if leave_out_holes and found.dtype.kind == "f" else table
