@@ -5,7 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotDone, NotFound, StoreUnavailable
+from coterie.campaign.errors import (
+    BadValue,
+    CampaignError,
+    Conflict,
+    DamagedLog,
+    Forbidden,
+    NotDone,
+    NotFound,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
     from coterie.campaign.campaigns import Campaigns
@@ -19,6 +28,7 @@ __all__ = [
     "DamagedLog",
     "BadValue",
     "NotDone",
+    "Forbidden",
     "StoreUnavailable",
     "replay_pool",
 ]

@@ -9,26 +9,37 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from coterie.campaign.errors import BadValue, Conflict, NotFound
+from coterie.campaign.errors import BadValue, Conflict, Forbidden, NotFound
 from coterie.campaign.facts import RULES
+from coterie.campaign.far_off import FarOff
 from coterie.campaign.groups import change_of, first_groups
 from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
+from coterie.campaign.tokens import Writer
 from coterie.problem.checks import FloatArray, check_arm, check_count, check_far, check_measurement, short
 from coterie.store.rows import NO_ROUND, Ask, Ending, Note, Row, Told
 
 LARGEST_TELL = 10_000
 """Results in one request: while they are taken in, nobody else's are. A table (`import_table`) may have more."""
 
+ASK_PART, ASK_PART_SECONDS = 50, 0.03
+"""Asks that are opened in one transaction, at first; then as many as take so long, or half of them to twice as many."""
+MOST_OPEN = 20_000
+"""Asks of a campaign that wait for their results: each of them is looked at whenever anybody asks or tells."""
+
 FAR = 8.0
 """Standard deviations: a result further from what its item gave before is taken in, with a warning."""
-_MOST_WARNINGS = 10
+FAR_UNSTATED = 20.0
+"""The same where the noise is not known, in the usual spread of repeats: noise may have long tails."""
+MOST_WARNINGS = 10
 _MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
 
 _POINTS_PER_E_FOLD = 200
@@ -42,9 +53,16 @@ class Turn:
     state: State
     now: float
     rows: list[Row] = field(default_factory=list)
+    writer: Writer | None = None  # whose decision is being made; None: the command line, or Python
+
+    def may_use(self, lease: Lease) -> bool:
+        """Whether the writer may answer a lease, or give it up."""
+        return self.writer is None or self.writer.may_use(lease.token)
 
     def add(self, row: Row, values: FloatArray | None = None) -> None:
         """Keep a row whose effect the session already has."""
+        if self.writer is not None:
+            row = row._replace(token=self.writer.token)
         self.state.record(row, values)
         self.rows.append(row)
 
@@ -73,8 +91,26 @@ class Turn:
 # Asking.
 
 
-def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
-    """Lease arms to a worker: its own open ones first, then new ones.
+def ask_steps(n: Any) -> Iterator[Any]:
+    """The counts to ask for one after the other, in transactions of their own, if somebody wants many items at once:
+    each begins with what the one before has opened, and others can write between them.
+
+    It looks how long the caller takes for each: the next part is shorter where others wait too.
+    """
+    if type(n) is not int or not ASK_PART < n <= LARGEST_BATCH:
+        yield n
+        return
+    count, size = 0, ASK_PART
+    while count < n:
+        count = min(n, count + size)
+        begun = time.monotonic()
+        yield count
+        took = max(time.monotonic() - begun, 1e-6)
+        size = int(min(2 * ASK_PART, max(ASK_PART // 2, size * ASK_PART_SECONDS / took)))
+
+
+def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any]:
+    """Lease arms to a worker: its own open ones first, then new ones. `of`: how many it wants in the end (`ask_steps`).
 
     Where expired leases wait, the worker that holds one gets it back, with a new time limit; nobody else does. A repeat
     by somebody else must not take its place: which of the two results counted would depend on how late the first is,
@@ -89,12 +125,21 @@ def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
     if state.done:
         return {"done": True, "asks": []}
     waits = settings.on_expiry == "wait"
-    own = [lease for lease in state.open.values() if lease.worker == who and (waits or lease.expires_at > turn.now)]
+    own = [
+        lease for lease in state.open.of_worker(who) if (waits or lease.expires_at > turn.now) and turn.may_use(lease)
+    ]
     held = own[:count]
-    until = turn.now + settings.lease_seconds
+    until = turn.now + state.lease_seconds
     for lease in held:
         if lease.expires_at <= turn.now:
             turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until, NO_ROUND))
+    new = max(0, (count if of is None else of) - len(own))
+    if new and len(state.open) + new > MOST_OPEN:
+        raise Conflict(
+            f"{len(state.open)} asks are open, and at most {MOST_OPEN} may be: tell or fail some of them first",
+            code="too_many_leases",
+            field="n",
+        )
     turn.note_rules()
     while len(held) < count:
         opened = state.session.open(1)
@@ -107,7 +152,8 @@ def ask(turn: Turn, worker: Any, n: Any) -> dict[str, Any]:
         held.append(state.leases[row.lease])
     note_findings(turn, by="ask")
     done = state.session.done  # perhaps found on the way: then nothing is left to measure
-    return {"done": done, "asks": [] if done else [_as_ask(state, lease) for lease in held]}
+    more_to_come = of is not None and count < of
+    return {"done": done, "asks": [] if done or more_to_come else [_as_ask(state, lease) for lease in held]}
 
 
 def _as_ask(state: State, lease: Lease) -> dict[str, Any]:
@@ -124,7 +170,7 @@ def expire(turn: Turn) -> None:
     state = turn.state
     if state.settings.on_expiry != "skip":
         return
-    over = [lease for lease in state.open.values() if lease.expires_at <= turn.now]
+    over = state.open.over(turn.now)
     for lease in over:
         give_up(turn, lease, "expired", "")
     if over:
@@ -154,28 +200,39 @@ class _Given:
     old: bool = False
 
 
-def tell(turn: Turn, measurements: Any, imported: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Take results in, all or nothing.
+def tell(
+    turn: Turn,
+    measurements: Any,
+    imported: dict[str, Any] | None = None,
+    unasked: bool = False,
+    ask_back: bool = False,
+) -> dict[str, Any]:
+    """Take results in, all or nothing. `ask_back`: refuse them if one lies far from what its item gave before.
 
-    `imported`: they are a table's, and this is what is noted of it, if any of them is new. Results without a lease then
-    answer no ask, even where one is open.
+    `unasked`: they are a table's, and answer no ask, even where one is open. `imported`: what is noted of the table
+    first, if any of them is new.
     """
-    state, unasked = turn.state, imported is not None
+    state = turn.state
     given = check_measurements(state, measurements, None if unasked else LARGEST_TELL)
-    expire(turn)
     fresh = [one for one in given if not one.old]
+    for i, one in enumerate(given):
+        if not one.old and one.lease is not None:
+            _check_own(turn, one.lease, f"measurements[{i}].lease")
+        if ask_back and not one.old and (far := _far_off(state, one)) is not None:
+            raise Conflict(f"{far.question} Save it anyway?", code="far_off", field=f"measurements[{i}].values")
+    expire(turn)
     if imported is not None and fresh:
-        turn.note("imported", imported | {"measurements": len(fresh)})
+        turn.note("imported", imported)
     if fresh:
         turn.note_rules()
     named = {one.lease.key for one in fresh if one.lease is not None}
     warnings: list[dict[str, Any]] = []
     for one in fresh:
-        if len(warnings) < _MOST_WARNINGS and (warning := _far_away(state, one)) is not None:
+        if len(warnings) < MOST_WARNINGS and (warning := _far_away(state, one)) is not None:
             warnings.append({"id": one.id, "arm": one.arm, "name": state.settings.name_of(one.arm), "message": warning})
         lease = one.lease
         if lease is None and not unasked:
-            lease = _oldest_open(state, one.arm, one.worker, named)
+            lease = _oldest_open(turn, one.arm, one.worker, named)
         ticket = None if lease is None or lease.ticket not in state.open else lease.ticket
         worker = one.worker or (None if lease is None else lease.worker)
         state.session.absorb(one.arm, one.values, ticket)
@@ -190,27 +247,42 @@ def tell(turn: Turn, measurements: Any, imported: dict[str, Any] | None = None) 
 
 def _far_away(state: State, one: _Given) -> str | None:
     """A warning if a result lies far from the mean of what its item gave before: a slip of the finger, perhaps."""
+    far = _far_off(state, one)
+    return None if far is None else far.warning
+
+
+def _far_off(state: State, one: _Given) -> FarOff | None:
+    """How far a result lies from the mean of what its item gave before, if that is far."""
     if one.arm not in state.sums:
+        return None
+    deviations, stated = state.deviations, state.stated_deviations is not None
+    if deviations is None:
         return None
     count, total = state.sums[one.arm]
     mean = total / count
-    away = np.abs(one.values - mean) / state.deviations
+    away = np.abs(one.values - mean) / deviations
     worst = int(np.argmax(away))
-    if away[worst] <= FAR:
+    if away[worst] <= (FAR if stated else FAR_UNSTATED):
         return None
     settings = state.settings
     which = "" if settings.dim == 1 else f" ({settings.columns[worst]})"
-    return (
-        f"{settings.name_of(one.arm)}: {one.values[worst]:.6g}{which} lies {away[worst]:.0f} standard deviations from "
-        f"the mean of its {count} earlier result{'' if count == 1 else 's'}, {mean[worst]:.6g}. It is on record: see "
-        "whether this one or an earlier one was mistyped."
-    )
+    name = settings.name_of(one.arm)
+    return FarOff(name, which, float(one.values[worst]), float(mean[worst]), float(away[worst]), count, stated)
 
 
-def _oldest_open(state: State, arm: int, worker: str | None, named: set[str]) -> Lease | None:
+def _check_own(turn: Turn, lease: Lease, field: str) -> None:
+    if not turn.may_use(lease):
+        raise Forbidden(
+            f"{field}: lease {lease.key} was given to another token, and a worker's token is for its own leases only",
+            code="not_your_lease",
+            field=field,
+        )
+
+
+def _oldest_open(turn: Turn, arm: int, worker: str | None, named: set[str]) -> Lease | None:
     """The oldest open ask for an arm, the worker's own if it says who it is; none that another result names."""
-    for lease in state.open.values():
-        if lease.arm == arm and lease.key not in named and worker in (None, lease.worker):
+    for lease in turn.state.open.of_arm(arm):
+        if turn.may_use(lease) and lease.key not in named and worker in (None, lease.worker):
             return lease
     return None
 
@@ -259,7 +331,8 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
     lease = None if key is None else find_lease(state, key, f"{place}.lease")
     one = _Given(name, arm, values, lease, worker)
     if name in state.ids:
-        _same(name, state.results[state.ids[name]], one, f"{place}.id")
+        earlier = [note["old"] for note in state.corrections if note["measurement"] == name]
+        _same(name, state.results[state.ids[name]], one, f"{place}.id", earlier)
         one.old = True
         return one
     if lease is not None:
@@ -283,11 +356,15 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
     return one
 
 
-def _same(name: str, known: tuple[int, FloatArray, str | None], one: _Given, field: str) -> None:
+def _same(
+    name: str, known: tuple[int, FloatArray, str | None], one: _Given, field: str, earlier: Sequence[list[float]] = ()
+) -> None:
+    """That a result is the one on record, or what was told before it was corrected: `earlier`."""
     arm, values, lease = known
     given = _key(one)
     other_lease = lease is not None and given is not None and lease != given
-    if arm != one.arm or not np.array_equal(values, one.values) or other_lease:
+    was_told = np.array_equal(values, one.values) or one.values.tolist() in earlier
+    if arm != one.arm or not was_told or other_lease:
         raise Conflict(
             f"measurement {name!r} is on record with another content: arm {arm}, values {short(values.tolist())}",
             code="id_taken",
@@ -323,7 +400,10 @@ def check_values(state: State, values: Any, field: str) -> FloatArray:
         called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
         raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
     found: FloatArray = checked_field(field, check_measurement, values, state.settings.dim)
-    checked_field(field, check_far, state.session.noise.whiten(found[None]), found[None])
+    noise = state.session.noise
+    checked_field(field, noise.check, found[None])
+    if noise.in_units:
+        checked_field(field, check_far, noise.whiten(found[None]), found[None])
     return found
 
 
@@ -340,22 +420,31 @@ def find_lease(state: State, lease: Any, field: str) -> Lease:
 
 def fail(turn: Turn, lease: Any, reason: Any) -> dict[str, Any]:
     """A measurement that will not come: the lease is freed. Saying so twice changes nothing."""
+    return free(turn, lease, reason, "failed")
+
+
+def free(turn: Turn, lease: Any, reason: Any, kind: str) -> dict[str, Any]:
+    """Give a lease up that was not answered; `kind` says why. `ended` of the answer says how it has ended."""
     found = find_lease(turn.state, lease, "lease")
+    _check_own(turn, found, "lease")
     if not isinstance(reason, str) or len(reason) > 2000:
         raise BadValue(f"reason must be a string of at most 2000 characters, got {short(reason)}", field="reason")
     text = printable(reason)
     if found.answer is not None:
         raise Conflict(
-            f"lease {found.key} was answered by measurement {found.answer!r}: it cannot fail any more",
+            f"lease {found.key} was answered by measurement {found.answer!r}: it cannot {_CANNOT[kind]} any more",
             code="lease_answered",
             field="lease",
         )
     expire(turn)
     if found.ended is None:
-        give_up(turn, found, "failed", text)
-        note_findings(turn, by="fail")
-    settings = turn.state.settings
-    return {"freed": True, "lease": found.key, "arm": found.arm, "name": settings.name_of(found.arm)}
+        give_up(turn, found, kind, text)
+        note_findings(turn, by=_CANNOT[kind].rpartition(" ")[2])
+    name = turn.state.settings.name_of(found.arm)
+    return {"freed": True, "lease": found.key, "arm": found.arm, "name": name, "ended": found.ended}
+
+
+_CANNOT = {"failed": "fail", "undone": "be undone"}
 
 
 # What follows from it.

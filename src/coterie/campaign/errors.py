@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from coterie.store.errors import BadValue, CampaignError, Conflict, DamagedLog, StoreUnavailable
 
-__all__ = ["CampaignError", "NotFound", "Conflict", "DamagedLog", "NotDone", "BadValue", "StoreUnavailable"]
+__all__ = [
+    "CampaignError",
+    "NotFound",
+    "Conflict",
+    "DamagedLog",
+    "NotDone",
+    "Forbidden",
+    "BadValue",
+    "StoreUnavailable",
+]
 
 # They are states of the world that a client is told about; the names are read in `except` clauses of callers.
 # ruff: noqa: N818
@@ -15,6 +24,13 @@ class NotFound(CampaignError):
 
     status = 404
     _code = "not_found"
+
+
+class Forbidden(CampaignError):
+    """The token that it came with may not do this."""
+
+    status = 403
+    _code = "forbidden"
 
 
 class NotDone(CampaignError):

@@ -8,17 +8,31 @@ from typing import Any
 
 import numpy as np
 
+from coterie.campaign.timestamps import timestamp
 from coterie.problem.checks import FloatArray
-from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Applied
+from coterie.problem.question import Resolution
+from coterie.problem.revision import Revision
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, REVISED, TOLD, Applied
+from coterie.session.corrections import Correction, without_alarm
 from coterie.session.records import UNASKED
 from coterie.session.replaying import Facts
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
-DECISIONS = ("freeze", "round", "alarm")
+RESOLUTION, REVISION = "resolution", "revision"
+"""Kinds of notes that keep a resolution that was chosen on the way, and a revision."""
+
+DECISIONS = ("freeze", "round", "alarm", RESOLUTION, REVISION)
 """Kinds of notes that keep a decision of the method."""
+
+ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"
+"""Kinds of notes that keep what was decided about the campaign as a whole."""
 
 RULES = "rules"
 """The kind of note that says: what follows was decided by the rules of this number."""
+
+
+CORRECTION = "correction"
+"""The kind of note that replaces the values of a measurement."""
 
 
 @dataclass
@@ -33,6 +47,7 @@ class RecordedRows:
     applied: Applied = field(default_factory=Applied)  # what stands before that note
     group_changes: list[dict[str, Any]] = field(default_factory=list)  # see `coterie.campaign.groups`
     evidence: dict[str, Any] = field(default_factory=dict)  # the last point noted
+    corrections: list[Correction] = field(default_factory=list)
 
     @property
     def stopped(self) -> bool:
@@ -43,10 +58,19 @@ class RecordedRows:
         """Take a note in."""
         if row.kind in DECISIONS:
             decision = row.data
+            if row.kind == RESOLUTION:
+                entries.append((CHOSEN, -1, -1, -1, row.seq))
+                self.facts.choices.append(Resolution.of(decision["resolution"]))
+            if row.kind == REVISION:
+                entries.append((REVISED, -1, -1, -1, row.seq))
+                self.facts.revisions.append(Revision.from_json(decision))
+                self.stop = self.outcome = None  # it goes on
             self.facts.decisions.append((decision.pop("t"), decision))
         elif row.kind == RULES:
             self.rules = int(row.data["number"])
             self.applied = Applied(len(entries), len(self.facts.decisions))
+        elif row.kind == CORRECTION:
+            self._correct(row, entries)
         elif row.kind == "stopped":
             self.stop = row.data
             self.outcome = self.stop.get("outcome")
@@ -59,12 +83,22 @@ class RecordedRows:
         elif row.kind == "evidence":
             self.evidence = {key: row.data[key] for key in ("statistic", "threshold")}
 
+    def _correct(self, row: Note, entries: list[tuple[int, int, int, int, int]]) -> None:
+        """A value is another one than was told. What was decided stays, but for an alarm, and perhaps the stop."""
+        made = Correction.of(row.data | {"at": timestamp(row.at)})
+        self.corrections.append(made)
+        self.facts.decisions[:] = without_alarm(self.facts.decisions)
+        if made.reopened:
+            self.stop = self.outcome = None
+            entries[:] = [one for one in entries if one[0] != ASKED or one[1] >= 0]
+        self.applied = Applied(len(entries), len(self.facts.decisions))
+
 
 def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
-    """The record that these rows are; `next_ticket` is the number of the first new ask."""
+    """The record that these rows are, with corrections in place; `next_ticket` is the number of the first new ask."""
     entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, round, seq
     texts: list[str] = []
-    found = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), []), [])
+    found = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), [], [], []), [])
     for row in rows:
         if isinstance(row, Told):
             entries.append((TOLD, row.arm, UNASKED if row.ticket is None else row.ticket, -1, row.seq))
@@ -79,7 +113,12 @@ def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
             found.note(row, entries)
     if entries:
         kinds, arms, tickets, rounds, seqs = (list(column) for column in zip(*entries, strict=True))
-        found.facts = Facts(kinds, arms, tickets, rounds, numbers(texts, dim), found.facts.decisions)
+        made = found.facts.decisions, found.facts.choices, found.facts.revisions
+        values = numbers(texts, dim)
+        for one in found.corrections:
+            if one.row < len(values):  # else a result that these rows do not have
+                values[one.row] = one.new
+        found.facts = Facts(kinds, arms, tickets, rounds, values, *made)
         found.seqs = seqs
     return found
 

@@ -50,10 +50,29 @@ class TableImport:
         return [rows[place] for place in self.order.rearranged(arms, settings.name_of).tolist()]
 
 
-def read_import(table: Any, values: Sequence[str] | None, seed: Any, in_order: Any) -> TableImport:
+def read_import(
+    table: Any, values: Sequence[str] | None, seed: Any, in_order: Any, sheet: str | None = None
+) -> TableImport:
     """Read a file or rows that are to be imported; `BadValue` names what is wrong with them or with the order."""
     with table_errors_as_bad_values():
-        return TableImport(read_table(table), values or None, check_order(seed, in_order))
+        return TableImport(read_table(table, sheet), values or None, check_order(seed, in_order))
+
+
+def columns_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] | None) -> tuple[int, list[int]]:
+    """The places of the column that names the items, and of those that hold the values."""
+    arm_at = item_column(table)
+    if arm_at is None:
+        others = " or ".join(ITEM_NAMES[1:])
+        what = f"{table.name} needs a column arm (or {others}); its columns are {listed(table.columns)}"
+        raise TableError(what, field="arm")
+    return arm_at, value_columns(table, arm_at, settings.dim, _own_names(table, settings, wanted))
+
+
+def index_of(settings: CampaignSettings) -> tuple[dict[str, int], int]:
+    """The arm of every name, and how many arms may be called by their number: none, if names are numbers."""
+    index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
+    by_number = all(whole(name) is None for name in index)  # else a number is a name, not a place
+    return index, settings.n_arms if by_number else 0
 
 
 def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -61,23 +80,24 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
 
     Without a column of ids, the ids follow from the table's content and the row's number.
     """
-    arm_at = item_column(table)
-    if arm_at is None:
-        others = " or ".join(ITEM_NAMES[1:])
-        what = f"{table.name} needs a column arm (or {others}); its columns are {listed(table.columns)}"
-        raise TableError(what, field="arm")
-    rows = numbers(table, value_columns(table, arm_at, settings.dim, _own_names(table, settings, wanted)))
+    arm_at, places = columns_of(table, settings, wanted)
+    rows = numbers(table, places)
     id_at = _id_column(table)
-    index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
-    by_number = all(whole(name) is None for name in index)  # else a number is a name, not a place
+    index, numbered = index_of(settings)
     seen: dict[str, int] = {}
     found = []
+    noise = settings.run.noise
     for number, values in enumerate(rows):
-        arm = _arm(table, number, arm_at, index, settings.n_arms if by_number else 0)
+        arm = arm_in(table, number, arm_at, index, numbered)
         name = f"import-{table.digest[:24]}-{number + 1}" if id_at is None else _id(table, number, id_at)
         if seen.setdefault(name, number) != number:
             column = "id" if id_at is None else table.columns[id_at]
             raise table.problem(number, column, f"{short(name)} is the id of {table.place(seen[name])} too")
+        try:
+            noise.check(np.array([values]))
+        except ValueError as error:  # in words of the table: after the shuffle nobody would find the row
+            place = table.place(number)
+            raise TableError(f"{table.name}, {place}, item {settings.name_of(arm)}: {error}", field=place) from None
         found.append({"id": name, "arm": arm, "values": values})
     return found
 
@@ -118,7 +138,7 @@ def _id(table: Table, number: int, place: int) -> str:
         raise table.problem(number, table.columns[place], str(error)) from None
 
 
-def _arm(table: Table, row: int, place: int, index: Mapping[str, int], numbered: int) -> int:
+def arm_in(table: Table, row: int, place: int, index: Mapping[str, int], numbered: int) -> int:
     """The arm with the name in a cell or, among the first `numbered` arms, with the number in it."""
     cell = table.rows[row][place]
     name = text_of(cell)

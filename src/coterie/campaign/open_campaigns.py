@@ -7,30 +7,57 @@ decides, adds rows and commits; only then is it acknowledged. A commit that fail
 from __future__ import annotations
 
 import gc
+import json
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from coterie.campaign.commands import Turn
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound
+from coterie.campaign.managing import check_not_archived
 from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.snapshots import SnapshotKeeper, restored
 from coterie.campaign.state import OtherRules, State
+from coterie.campaign.views import fixed_summary
 from coterie.methods import MethodError, method_named, warm_up
 from coterie.problem.checks import short
 from coterie.store.chain import origin
 from coterie.store.group_commit import GroupCommit, Request
-from coterie.store.journal import Campaign, Journal, Reading, Writing
+from coterie.store.journal import Campaign, Journal, Reading, Summary, Writing
 from coterie.store.rows import Row
 
 _Answer = TypeVar("_Answer")
 
+_LOADERS = 8  # threads that read campaigns for requests that wait for it
 _STATES_KEPT = 32
 """States in memory at once; the one used longest ago goes first, and is read again when it is needed."""
+
+
+_FEW_ROWS = 2_000
+"""So many rows of other processes may be read by whoever holds the lock; more are read outside of it first."""
+_LOCK_SECONDS = 0.02
+"""How long a transaction waits for campaigns that somebody reads; those who write to them wait outside then."""
+_TRIES = 5  # to have a campaign in memory when its turn comes; then it is read there and then
+
+
+class _NotInMemory(Exception):  # noqa: N818 (it is found out, not done wrong)
+    """The state of a campaign has to be read first. Nobody's turn is spent on that: it can take long."""
+
+
+@dataclass(frozen=True)
+class OfArchived:
+    """A decision that may be made on a campaign that is archived."""
+
+    decide: Callable[[Turn], dict[str, Any]]
+
+    def __call__(self, turn: Turn) -> dict[str, Any]:
+        """Decide."""
+        return self.decide(turn)
 
 
 @dataclass
@@ -74,9 +101,11 @@ class OpenCampaigns:
         self._opened: OrderedDict[str, OpenCampaign] = OrderedDict()
         self._opened_lock = threading.Lock()
         self._snapshots = SnapshotKeeper(journal)
+        self._loader = ThreadPoolExecutor(_LOADERS, "coterie-loader")
 
     def close(self) -> None:
         """Finish what is under way, and give the journal back."""
+        self._loader.shutdown()
         self.group_commit.close()
         self._snapshots.close()
         self.journal.close()
@@ -98,6 +127,19 @@ class OpenCampaigns:
                 return work(writing)
 
         return self.journal.retried(once)
+
+    def remove(self, id: str) -> None:
+        """Nobody sees the campaign from now on."""
+
+        def once() -> None:
+            with self.journal.writing([id]) as writing:
+                if id not in writing.locked:
+                    raise _unknown(id)
+                writing.remove_campaign(id)
+
+        self.journal.retried(once)
+        with self._opened_lock:
+            self._opened.pop(id, None)
 
     def row(self, id: Any) -> Campaign:
         """A campaign's row, which nobody has to wait for."""
@@ -133,22 +175,68 @@ class OpenCampaigns:
 
         return self.journal.retried(once)
 
+    def look(self, id: Any, view: Callable[[CampaignReading], _Answer]) -> _Answer:
+        """What `view` makes of a campaign without its state: it waits for nobody who works on that."""
+        key = _check_id(id)
+
+        def once() -> _Answer:
+            with self.journal.reading() as reading:
+                row = reading.campaign(key)
+                if row is None:
+                    raise _unknown(key)
+                return view(CampaignReading(self, OpenCampaign(), row, reading))
+
+        return self.journal.retried(once)
+
     def submit(self, id: Any, decide: Callable[[Turn], dict[str, Any]]) -> dict[str, Any]:
         """The answer of a decision, once it is on disk."""
         key = _check_id(id)
         self._open(key)
-        answer: dict[str, Any] = self.group_commit.submit(Request(key, decide))
-        return answer
+        for patient in (*[True] * _TRIES, False):
+            try:
+                answer: dict[str, Any] = self.group_commit.submit(Request(key, decide, patient=patient))
+                return answer
+            except _NotInMemory:  # it was so a moment ago: others have come between
+                self._catch_up(key)
+        raise AssertionError("the last try reads what it needs")
 
     def post(self, id: Any, decide: Callable[[Turn], dict[str, Any]]) -> Future[dict[str, Any]]:
-        """The answer of a decision, some time, once it is on disk. The campaign should be in memory."""
-        return self.group_commit.post(_check_id(id), decide)
+        """The answer of a decision, some time, once it is on disk. A campaign that is not in memory is read before, in
+        another thread than that of decisions.
+        """
+        key = _check_id(id)
+        found: Future[dict[str, Any]] = Future()
+        found.set_running_or_notify_cancel()
+        self._post(key, decide, found, _TRIES)
+        return found
+
+    def _post(self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int) -> None:
+        def settle(answered: Future[Any]) -> None:
+            error = answered.exception()
+            if isinstance(error, _NotInMemory):
+                self._loader.submit(self._load_and_post, key, decide, found, tries - 1)
+            elif error is not None:
+                found.set_exception(error)
+            else:
+                found.set_result(answered.result())
+
+        self.group_commit.post(key, decide, patient=tries > 0).add_done_callback(settle)
+
+    def _load_and_post(
+        self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int
+    ) -> None:
+        try:
+            self._catch_up(key)
+        except BaseException as error:
+            found.set_exception(error)
+        else:
+            self._post(key, decide, found, tries)
 
     def submit_batch(self, wanted: Sequence[tuple[Any, Callable[[Turn], dict[str, Any]]]]) -> list[Any]:
         """Several decisions, made in order and put on disk in one transaction: each one's answer, or its error."""
         requests: list[Request] = []
         for id, decide in wanted:
-            requests.append(Request(str(id), decide))
+            requests.append(Request(str(id), decide, patient=False))
             try:
                 self._open(_check_id(id))
             except CampaignError as error:
@@ -164,7 +252,10 @@ class OpenCampaigns:
     def _open(self, id: str) -> None:
         """Have the state in memory: compiling and reading take seconds, which no holder of a lock should spend."""
         if self._opened_of(id).state is None:
-            self.read(id, lambda reading: warm_up(method_named(reading.state.settings.method)))
+            self._catch_up(id)
+
+    def _catch_up(self, id: str) -> None:
+        self.read(id, lambda reading: warm_up(method_named(reading.state.settings.method)))
 
     def _opened_of(self, id: str) -> OpenCampaign:
         with self._opened_lock:
@@ -234,30 +325,20 @@ class OpenCampaigns:
         every = {id: self._opened_of(id) for id in ids}
         answers: list[tuple[Request, Any, BaseException | None]] = []
         deciding: Request | None = None
+        turns: dict[str, Turn] = {}
         with ExitStack() as held:
             try:
                 with self.journal.writing(ids) as writing:
-                    turns: dict[str, Turn] = {}
-                    broken: dict[str, CampaignError] = {}
-                    for id, opened in every.items():
-                        held.enter_context(opened.lock)
-                        row = writing.locked.get(id)
-                        if row is not None:
-                            try:
-                                state = self.caught_up(opened, row, writing)
-                            except DamagedLog as error:  # of one campaign: the others go on
-                                broken[id] = error
-                                continue
-                            turns[id] = Turn(state, self.time(opened, row["last_at"]))
+                    turns, errors = self._turns(writing, every, requests, held)
                     for request in requests:
                         deciding = request
-                        answers.append((request, *_decided(request, turns, broken)))
+                        answers.append((request, *_decided(request, turns, errors)))
                     deciding = None
                     hashes = {id: _append(writing, id, turn) for id, turn in turns.items() if turn.rows}
             except BaseException as error:
                 if answers or deciding is not None:  # the states are ahead of the disk
-                    for opened in every.values():
-                        opened.state = None
+                    for id in turns:
+                        every[id].state = None
                 if deciding is None or not isinstance(error, Exception):
                     raise
                 deciding.settle(error=_as_campaign_error(error))
@@ -269,20 +350,55 @@ class OpenCampaigns:
         for id, opened in every.items():
             self._snapshots.consider(id, opened)
 
+    def _turns(
+        self, writing: Writing, every: dict[str, OpenCampaign], requests: Sequence[Request], held: ExitStack
+    ) -> tuple[dict[str, Turn], dict[str, Exception]]:
+        """A turn for each campaign that is up to date or nearly so, whose lock is held then; for the others, what those
+        are told who want to write to them.
+        """
+        turns: dict[str, Turn] = {}
+        errors: dict[str, Exception] = {}
+        until = time.monotonic() + _LOCK_SECONDS
+        for id, opened in every.items():
+            row = writing.locked.get(id)
+            if row is None:
+                errors[id] = _unknown(id)
+                continue
+            patient = all(request.patient for request in requests if request.campaign == id)
+            if not opened.lock.acquire(timeout=max(0.0, until - time.monotonic()) if patient else -1):
+                errors[id] = _NotInMemory(id)
+                continue
+            held.callback(opened.lock.release)
+            if patient and _is_far_behind(opened, row):
+                errors[id] = _NotInMemory(id)
+                continue
+            try:
+                turns[id] = Turn(self.caught_up(opened, row, writing), self.time(opened, row["last_at"]))
+            except DamagedLog as error:  # of one campaign: the others go on
+                errors[id] = error
+        return turns, errors
+
+
+def _is_far_behind(opened: OpenCampaign, row: Campaign) -> bool:
+    """Whether bringing the state up to date would hold everybody up."""
+    if opened.state is None:
+        return True  # even without a row: the method may have to be compiled
+    return row["last_seq"] - opened.state.seq > _FEW_ROWS
+
 
 def _append(writing: Writing, id: str, turn: Turn) -> str:
     state = turn.state
-    return writing.append(
-        id,
-        turn.rows,
-        {
-            "last_at": turn.now,
-            "t": state.session.t,
-            "measurements": state.n_results,
-            "open_leases": len(state.open),
-            "done": int(state.done),
-        },
-    )
+    summary: Summary = {
+        "last_at": turn.now,
+        "t": state.session.t,
+        "measurements": state.n_results,
+        "open_leases": len(state.open),
+        "done": int(state.done),
+        "archived": state.archived,
+    }
+    if state.session.settings is not state.session.first_settings:  # items, K or δ were revised
+        summary["about"] = json.dumps(fixed_summary(state.settings))
+    return writing.append(id, turn.rows, summary)
 
 
 @contextmanager
@@ -298,14 +414,18 @@ def _no_collecting() -> Iterator[None]:
 
 
 def _decided(
-    request: Request, turns: dict[str, Turn], broken: dict[str, CampaignError]
+    request: Request, turns: dict[str, Turn], errors: dict[str, Exception]
 ) -> tuple[Any, BaseException | None]:
     if request.campaign not in turns:
-        return None, broken.get(request.campaign) or _unknown(request.campaign)
+        return None, errors[request.campaign]
     try:
+        if not isinstance(request.decide, OfArchived):
+            check_not_archived(turns[request.campaign])
         return request.decide(turns[request.campaign]), None
     except CampaignError as error:
         return None, error
+    finally:
+        turns[request.campaign].writer = None  # that of the next one is another
 
 
 def _as_campaign_error(error: Exception) -> Exception:

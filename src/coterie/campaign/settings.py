@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Unpack
 
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.methods import METHODS, Method, method_named, prepared
 from coterie.problem.checks import check_positive, short
-from coterie.problem.noise import PlainNoise
 from coterie.problem.settings import METHOD, Options, SettingError
 from coterie.problem.settings import Settings as RunSettings
 from coterie.problem.text import check_text as check_plain_text
@@ -28,8 +27,10 @@ ON_EXPIRY = ("skip", "wait")
 LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
 _SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
-_LARGEST = 10**7
-"""Of arms and of coordinates: more is a slip of the finger, and would take all memory before it is noticed."""
+_LARGEST = 100_000
+"""Of arms and of coordinates: what everybody who asks for the campaign's status or page is sent."""
+_LARGEST_SHAPE = 10**7
+"""Arms times coordinates."""
 _PARSED_KEPT = 64  # settings kept as objects: a list of campaigns reads every one of them each time
 
 
@@ -59,8 +60,8 @@ class CampaignSettings:
     def of(
         cls,
         n_arms: Any,
-        n_clusters: Any,
-        dim: Any,
+        n_clusters: Any = None,
+        dim: Any = None,
         *,
         lease_seconds: Any = LEASE_SECONDS,
         on_expiry: Any = ON_EXPIRY[0],
@@ -71,6 +72,8 @@ class CampaignSettings:
         for size, field in ((n_arms, "n_arms"), (dim, "dim")):
             if isinstance(size, int) and size > _LARGEST:
                 raise BadValue(f"{field} must be at most {_LARGEST}, got {size}", field=field)
+        if isinstance(n_arms, int) and isinstance(dim, int) and n_arms * dim > _LARGEST_SHAPE:
+            raise BadValue(f"n_arms times dim must be at most {_LARGEST_SHAPE}, got {n_arms * dim}", field="n_arms")
         names: Any = options.get("names")
         if names is not None:
             options["names"] = _checked_texts(names, "names", n_arms)
@@ -82,7 +85,7 @@ class CampaignSettings:
             run, method = prepared(RunSettings.of(n_arms, n_clusters, dim, **options))
         except SettingError as error:
             raise BadValue(str(error), field=error.field) from None
-        seconds, ending = _checked_lease_seconds(lease_seconds), _checked_on_expiry(on_expiry)
+        seconds, ending = checked_lease_seconds(lease_seconds), _checked_on_expiry(on_expiry)
         made = cls(run, seconds, ending, method.rules, _checked_value_names(value_names, run.dim))
         made._check_that_it_starts()
         return made
@@ -91,17 +94,19 @@ class CampaignSettings:
         try:
             self.session()
         except MemoryError:
-            shape = f"{self.n_arms} arms, {self.n_clusters} groups and dimension {self.dim}"
+            shape = f"{self.n_arms} arms, {self.run.question.words} and dimension {self.dim}"
             raise BadValue(f"{shape} do not fit in memory") from None
         except (ValueError, TypeError, OverflowError) as error:
             raise BadValue(f"method {self.method!r} does not start: {error}", field="method") from error
 
+    def as_revised(self, run: RunSettings) -> CampaignSettings:
+        """The same with the items, the number of groups and δ of now; the first resolution stays."""
+        question = self.run.question if self.run.resolution is not None else run.question
+        return replace(self, run=replace(run, question=question))
+
     def session(self) -> Session:
         """A session at its beginning."""
-        run = self.run
-        return Session(
-            *run.shape, run.delta, run.method, run.threshold, run.noise, run.distance_ratio, names=run.names
-        )  # fmt: skip
+        return Session.of(self.run)
 
     @property
     def n_arms(self) -> int:
@@ -109,8 +114,8 @@ class CampaignSettings:
         return self.run.n_arms
 
     @property
-    def n_clusters(self) -> int:
-        """K."""
+    def n_clusters(self) -> int | None:
+        """K; None where the question is for a resolution, and K is found."""
         return self.run.n_clusters
 
     @property
@@ -134,8 +139,8 @@ class CampaignSettings:
         return self.run.threshold
 
     @property
-    def noise(self) -> PlainNoise:
-        """The noise as it was stated, in plain JSON."""
+    def noise(self) -> Any:
+        """The noise as it was stated, in plain JSON: numbers, or {"family": …} with its parameters."""
         return self.run.noise.to_json()
 
     @property
@@ -215,7 +220,7 @@ def check_rules(settings: CampaignSettings) -> Method:
 # Checks.
 
 
-def _checked_lease_seconds(given: Any) -> float:
+def checked_lease_seconds(given: Any) -> float:
     field = "lease_seconds"
     seconds: float = checked_field(field, check_positive, given, field)
     if seconds < _SHORTEST_LEASE:

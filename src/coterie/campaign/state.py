@@ -15,34 +15,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.campaign.errors import Conflict
-from coterie.campaign.facts import DECISIONS, RULES, RecordedRows, read_facts
+from coterie.campaign.facts import (
+    ARCHIVED,
+    CORRECTION,
+    DECISIONS,
+    LEASE_TIME,
+    REVISION,
+    RULES,
+    UNARCHIVED,
+    RecordedRows,
+    read_facts,
+)
 from coterie.campaign.groups import apply_change, next_id_after
+from coterie.campaign.missed_asks import EXPIRED, LATE, UNDONE, Missed
+from coterie.campaign.open_leases import Lease as Lease
+from coterie.campaign.open_leases import OpenLeases
 from coterie.campaign.settings import CampaignSettings
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.noise import Noise
 from coterie.session import Session
 from coterie.session.conversation import TOLD
+from coterie.session.corrections import ALARM
 from coterie.session.records import ReplayError
 from coterie.session.replaying import bring_back, close, follow
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
+_NEWEST = 500  # results by which the usual spread of repeats is judged
+_FEWEST_REPEATS = 12  # below, it is not
+
 
 class OtherRules(Exception):  # noqa: N818 (it is found out, not done wrong)
-    """Rows that were added meanwhile were decided by other rules: the log has to be applied from its beginning."""
-
-
-@dataclass(slots=True)
-class Lease:
-    """An ask that a worker holds. `answer`: the measurement that took its place; `ended`: how else it ended."""
-
-    key: str
-    ticket: int
-    arm: int
-    worker: str
-    asked_at: float
-    expires_at: float
-    answer: str | None = None
-    named: bool = False  # the answer named this lease, rather than only its arm
-    ended: str | None = None
+    """Rows added meanwhile were decided by other rules, or correct a value: apply the log from its beginning."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,7 @@ class Worker:
 
     told: int = 0
     last: float = 0.0
+    asked: int = 0
 
 
 @dataclass
@@ -61,6 +65,7 @@ class Registry:
     results: list[tuple[int, FloatArray, str | None]] = field(default_factory=list)  # arm, values, lease as told
     ids: dict[str, int] = field(default_factory=dict)  # of measurements, to their place in `results`
     sums: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)  # by arm: how many results, and their sum
+    tokens: dict[int, str] = field(default_factory=dict)  # of results that were told with one, by their place
 
 
 @dataclass
@@ -71,7 +76,7 @@ class State:
     session: Session
     load_registry: Callable[[], Registry] = Registry
     seq: int = 0
-    open: dict[int, Lease] = field(default_factory=dict)  # by ticket, oldest first
+    open: OpenLeases = field(default_factory=OpenLeases)
     workers: dict[str, Worker] = field(default_factory=dict)
     groups: IntArray | None = None  # the id of each arm's group
     next_group: int = 1
@@ -81,7 +86,17 @@ class State:
     rules: int = 0  # the number of the rules that decided last
     applied: int = 0  # entries of the session's record that older rules decided, when that was last noted
     has_outcome: bool = False  # whether the stop is on record with what it claims
+    usual_spread: tuple[int, FloatArray | None] = (0, None)  # of repeats, with the number of results it was found at
+    computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # by `campaign.partial_answers`, with its key
+    missed: list[Missed] = field(default_factory=list)  # asks without a result, or with one that was late
+    archived: float | None = None  # since when
+    lease_seconds: float = 0.0  # how long a worker may take, from the next ask on
     misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
+    corrections: list[dict[str, Any]] = field(default_factory=list)  # their notes, each with its seq and time
+    alarms_noted: int = 0  # among the decisions on record, since the last correction
+
+    def __post_init__(self) -> None:
+        self.lease_seconds = self.lease_seconds or self.settings.lease_seconds
 
     @cached_property
     def registry(self) -> Registry:
@@ -124,9 +139,36 @@ class State:
         return self.session.done
 
     @cached_property
-    def deviations(self) -> FloatArray:
-        """The standard deviation of each number of a measurement."""
-        return np.sqrt(np.diagonal(self.session.noise.covariance))
+    def stated_deviations(self) -> FloatArray | None:
+        """The standard deviation of each number of a measurement; None where it is not known."""
+        noise = self.session.noise
+        return np.sqrt(np.diagonal(noise.covariance)) if isinstance(noise, Noise) else None
+
+    @property
+    def deviations(self) -> FloatArray | None:
+        """The standard deviation of each number of a measurement: as stated, or as repeats have varied so far.
+
+        None as long as there are few repeats. It is for remarks to people, not for proofs.
+        """
+        if self.stated_deviations is not None:
+            return self.stated_deviations
+        if self.n_results >= 1.25 * self.usual_spread[0]:
+            self.usual_spread = (self.n_results, self._usual_spread())
+        return self.usual_spread[1]
+
+    def _usual_spread(self) -> FloatArray | None:
+        """The standard deviation of Gaussian repeats that differ as these do in the median, by the newest results."""
+        log = self.session.log_arrays
+        last: dict[int, FloatArray] = {}
+        steps = []
+        for arm, values in zip(log.arms[-_NEWEST:], log.values[-_NEWEST:], strict=True):
+            if arm in last:
+                steps.append(np.abs(values - last[arm]))
+            last[arm] = values
+        if len(steps) < _FEWEST_REPEATS:
+            return None
+        spread = np.median(np.array(steps), axis=0) / (0.6745 * np.sqrt(2.0))
+        return np.where(spread > 0.0, spread, np.inf)  # repeats that agree in most cases say nothing about the others
 
     # Rows that somebody else wrote.
 
@@ -151,11 +193,14 @@ class State:
             if recorded.stopped and not self.session.done:
                 self.session = Session.asleep(self.settings.run)
                 close(self.session, recorded.facts, _old_outcome(self.session, recorded))
+        self.session.corrections = recorded.corrections
         self._record_all(rows, recorded)
 
     def catch_up(self, rows: Sequence[Row]) -> None:
         """Apply rows that were added since; `OtherRules` if that needs the whole log."""
         recorded = read_facts(rows, self.settings.dim, self.session.next_ticket)
+        if recorded.corrections:
+            raise OtherRules("a value was corrected")
         if recorded.rules is not None and recorded.rules != self.session.rules:
             raise OtherRules(f"rules number {recorded.rules} decided rows of this campaign")
         try:
@@ -182,6 +227,9 @@ class State:
         elif isinstance(row, Ending):
             lease = self.open.pop(row.ticket)
             lease.ended = row.kind
+            self.missed.append(Missed(row.kind, lease.arm, lease.worker, row.seq))
+            if row.kind == UNDONE:
+                self.session.mark_undone(row.ticket)
         else:
             self._noted(row)
 
@@ -193,18 +241,22 @@ class State:
         return worker
 
     def _asked(self, row: Ask) -> None:
-        self._worker(row.worker, row.asked_at)
+        worker = self._worker(row.worker, row.asked_at)
         lease = self.leases.get(row.lease)
         if lease is not None:
-            lease.worker, lease.asked_at, lease.expires_at = row.worker, row.asked_at, row.expires_at
+            self.open.renew(lease, row.worker, row.asked_at, row.expires_at, row.token)
             return
-        lease = Lease(row.lease, row.ticket, row.arm, row.worker, row.asked_at, row.expires_at)
-        self.leases[row.lease] = self.open[row.ticket] = lease
+        worker.asked += 1
+        lease = Lease(row.lease, row.ticket, row.arm, row.worker, row.asked_at, row.expires_at, token=row.token)
+        self.leases[row.lease] = lease
+        self.open.add(lease)
 
     def _told(self, row: Told, values: FloatArray) -> None:
         place = len(self.results)
         self.results.append((row.arm, values, row.lease))
         self.ids[row.id] = place
+        if row.token is not None:
+            self.registry.tokens[place] = row.token
         count, total = self.sums.get(row.arm, (0, 0.0))
         self.sums[row.arm] = (count + 1, total + values)
         if row.worker is not None:
@@ -212,6 +264,10 @@ class State:
         if row.ticket is not None:
             lease = self.open.pop(row.ticket)
             lease.answer, lease.named = row.id, row.lease is not None
+            if row.told_at >= lease.expires_at:
+                self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
+        elif row.lease is not None and (lease := self.leases[row.lease]).ended == EXPIRED:
+            self.missed.append(Missed(LATE, row.arm, lease.worker, row.seq))
 
     def counted_places(self) -> NDArray[np.bool_]:
         """Which results count: not those that wait for an earlier ask, nor those told after the stop."""
@@ -228,6 +284,11 @@ class State:
             self.evidence_t = int(row.data["t"])
         elif row.kind in DECISIONS:
             self.decisions += 1
+            self.alarms_noted += row.kind == ALARM
+            if row.kind == REVISION:
+                self._revised(row.data)
+        elif row.kind == CORRECTION:
+            self._corrected(row)
         elif row.kind == RULES:
             self.rules, self.applied = int(row.data["number"]), self.session.applied
         elif row.kind == "stopped":
@@ -235,6 +296,36 @@ class State:
             self.has_outcome = "outcome" in row.data
         elif row.kind == "outcome":
             self.has_outcome = True
+        else:
+            self._noted_of_the_whole(row)
+
+    def _noted_of_the_whole(self, row: Note) -> None:
+        """What was decided about the campaign as a whole."""
+        if row.kind in (ARCHIVED, UNARCHIVED):
+            self.archived = row.at if row.kind == ARCHIVED else None
+        elif row.kind == LEASE_TIME:
+            self.lease_seconds = float(row.data["seconds"])
+
+    def _corrected(self, row: Note) -> None:
+        """The values of a result are other ones; what is known of the stop is noted again, if it stands."""
+        note = row.data | {"seq": row.seq, "at": row.at}
+        self.corrections.append(note)
+        place, arm = int(note["row"]), int(note["arm"])
+        self.results[place] = (arm, np.array(note["new"], dtype=np.float64), self.results[place][2])
+        own = np.array([values for its, values, _ in self.results if its == arm])
+        self.sums[arm] = (len(own), np.cumsum(own, axis=0)[-1])  # one after the other, as they were told
+        self.decisions, self.alarms_noted = self.decisions - self.alarms_noted, 0
+        self.applied = self.session.applied
+        self.stopped_at, self.has_outcome = None, False
+        self.usual_spread, self.computed = (0, None), {}
+
+    def _revised(self, revision: dict[str, Any]) -> None:
+        """Items have joined or left, or the groups are looked for anew: the stop, if there was one, is followed up."""
+        self.settings = self.settings.as_revised(self.session.settings)
+        self.stopped_at, self.has_outcome = None, False
+        if self.groups is not None:
+            self.groups = np.concatenate([self.groups, np.zeros(int(revision["added"]), dtype=np.int64)])
+            self.groups[list(revision["retired"])] = 0  # no group
 
 
 def _unreadable(why: str) -> Conflict:
@@ -259,8 +350,9 @@ def _old_outcome(session: Session, recorded: RecordedRows) -> dict[str, Any]:
     arms = np.array([arm for kind, arm in zip(facts.kinds, facts.arms, strict=True) if kind == TOLD], dtype=np.int64)
     labels = np.unique(groups, return_inverse=True)[1]
     white = session.noise.whiten(facts.values)
-    counts = np.bincount(labels[arms], minlength=session.n_clusters)
-    centers = np.zeros((session.n_clusters, session.dim))
+    n_clusters = session.n_clusters or int(labels.max()) + 1
+    counts = np.bincount(labels[arms], minlength=n_clusters)
+    centers = np.zeros((n_clusters, session.dim))
     np.add.at(centers, labels[arms], white)
     t = int(recorded.stop["t"])
     return {

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 import coterie
+from coterie.campaign.missed_asks import Missed
+from coterie.campaign.open_leases import OpenLeases
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state import Lease, Registry, State, Worker
 from coterie.session import Session
@@ -22,8 +24,14 @@ from coterie.session.memory import from_memory, memory_of
 
 LARGEST = 256 * 2**20
 """Bytes: a state that takes more is not kept."""
-_FORMAT = 1
+_FORMAT = 3
 _NAMES = "\n"  # no id and no lease has a line break in it
+
+
+_PLAIN = (
+    "next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "has_outcome", "archived",
+    "lease_seconds", "corrections", "alarms_noted",
+)  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -49,7 +57,7 @@ def state_bytes(state: State) -> bytes | None:
         "code": code_digest(),
         "seq": state.seq,
         "session": session,
-        "workers": {name: [worker.told, worker.last] for name, worker in state.workers.items()},
+        "workers": {name: [worker.told, worker.last, worker.asked] for name, worker in state.workers.items()},
         "lease_workers": names,
         "open": len(state.open),
         "next_group": state.next_group,
@@ -59,14 +67,21 @@ def state_bytes(state: State) -> bytes | None:
         "rules": state.rules,
         "applied": state.applied,
         "has_outcome": state.has_outcome,
+        "archived": state.archived,
+        "lease_seconds": state.lease_seconds,
+        "missed": [list(one) for one in state.missed],
+        "corrections": state.corrections,
+        "alarms_noted": state.alarms_noted,
     }
     worker_number = {name: i for i, name in enumerate(names)}
     arrays |= {
         "groups": np.zeros(0, dtype=np.int64) if state.groups is None else state.groups,
         "ids": _text(state.ids),
         "told_leases": _text(lease or "" for _, _, lease in state.results),
+        "told_tokens": _text(state.registry.tokens.get(place, "") for place in range(len(state.results))),
         "lease.keys": _text(state.leases),
         "lease.answers": _text(lease.answer or "" for lease in leases),
+        "lease.tokens": _text(lease.token or "" for lease in leases),
         "lease.endings": _text(lease.ended or "" for lease in leases),
         "lease.numbers": np.array(
             [(one.ticket, one.arm, worker_number[one.worker], one.named) for one in leases], dtype=np.int64
@@ -90,13 +105,16 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     if plain["format"] != _FORMAT or plain["code"] != code_digest():
         raise ValueError("it was made by another build of Coterie")
     session = from_memory(settings.run, plain["session"], _Arrays(outer))
+    if session.revisions:
+        settings = settings.as_revised(session.settings)
     state = State(settings, session, lambda: _registry(session, outer, plain["lease_workers"]), seq=plain["seq"])
-    for name in ("next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "has_outcome"):
+    for name in _PLAIN:
         setattr(state, name, plain[name])
-    state.workers = {name: Worker(told, last) for name, (told, last) in plain["workers"].items()}
+    state.missed = [Missed(*one) for one in plain["missed"]]
+    state.workers = {name: Worker(*worker) for name, worker in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None
     if plain["open"]:
-        state.open = {lease.ticket: lease for lease in state.leases.values() if not (lease.answer or lease.ended)}
+        state.open = OpenLeases(lease for lease in state.leases.values() if not (lease.answer or lease.ended))
     return state
 
 
@@ -107,6 +125,7 @@ def _registry(session: Session, outer: Any, workers: list[str]) -> Registry:
     before = len(told)  # the log may have grown since
     found.results = list(zip(log.arms[:before], log.values[:before], told, strict=True))
     found.ids = {name: place for place, name in enumerate(_texts(outer["ids"]))}
+    found.tokens = {place: token for place, token in enumerate(_texts(outer["told_tokens"])) if token}
     _restore_sums(found, session.dim)
     _restore_leases(found, outer, workers)
     return found
@@ -140,13 +159,13 @@ def _restore_sums(found: Registry, dim: int) -> None:
 
 
 def _restore_leases(found: Registry, outer: Any, workers: list[str]) -> None:
-    keys, answers, endings = (_texts(outer[f"lease.{name}"]) for name in ("keys", "answers", "endings"))
+    texts = [_texts(outer[f"lease.{name}"]) for name in ("keys", "answers", "endings", "tokens")]
     numbers, times = outer["lease.numbers"].tolist(), outer["lease.times"].tolist()
-    for key, answer, ended, (ticket, arm, worker, named), (asked, expires) in zip(
-        keys, answers, endings, numbers, times, strict=True
+    for key, answer, ended, token, (ticket, arm, worker, named), (asked, expires) in zip(
+        *texts, numbers, times, strict=True
     ):
         found.leases[key] = Lease(
-            key, ticket, arm, workers[worker], asked, expires, answer or None, bool(named), ended or None
+            key, ticket, arm, workers[worker], asked, expires, answer or None, bool(named), ended or None, token or None
         )  # fmt: skip
 
 

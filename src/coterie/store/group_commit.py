@@ -24,12 +24,14 @@ Those who were answered together are likely to come back together, and each grou
 class Request:
     """A decision to be made on a campaign: `decide(turn)` gives the answer, or raises and has changed nothing.
 
-    `future` is where the answer of a request that was posted goes.
+    `future` is where the answer of a request that was posted goes. `patient`: it may be sent back to prepare itself, if
+    deciding it now would hold the others up.
     """
 
     campaign: str
     decide: Callable[[Any], Any]
     future: Future[Any] | None = None
+    patient: bool = False
     answered: bool = False
     answer: Any = None
     error: BaseException | None = None
@@ -79,9 +81,9 @@ class GroupCommit:
             raise request.error
         return request.answer
 
-    def post(self, campaign: str, decide: Callable[[Any], Any]) -> Future[Any]:
+    def post(self, campaign: str, decide: Callable[[Any], Any], patient: bool = False) -> Future[Any]:
         """The answer of a request, some time; it cannot be taken back, whoever waits for it may leave."""
-        request = Request(campaign, decide, Future())
+        request = Request(campaign, decide, Future(), patient)
         assert request.future is not None
         request.future.set_running_or_notify_cancel()
         with self._gate:

@@ -15,10 +15,10 @@ added to. `tests/store` is the suite that every journal must pass. What it promi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypedDict, TypeVar
+from typing import NamedTuple, NotRequired, Protocol, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from coterie.store.chain import origin
@@ -27,7 +27,7 @@ from coterie.store.rows import ALL_KINDS, Kind, Page, Row
 
 _Answer = TypeVar("_Answer")
 
-VERSION = 3
+VERSION = 5
 """Of the journals' layout, the same number for all of them. docs/CAMPAIGNS.md lists them."""
 
 
@@ -39,10 +39,15 @@ class Summary(TypedDict):
     measurements: int
     open_leases: int
     done: int
+    archived: NotRequired[float | None]  # since when it is; None: it is not
+    about: NotRequired[str]  # a short JSON text for lists, if it has changed since the campaign was begun
 
 
 class Campaign(Summary):
-    """A campaign's row. `settings` is JSON; `last_seq` and `chain` are the number and the hash of the last fact."""
+    """A campaign's row. `settings` is JSON; `last_seq` and `chain` are the number and the hash of the last fact.
+
+    `about` is a short JSON text for lists, empty if there is none: settings can be long.
+    """
 
     id: str
     name: str
@@ -53,12 +58,38 @@ class Campaign(Summary):
 
 
 class Token(TypedDict):
-    """The hash of a secret that a server knows, what it allows, and what it is called."""
+    """The hash of a secret that a server knows, what it allows, and what it is called; the campaign that it is for
+    (None: all), and when it was revoked.
+    """
 
     hash: str
     scope: str
     label: str
     created: float
+    campaign: NotRequired[str | None]
+    revoked: NotRequired[float | None]
+
+
+class LoginSession(TypedDict):
+    """Somebody who logged in with a token: the hash of the session's own secret, that of the token, and its end."""
+
+    hash: str
+    token: str
+    until: float
+
+
+class Selection(NamedTuple):
+    """Which campaigns a list has: `name` is a part of theirs, in any case; `only` is the id of the only one.
+
+    At most `limit`, after the one that was created at `after[0]` and has the id `after[1]`, oldest or newest first.
+    """
+
+    limit: int
+    after: tuple[float, str] | None = None
+    name: str = ""
+    archived: bool = False
+    only: str | None = None
+    newest_first: bool = False
 
 
 class Snapshot(NamedTuple):
@@ -77,11 +108,17 @@ class Snapshot(NamedTuple):
 class Reading(Protocol):
     """What can be read of a journal."""
 
-    def campaigns(self) -> list[Campaign]:
-        """All campaigns, oldest first."""
+    def campaigns(self, known: Collection[str] = ()) -> list[Campaign]:
+        """All campaigns, oldest first; the settings of those in `known` may be left out (an empty text)."""
+
+    def select(self, wanted: Selection) -> list[Campaign]:
+        """Some campaigns; the settings of those that have an `about` are left out (an empty text)."""
 
     def campaign(self, id: str) -> Campaign | None:
         """A campaign's row, None if there is no such campaign."""
+
+    def named(self, name: str) -> Campaign | None:
+        """The oldest campaign that is called so, None if there is none."""
 
     def rows(
         self,
@@ -111,7 +148,10 @@ class Reading(Protocol):
         """The newest snapshot of a campaign, if there is an undamaged one."""
 
     def tokens(self) -> list[Token]:
-        """All tokens, oldest first."""
+        """All tokens, oldest first; those that were revoked too."""
+
+    def sessions(self) -> list[LoginSession]:
+        """Everybody who is logged in."""
 
 
 class Writing(Reading, Protocol):
@@ -121,8 +161,19 @@ class Writing(Reading, Protocol):
     def locked(self) -> Mapping[str, Campaign]:
         """The campaigns' rows as they were when the locks were taken; ids that nobody knows are left out."""
 
-    def add_campaign(self, id: str, name: str, settings: str, created: float) -> None:
+    def lock_names(self) -> None:
+        """Nobody else begins a campaign until this transaction ends: a name that is free now stays so."""
+
+    def add_campaign(self, id: str, name: str, settings: str, created: float, about: str = "") -> None:
         """Begin a campaign, without rows. ValueError if the id is taken or is not made of letters and digits."""
+
+    def remove_campaign(self, id: str) -> None:
+        """Nobody sees a locked campaign any more, nor the tokens that are only for it, nor those who logged in with
+        them. What it takes on disk is freed by `sweep`.
+        """
+
+    def sweep(self, most: int) -> bool:
+        """Free up to so many rows of campaigns that were removed; whether there is more."""
 
     def append(self, id: str, rows: Sequence[Row], summary: Summary) -> str:
         """Add rows to the log of a locked campaign, once a transaction, and renew its summary; the last row's hash.
@@ -136,8 +187,17 @@ class Writing(Reading, Protocol):
     def add_token(self, token: Token) -> bool:
         """Keep a token; False if its hash was there before."""
 
+    def revoke_token(self, hash: str, at: float) -> None:
+        """End a token, and keep what it was called: rows refer to it."""
+
     def remove_token(self, hash: str) -> None:
         """Forget a token, if it is there."""
+
+    def add_session(self, session: LoginSession) -> None:
+        """Somebody has logged in."""
+
+    def remove_sessions(self, hashes: Sequence[str]) -> None:
+        """Forget sessions, if they are there."""
 
 
 class Journal(Protocol):
@@ -156,17 +216,24 @@ class Journal(Protocol):
     def retried(self, work: Callable[[], _Answer]) -> _Answer:
         """The answer of work(), tried again if the journal was away for a moment and surely nothing was done."""
 
+    def check_writable(self) -> None:
+        """`StoreUnavailable` if nothing can be put on disk now. It is tried, and leaves nothing in any log."""
+
+    def backup(self, target: Path) -> None:
+        """A complete copy of the journal's present state at a path where there is nothing yet."""
+
     def close(self) -> None:
         """Give all files and connections back."""
 
 
-def empty_campaign(id: str, name: str, settings: str, created: float) -> Campaign:
+def empty_campaign(id: str, name: str, settings: str, created: float, about: str = "") -> Campaign:
     """The row of a campaign that begins."""
     if not (id.isascii() and id.isalnum()):
         raise ValueError(f"a campaign's id is made of letters and digits, got {id!r}")
     return {
         "id": id, "name": name, "settings": settings, "created": created, "last_seq": 0, "last_at": created, "t": 0,
-        "measurements": 0, "open_leases": 0, "done": 0, "chain": origin(id, settings),
+        "measurements": 0, "open_leases": 0, "done": 0, "chain": origin(id, settings), "about": about,
+        "archived": None,
     }  # fmt: skip
 
 

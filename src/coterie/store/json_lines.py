@@ -1,32 +1,46 @@
 """A journal in a folder of JSON lines, for people who want to read their record with any text editor. It needs no
 database, and it shows that the contract of `coterie.store.journal` is one.
 
-    journal.json     {"format": "coterie-journal", "version": 3}
-    campaigns.jsonl  a line for each campaign that began, token that was added, token that was removed
+    journal.json     {"format": "coterie-journal", "version": 5}
+    campaigns.jsonl  a line for each campaign, token and login that was added or removed
     ID.jsonl         a campaign's log: ["asks", seq, …, hash] and so on, a line for each row; after the rows of each
                      transaction a line {"last_seq": …} with the campaign's summary, which commits them
     ID.snapshot      the newest snapshot; ID.cut-off: what killed processes left behind, out of the way
     lock             whoever writes holds it, for the whole folder
 
-All files but the snapshots are only ever added to. Rows without a commit line after them do not count: a process was
-killed while it wrote them, and whoever writes next cuts them off. A transaction over several campaigns commits them
-one after the other: after a kill some may be there and others not, each as a whole.
+All files but the snapshots are only ever added to, until a campaign is deleted, and its files with it. Rows without a
+commit line after them do not count: a process was killed while it wrote them, and whoever writes next cuts them off. A
+transaction over several campaigns commits them one after the other: after a kill some may be there and others not, each
+as a whole.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from coterie.store.chain import check_end, check_rows, hashes_after, origin, sealed, unsealed
-from coterie.store.errors import CampaignError, Conflict, DamagedLog, StoreUnavailable
-from coterie.store.journal import VERSION, Campaign, Snapshot, Summary, Token, check_next, check_version, empty_campaign
+from coterie.store.errors import BadValue, CampaignError, Conflict, DamagedLog, StoreUnavailable
+from coterie.store.journal import (
+    VERSION,
+    Campaign,
+    LoginSession,
+    Selection,
+    Snapshot,
+    Summary,
+    Token,
+    check_next,
+    check_version,
+    empty_campaign,
+)
 from coterie.store.line_files import LogFile, append_durably, write_durably
+from coterie.store.line_registry import Registry, RegistryFile, whole_lines
 from coterie.store.rows import ALL_KINDS, Kind, Note, Page, Row
 
 try:
@@ -34,8 +48,6 @@ try:
 except ImportError:
     raise ImportError("a folder of JSON lines needs the file locks of Unix: use a SQLite file here") from None
 
-_Registry: TypeAlias = tuple[dict[str, Campaign], dict[str, Token]]
-"""All campaigns as they began, by id, and all tokens that were not removed, by hash."""
 _Answer = TypeVar("_Answer")
 
 BUSY_SECONDS = 30.0
@@ -48,7 +60,7 @@ class JsonLines:
     def __init__(self, folder: Path, create: bool = True) -> None:
         self.folder, self.name = folder, f"jsonl:///{folder}"
         self._gate = threading.Lock()  # threads wait here, processes for the file
-        self._registry = _RegistryFile(folder / "campaigns.jsonl")
+        self._registry = RegistryFile(folder / "campaigns.jsonl")
         about = folder / "journal.json"
         with _translated():
             if not about.exists():
@@ -66,6 +78,9 @@ class JsonLines:
                 what = f"{about} cannot be read: it does not say which version the folder has"
                 raise Conflict(what, code="damaged_log") from None
         check_version(version)
+        if version < VERSION:  # lines are written as this release does: an older one must not take them for its own
+            with _translated(), self._locked():
+                self._write_version(about)
 
     def _make(self, about: Path) -> None:
         if self.folder.exists() and any(self.folder.iterdir()) and not (self.folder / "lock").exists():
@@ -74,10 +89,13 @@ class JsonLines:
                 code="no_store",
                 field="store",
             )
-        self.folder.mkdir(exist_ok=True)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
         with self._locked():
             if not about.exists():
-                write_durably(about, json.dumps({"format": "coterie-journal", "version": VERSION}).encode() + b"\n")
+                self._write_version(about)
+
+    def _write_version(self, about: Path) -> None:
+        write_durably(about, json.dumps({"format": "coterie-journal", "version": VERSION}).encode() + b"\n")
 
     @contextmanager
     def reading(self) -> Iterator[LinesReading]:
@@ -120,6 +138,22 @@ class JsonLines:
         """The answer of work(). A folder is never away for a moment: it was waited for, or it cannot be used."""
         return work()
 
+    def check_writable(self) -> None:
+        """Write a file, and take it away again."""
+        probe = self.folder / "probe"
+        with _translated(), self._locked():
+            write_durably(probe, b"\n")
+            probe.unlink()
+
+    def backup(self, target: Path) -> None:
+        """A copy of the folder, made while nobody writes."""
+        if target.exists():
+            raise BadValue(f"{target} is there already: name a new folder", field="file")
+        if not target.parent.is_dir():
+            raise BadValue(f"there is no folder {target.parent}", field="file")
+        with _translated(), self._locked():
+            shutil.copytree(self.folder, target, ignore=shutil.ignore_patterns("lock"))
+
     def close(self) -> None:
         """Nothing is kept open."""
 
@@ -141,9 +175,10 @@ def _unavailable(error: OSError) -> StoreUnavailable:
 class LinesReading:
     """Queries on a folder. A campaign is read up to the last commit at the time when it is first looked at."""
 
-    def __init__(self, folder: Path, registry: _Registry) -> None:
+    def __init__(self, folder: Path, registry: Registry) -> None:
         self._folder = folder
-        self._begun, self._tokens = registry
+        self._begun, self._tokens, self._sessions = registry.campaigns, registry.tokens, registry.sessions
+        self._removed = registry.removed
         self._logs: dict[str, LogFile] = {}
 
     def _log(self, id: str) -> LogFile:
@@ -151,18 +186,40 @@ class LinesReading:
             self._logs[id] = LogFile.read(self._folder / f"{id}.jsonl", id)
         return self._logs[id]
 
-    def campaigns(self) -> list[Campaign]:
-        """All campaigns, oldest first."""
+    def campaigns(self, known: Collection[str] = ()) -> list[Campaign]:
+        """All campaigns, oldest first, with all settings: they are in memory."""
         found = [self._row(one) for one in self._begun.values()]
         return sorted(found, key=lambda row: (row["created"], row["id"]))
+
+    def select(self, wanted: Selection) -> list[Campaign]:
+        """Some campaigns; the settings of those that have an `about` are left out."""
+        last = wanted.after
+        found: list[Campaign] = []
+        keys = sorted(((one["created"], id) for id, one in self._begun.items()), reverse=wanted.newest_first)
+        for key in keys:
+            begun = self._begun[key[1]]
+            passed = last is not None and (key >= last if wanted.newest_first else key <= last)
+            if passed or wanted.name.lower() not in begun["name"].lower() or wanted.only not in (None, key[1]):
+                continue
+            row = self._row(begun)
+            if row.get("archived") is None or wanted.archived:
+                found.append(row if not row["about"] else cast(Campaign, {**row, "settings": ""}))
+            if len(found) == wanted.limit:
+                break
+        return found
 
     def campaign(self, id: str) -> Campaign | None:
         """A campaign's row, None if there is no such campaign."""
         begun = self._begun.get(id)
         return None if begun is None else self._row(begun)
 
+    def named(self, name: str) -> Campaign | None:
+        """The oldest campaign that is called so, None if there is none."""
+        found = [self._row(one) for one in self._begun.values() if one["name"] == name]
+        return min(found, key=lambda row: (row["created"], row["id"]), default=None)
+
     def _row(self, begun: Campaign) -> Campaign:
-        return cast(Campaign, {**begun, **(self._log(begun["id"]).summary or {})})
+        return cast(Campaign, {**_OLD_FIELDS, **begun, **(self._log(begun["id"]).summary or {})})
 
     def rows(
         self,
@@ -243,23 +300,45 @@ class LinesReading:
         """All tokens, oldest first."""
         return sorted(self._tokens.values(), key=lambda token: (token["created"], token["hash"]))
 
+    def sessions(self) -> list[LoginSession]:
+        """Everybody who is logged in."""
+        return list(self._sessions.values())
+
 
 class LinesWriting(LinesReading):
     """Queries and changes of one transaction. What is added is written when it commits, and read in the next one."""
 
-    def __init__(self, folder: Path, registry: _Registry, ids: Sequence[str]) -> None:
+    def __init__(self, folder: Path, registry: Registry, ids: Sequence[str]) -> None:
         super().__init__(folder, registry)
         self._added: list[dict[str, Any]] = []
         self._appended: dict[str, bytes] = {}
         self._snapshots: list[Snapshot] = []
+        self._swept: list[Path] = []
         self.locked = {id: row for id in sorted(set(ids)) if (row := self.campaign(id)) is not None}
 
-    def add_campaign(self, id: str, name: str, settings: str, created: float) -> None:
+    def lock_names(self) -> None:
+        """The folder is locked."""
+
+    def add_campaign(self, id: str, name: str, settings: str, created: float, about: str = "") -> None:
         """Begin a campaign, without rows."""
-        row = empty_campaign(id, name, settings, created)
+        row = empty_campaign(id, name, settings, created, about)
         if id in self._begun:
             raise ValueError(f"the id {id!r} is taken")
         self._added.append({"campaign": row})
+
+    def remove_campaign(self, id: str) -> None:
+        """Nobody sees a locked campaign any more, nor its tokens."""
+        tokens = [hash for hash, token in self._tokens.items() if token.get("campaign") == id]
+        self.remove_sessions([hash for hash, session in self._sessions.items() if session["token"] in tokens])
+        for hash in tokens:
+            self.remove_token(hash)
+        self._added.append({"removed_campaign": id})
+
+    def sweep(self, most: int) -> bool:
+        """Delete the files of campaigns that were removed, all at once: that takes no time."""
+        paths = (self._folder / f"{id}{ending}" for id in self._removed for ending in _ENDINGS)
+        self._swept += (path for path in paths if path.exists())
+        return False
 
     def append(self, id: str, rows: Sequence[Row], summary: Summary) -> str:
         """Add rows to the log of a locked campaign, and renew its summary; the last row's hash."""
@@ -273,7 +352,8 @@ class LinesWriting(LinesReading):
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a snapshot in place of the campaign's last one."""
-        self._snapshots.append(snapshot)
+        if snapshot.campaign in self._begun:  # else it was deleted meanwhile
+            self._snapshots.append(snapshot)
 
     def add_token(self, token: Token) -> bool:
         """Keep a token; False if its hash was there before."""
@@ -282,9 +362,22 @@ class LinesWriting(LinesReading):
         self._added.append({"token": token})
         return True
 
+    def revoke_token(self, hash: str, at: float) -> None:
+        """End a token, and keep what it was called."""
+        if hash in self._tokens:
+            self._added.append({"token": {**self._tokens[hash], "revoked": at}})
+
     def remove_token(self, hash: str) -> None:
         """Forget a token, if it is there."""
         self._added.append({"removed_token": hash})
+
+    def add_session(self, session: LoginSession) -> None:
+        """Somebody has logged in."""
+        self._added.append({"session": session})
+
+    def remove_sessions(self, hashes: Sequence[str]) -> None:
+        """Forget sessions, if they are there."""
+        self._added += ({"removed_session": hash} for hash in hashes)
 
     def commit(self) -> None:
         """Write everything, and have it on disk."""
@@ -293,7 +386,7 @@ class LinesWriting(LinesReading):
             if self._added:
                 lines = b"".join(json.dumps(one).encode() + b"\n" for one in self._added)
                 path = self._folder / "campaigns.jsonl"
-                append_durably(path, lines, _whole_lines(path))
+                append_durably(path, lines, whole_lines(path))
                 written = True
             for id, lines in self._appended.items():
                 self._log(id).append(lines)
@@ -302,51 +395,13 @@ class LinesWriting(LinesReading):
                 header = json.dumps({"seq": seq, "rules": rules, "hash": hash}).encode() + b"\n"
                 stored = sealed(content, campaign, seq, rules, hash)
                 write_durably(self._folder / f"{campaign}.snapshot", header + stored)
+            for path in self._swept:
+                path.unlink(missing_ok=True)
         except OSError as error:
             found = _unavailable(error)
             found.uncertain = written  # one file was written before another could not be
             raise found from error
 
 
-class _RegistryFile:
-    """campaigns.jsonl, read again only if it has changed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen: tuple[int, int, int] | None = None
-        self._content: _Registry = ({}, {})
-
-    def read(self) -> _Registry:
-        """What the file says now."""
-        try:
-            about = self._path.stat()
-        except FileNotFoundError:
-            return {}, {}
-        seen = (about.st_ino, about.st_size, about.st_mtime_ns)
-        if seen != self._seen:
-            self._content, self._seen = _read_registry(self._path), seen
-        return self._content
-
-
-def _whole_lines(path: Path) -> int:
-    """How many bytes of a file are whole lines; a line without an end is what a killed process has left."""
-    return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
-
-
-def _read_registry(path: Path) -> _Registry:
-    campaigns: dict[str, Campaign] = {}
-    tokens: dict[str, Token] = {}
-    content = path.read_bytes()
-    for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
-        try:
-            entry = json.loads(line)
-            if "campaign" in entry:
-                campaigns[entry["campaign"]["id"]] = entry["campaign"]
-            elif "token" in entry:
-                tokens[entry["token"]["hash"]] = entry["token"]
-            else:
-                tokens.pop(entry["removed_token"], None)
-        except (ValueError, TypeError, KeyError):
-            what = f"line {number} of {path} cannot be read: restore a backup of the folder"
-            raise Conflict(what, code="damaged_log") from None
-    return campaigns, tokens
+_ENDINGS = (".jsonl", ".snapshot", ".cut-off")  # of a campaign's files
+_OLD_FIELDS = {"about": "", "archived": None}  # which lines of older releases lack

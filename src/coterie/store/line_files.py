@@ -37,7 +37,7 @@ def append_durably(path: Path, lines: bytes, end: int) -> None:
     On disk when this returns; if it raises, the file counts up to `end` as before.
     """
     new = not path.exists()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         size = os.fstat(handle).st_size
         if size > end:
@@ -206,7 +206,7 @@ class LogFile:
         given = [line for line in lines if line and not line.startswith(b"{")]
         try:
             entries = json.loads(b"[" + b",".join(given) + b"]")
-            rows = [_KINDS[entry[0]]._make(entry[1:-1]) for entry in entries]
+            rows = [_row(entry) for entry in entries]
             hashes = [entry[-1] for entry in entries]
         except _NOT_A_ROW:
             raise DamagedLog(self.campaign, self._first_bad(given, after), None, _UNREADABLE) from None
@@ -238,7 +238,11 @@ _NOT_A_ROW = (ValueError, TypeError, KeyError, IndexError)
 
 def _parse(entry: Any) -> tuple[Row, str]:
     """The row in a line, and its hash."""
-    return _KINDS[entry[0]]._make(entry[1:-1]), entry[-1]
+    return _row(entry), entry[-1]
+
+
+def _row(entry: Any) -> Row:
+    return _KINDS[entry[0]](*entry[1:-1])  # lines of older releases have no token
 
 
 def _key(line: bytes) -> int | None:

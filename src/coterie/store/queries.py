@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, func, select, text
+from sqlalchemy import Connection, Select, and_, bindparam, case, delete, func, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from coterie.store import schema
 from coterie.store.chain import check_end, check_row, check_rows, hashes_after, origin, sealed, unsealed
 from coterie.store.errors import DamagedLog
-from coterie.store.journal import Campaign, Snapshot, Summary, Token, check_next, empty_campaign
+from coterie.store.journal import (
+    Campaign,
+    LoginSession,
+    Selection,
+    Snapshot,
+    Summary,
+    Token,
+    check_next,
+    empty_campaign,
+)
 from coterie.store.rows import ALL_KINDS, TABLES, Kind, Note, Page, Row
 
 
@@ -22,15 +31,52 @@ class SqlReading:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def campaigns(self) -> list[Campaign]:
-        """All campaigns, oldest first."""
+    def campaigns(self, known: Collection[str] = ()) -> list[Campaign]:
+        """All campaigns, oldest first; without the settings of those that are known."""
         table = schema.campaigns
-        query = select(table).order_by(table.c.created, table.c.id)
+        short = [column for column in schema.SHOWN if column.name != "settings"]
+        query = select(*short).where(_SEEN).order_by(table.c.created, table.c.id)
+        rows = [dict(row) for row in self._connection.execute(query).mappings()]
+        new = [row["id"] for row in rows if row["id"] not in known]
+        settings: dict[str, str] = {}
+        for start in range(0, len(new), _MOST_IDS):
+            some = select(table.c.id, table.c.settings).where(table.c.id.in_(new[start : start + _MOST_IDS]))
+            settings.update((row.id, row.settings) for row in self._connection.execute(some))
+        return [cast(Campaign, {**row, "settings": settings.get(row["id"], "")}) for row in rows]
+
+    def select(self, wanted: Selection) -> list[Campaign]:
+        """Some campaigns; the settings of those that have an `about` are left out."""
+        table = schema.campaigns
+        short = [column for column in schema.SHOWN if column.name != "settings"]
+        settings = case((table.c.about == "", table.c.settings), else_="").label("settings")
+        query = select(*short, settings).where(_SEEN).limit(wanted.limit)
+        if wanted.after is not None:
+            at, id = wanted.after
+            created, key = (table.c.created, table.c.id)
+            later = created < at if wanted.newest_first else created > at
+            beside = key < id if wanted.newest_first else key > id
+            query = query.where(or_(later, and_(created == at, beside)))
+        if wanted.name:
+            query = query.where(func.lower(table.c.name).contains(wanted.name.lower(), autoescape=True))
+        if not wanted.archived:
+            query = query.where(table.c.archived.is_(None))
+        if wanted.only is not None:
+            query = query.where(table.c.id == wanted.only)
+        order = (table.c.created, table.c.id)
+        query = query.order_by(*(column.desc() if wanted.newest_first else column for column in order))
         return [cast(Campaign, dict(row)) for row in self._connection.execute(query).mappings()]
 
     def campaign(self, id: str) -> Campaign | None:
         """A campaign's row, None if there is no such campaign."""
-        query = select(schema.campaigns).where(schema.campaigns.c.id == id)
+        query = select(*schema.SHOWN).where(schema.campaigns.c.id == id, _SEEN)
+        row = self._connection.execute(query).mappings().first()
+        return None if row is None else cast(Campaign, dict(row))
+
+    def named(self, name: str) -> Campaign | None:
+        """The oldest campaign that is called so, None if there is none."""
+        table = schema.campaigns
+        query = select(*schema.SHOWN).where(table.c.name == name, _SEEN)
+        query = query.order_by(table.c.created, table.c.id).limit(1)
         row = self._connection.execute(query).mappings().first()
         return None if row is None else cast(Campaign, dict(row))
 
@@ -134,6 +180,11 @@ class SqlReading:
         query = select(table).order_by(table.c.created, table.c.hash)
         return [cast(Token, dict(row)) for row in self._connection.execute(query).mappings()]
 
+    def sessions(self) -> list[LoginSession]:
+        """Everybody who is logged in."""
+        rows = self._connection.execute(select(schema.sessions)).mappings()
+        return [cast(LoginSession, dict(row)) for row in rows]
+
 
 class SqlWriting(SqlReading):
     """Queries and changes of one transaction, which holds the locks of these campaigns."""
@@ -145,12 +196,44 @@ class SqlWriting(SqlReading):
             rows = connection.execute(_LOCK_CAMPAIGNS, {"ids": list(ids)}).mappings()
             self.locked = {row["id"]: cast(Campaign, dict(row)) for row in rows}
 
-    def add_campaign(self, id: str, name: str, settings: str, created: float) -> None:
+    def lock_names(self) -> None:
+        """Nobody else begins a campaign until this transaction ends; SQLite has locked the whole file already."""
+        if self._connection.dialect.name != "sqlite":
+            self._connection.execute(text("LOCK TABLE campaigns IN SHARE ROW EXCLUSIVE MODE"))
+
+    def add_campaign(self, id: str, name: str, settings: str, created: float, about: str = "") -> None:
         """Begin a campaign, without rows."""
+        row = {**empty_campaign(id, name, settings, created, about), "removed": 0}
         try:
-            self._connection.execute(schema.campaigns.insert(), [dict(empty_campaign(id, name, settings, created))])
+            self._connection.execute(schema.campaigns.insert(), [row])
         except IntegrityError:
             raise ValueError(f"the id {id!r} is taken") from None
+
+    def remove_campaign(self, id: str) -> None:
+        """Nobody sees a locked campaign any more, nor its tokens."""
+        table, tokens, sessions = schema.campaigns, schema.tokens, schema.sessions
+        self._connection.execute(update(table).where(table.c.id == id).values(removed=1))
+        own = select(tokens.c.hash).where(tokens.c.campaign == id)
+        self._connection.execute(delete(sessions).where(sessions.c.token.in_(own)))
+        self._connection.execute(delete(tokens).where(tokens.c.campaign == id))
+
+    def sweep(self, most: int) -> bool:
+        """Free up to so many rows of campaigns that were removed; whether there is more."""
+        campaigns, left = schema.campaigns, most
+        removed = select(campaigns.c.id).where(campaigns.c.removed != 0).order_by(campaigns.c.id).limit(1)
+        while (id := self._connection.execute(removed).scalar()) is not None:
+            for table in schema.TABLES.values():
+                rows = select(table.c.seq).where(table.c.campaign == id).order_by(table.c.seq).limit(left)
+                found = [row.seq for row in self._connection.execute(rows)]
+                for start in range(0, len(found), _MOST_IDS):
+                    some = found[start : start + _MOST_IDS]
+                    self._connection.execute(delete(table).where(table.c.campaign == id, table.c.seq.in_(some)))
+                left -= len(found)
+                if left <= 0:
+                    return True
+            self._connection.execute(delete(schema.snapshots).where(schema.snapshots.c.campaign == id))
+            self._connection.execute(delete(campaigns).where(campaigns.c.id == id))
+        return False
 
     def append(self, id: str, rows: Sequence[Row], summary: Summary) -> str:
         """Add rows to the log of a locked campaign, and renew its summary; the last row's hash."""
@@ -163,7 +246,14 @@ class SqlWriting(SqlReading):
         for kind, content in by_kind.items():
             self._connection.execute(schema.TABLES[kind].insert(), content)
         chain = hashes[-1] if hashes else campaign["chain"]
-        new = {**summary, "id": id, "last_seq": campaign["last_seq"] + len(rows), "chain": chain}
+        new = {
+            "archived": None,
+            "about": None,
+            **summary,
+            "id": id,
+            "last_seq": campaign["last_seq"] + len(rows),
+            "chain": chain,
+        }
         self._connection.execute(_RENEW_SUMMARY, new)
         return chain
 
@@ -175,23 +265,38 @@ class SqlWriting(SqlReading):
 
     def add_token(self, token: Token) -> bool:
         """Keep a token; False if its hash was there before."""
-        return self._connection.execute(_ADD_TOKEN, dict(token)).rowcount == 1
+        return self._connection.execute(_ADD_TOKEN, {"campaign": None, "revoked": None, **token}).rowcount == 1
+
+    def revoke_token(self, hash: str, at: float) -> None:
+        """End a token, and keep what it was called."""
+        table = schema.tokens
+        self._connection.execute(update(table).where(table.c.hash == hash).values(revoked=at))
 
     def remove_token(self, hash: str) -> None:
         """Forget a token, if it is there."""
         self._connection.execute(delete(schema.tokens).where(schema.tokens.c.hash == hash))
 
+    def add_session(self, session: LoginSession) -> None:
+        """Somebody has logged in."""
+        self._connection.execute(schema.sessions.insert(), [dict(session)])
 
+    def remove_sessions(self, hashes: Sequence[str]) -> None:
+        """Forget sessions, if they are there."""
+        self._connection.execute(delete(schema.sessions).where(schema.sessions.c.hash.in_(hashes)))
+
+
+_SEEN = schema.campaigns.c.removed == 0
 # In one order, so that two transactions never wait for each other. SQLite has locked the whole file already.
 _LOCK_CAMPAIGNS = (
-    select(schema.campaigns)
-    .where(schema.campaigns.c.id.in_(bindparam("ids", expanding=True)))
+    select(*schema.SHOWN)
+    .where(schema.campaigns.c.id.in_(bindparam("ids", expanding=True)), _SEEN)
     .order_by(schema.campaigns.c.id)
     .with_for_update()
 )
 _RENEW_SUMMARY = text(
     "UPDATE campaigns SET last_seq = :last_seq, last_at = :last_at, t = :t, measurements = :measurements, "
-    "open_leases = :open_leases, done = :done, chain = :chain WHERE id = :id"
+    "open_leases = :open_leases, done = :done, chain = :chain, archived = :archived, "
+    "about = COALESCE(:about, about) WHERE id = :id"
 )
 _KEEP_SNAPSHOT = text(
     "INSERT INTO snapshots (campaign, seq, rules, hash, content) VALUES (:id, :seq, :rules, :hash, :content) "
@@ -199,8 +304,10 @@ _KEEP_SNAPSHOT = text(
     "content = excluded.content"
 )
 _ADD_TOKEN = text(
-    "INSERT INTO tokens (hash, scope, label, created) VALUES (:hash, :scope, :label, :created) ON CONFLICT DO NOTHING"
+    "INSERT INTO tokens (hash, scope, label, created, campaign, revoked) "
+    "VALUES (:hash, :scope, :label, :created, :campaign, :revoked) ON CONFLICT DO NOTHING"
 )
+_MOST_IDS = 500  # in one query: databases have limits
 _WITHOUT_LAST, _LAST = itemgetter(slice(0, -1)), itemgetter(-1)
 
 

@@ -1,5 +1,6 @@
 """The facts of a campaign: rows of four kinds, numbered by one `seq` 1, 2, 3, … without gaps. In that order they are
-the campaign. Times are seconds since 1970 (UTC).
+the campaign. Times are seconds since 1970 (UTC). `token`: the id of the token that a row was written with, over a
+server; None for the command line, for Python, and for releases that did not record it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Ask(NamedTuple):
     asked_at: float
     expires_at: float
     round: int = UNRECORDED_ROUND
+    token: str | None = None
 
 
 class Told(NamedTuple):
@@ -39,10 +41,11 @@ class Told(NamedTuple):
     ticket: int | None
     worker: str | None
     told_at: float
+    token: str | None = None
 
 
 class Ending(NamedTuple):
-    """A lease whose result will not come; `kind` is expired or failed."""
+    """A lease whose result will not come; `kind` is expired, failed or undone."""
 
     seq: int
     lease: str
@@ -50,6 +53,7 @@ class Ending(NamedTuple):
     kind: str
     reason: str
     at: float
+    token: str | None = None
 
 
 class Note(NamedTuple):
@@ -61,6 +65,7 @@ class Note(NamedTuple):
     kind: str
     content: str
     at: float
+    token: str | None = None
 
     @property
     def data(self) -> Any:

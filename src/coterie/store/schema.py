@@ -33,7 +33,11 @@ campaigns = Table(
     Column("open_leases", BigInteger, nullable=False),
     Column("done", BigInteger, nullable=False),
     Column("chain", Text, nullable=False),  # the hash of the last row
+    Column("about", Text, nullable=False),  # JSON, for lists; empty: none
+    Column("archived", _DOUBLE),  # since when it is
+    Column("removed", BigInteger, nullable=False),  # 1: nobody sees it any more
 )
+SHOWN = [column for column in campaigns.c if column.name != "removed"]
 
 
 def _log(name: str, *columns: Column[object]) -> Table:
@@ -44,6 +48,7 @@ def _log(name: str, *columns: Column[object]) -> Table:
         Column("seq", BigInteger, primary_key=True),
         *columns,
         Column("hash", Text, nullable=False),
+        Column("token", Text),  # the id of the token that wrote it
     )
 
 
@@ -71,7 +76,7 @@ endings = _log(
     "endings",
     Column("lease", Text, nullable=False),
     Column("ticket", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),  # expired or failed
+    Column("kind", Text, nullable=False),  # expired, failed or undone
     Column("reason", Text, nullable=False),
     Column("at", _DOUBLE, nullable=False),
 )
@@ -97,6 +102,21 @@ tokens = Table(
     Column("scope", Text, nullable=False),
     Column("label", Text, nullable=False),
     Column("created", _DOUBLE, nullable=False),
+    Column("campaign", Text),  # the only one that it is for
+    Column("revoked", _DOUBLE),
+)
+sessions = Table(  # of people who logged in
+    "sessions",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("token", Text, nullable=False),
+    Column("until", _DOUBLE, nullable=False),
+)
+store_mark = Table(  # one row, of a SQLite file only: see `coterie.store.sqlite_file`
+    "store_mark",
+    metadata,
+    Column("commits", BigInteger, primary_key=True),
+    Column("marked", BigInteger),
 )
 
 TABLES: dict[Kind, Table] = {Ask: asks, Told: measurements, Ending: endings, Note: notes}
@@ -133,6 +153,23 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE campaigns ADD COLUMN chain TEXT NOT NULL DEFAULT ''",
         """CREATE TABLE snapshots (campaign TEXT NOT NULL PRIMARY KEY REFERENCES campaigns (id), seq BIGINT NOT NULL,
             rules BIGINT NOT NULL, hash TEXT NOT NULL, content {bytes} NOT NULL)""",
+    ),
+    (
+        "CREATE TABLE store_mark (commits BIGINT NOT NULL PRIMARY KEY, marked BIGINT)",
+        "INSERT INTO store_mark (commits, marked) VALUES (0, NULL)",
+        "ALTER TABLE asks ADD COLUMN token TEXT",
+        "ALTER TABLE measurements ADD COLUMN token TEXT",
+        "ALTER TABLE endings ADD COLUMN token TEXT",
+        "ALTER TABLE notes ADD COLUMN token TEXT",
+        "ALTER TABLE tokens ADD COLUMN campaign TEXT",
+        "ALTER TABLE tokens ADD COLUMN revoked DOUBLE PRECISION",
+        "CREATE TABLE sessions (hash TEXT NOT NULL PRIMARY KEY, token TEXT NOT NULL, until DOUBLE PRECISION NOT NULL)",
+    ),
+    (
+        "ALTER TABLE campaigns ADD COLUMN about TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE campaigns ADD COLUMN archived DOUBLE PRECISION",
+        "ALTER TABLE campaigns ADD COLUMN removed BIGINT NOT NULL DEFAULT 0",
+        "CREATE INDEX campaigns_by_time ON campaigns (created, id)",
     ),
 )
 _CHAINED = 3  # the version from which rows have hashes, of these columns

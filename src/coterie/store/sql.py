@@ -5,6 +5,7 @@ The queries are in `coterie.store.queries`, the tables and migrations in `coteri
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -13,13 +14,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, RootTransaction, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from coterie.store.errors import BadValue, StoreUnavailable
 from coterie.store.journal import check_version
 from coterie.store.queries import SqlReading, SqlWriting
 from coterie.store.schema import LATEST, migrate, version_of
+from coterie.store.sqlite_file import (
+    STORE_MOVED,
+    Identity,
+    SqliteFile,
+    begin_opening,
+    copy_into,
+    count_commit,
+    end_opening,
+    gone,
+)
 
 _Answer = TypeVar("_Answer")
 
@@ -27,6 +38,9 @@ BUSY_SECONDS = 30.0
 """How long a transaction waits for another process that writes to the same SQLite file."""
 _PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before a transaction that surely did nothing is tried again
 _SQLITE_PAUSES = (0.0, 0.1, 0.3)
+_COMMITS_IN_JOURNAL = 100  # after so many commits of ours, what is in SQLite's journal is copied into the file
+log = logging.getLogger("coterie.store")
+
 _KNOWN = "sqlite:///FILE, postgresql://… or jsonl:///FOLDER"
 
 
@@ -59,9 +73,15 @@ class Database:
                 code="no_store",
                 field="store",
             )
+        self._file = SqliteFile(str(self.url.database)) if self.is_sqlite else None
+        if self._file is not None:
+            self._file.make()
+        self._marks = False  # whether the tables are there in which a SQLite file is marked as open
+        self._commits = 0  # since the journal was last copied into the file; 0: none was made here
         self.engine = self._open()
         try:
             self.retried(self._migrate)
+            self._marks = self.is_sqlite
         except BaseException:
             self.engine.dispose()
             raise
@@ -74,7 +94,16 @@ class Database:
                 raise ImportError(
                     "PostgreSQL needs psycopg: pip install 'coterie[serve]' (in the clone: pip install '.[serve]')"
                 ) from None
-        engine = create_engine(self.url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
+        assert self._file is not None
+        file, seconds = self._file, BUSY_SECONDS
+        engine = create_engine(self.url, creator=lambda: file.connect(seconds))
+
+        def note_files(raw: Any, record: Any) -> None:
+            record.info["files"] = Identity(file.identity().file, None)
+            if self._marks:  # another file may have been put in the place of the one that we made
+                _use_journal(raw)
+
+        event.listen(engine, "connect", note_files)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -83,18 +112,19 @@ class Database:
         with self._read_transaction() as connection:
             version = version_of(connection)
         check_version(version)
-        if version == LATEST:
-            return
+        if version != LATEST:
+            with self._write_transaction() as connection:
+                migrate(connection)
         if self.is_sqlite:
-            # Wait for another process that makes the same store: the next step would not.
-            with self._write_transaction():
-                pass
-            with self._translated(), self.engine.connect() as connection:
-                raw = connection.connection.dbapi_connection
-                assert raw is not None
-                raw.execute("PRAGMA journal_mode = WAL")  # kept in the file
-        with self._write_transaction() as connection:
-            migrate(connection)
+            with self._translated(), self._raw_connection() as raw:
+                _use_journal(raw)
+
+    @contextmanager
+    def _raw_connection(self) -> Iterator[sqlite3.Connection]:
+        """SQLite's own connection, in no transaction."""
+        with self.engine.connect() as connection:
+            raw: Any = connection.connection.dbapi_connection
+            yield raw
 
     @contextmanager
     def reading(self) -> Iterator[SqlReading]:
@@ -121,13 +151,90 @@ class Database:
         """A transaction that is on disk when the block is left; nothing of it is if the block raises."""
         committing = False
         try:
-            with self._translated(), self._connected(coterie_writes=True) as connection, connection.begin():
-                yield connection
-                committing = True
+            with self._translated(), self._connected(coterie_writes=True) as connection:
+                with self._begun(connection):
+                    yield connection
+                    committing = True
+                if self._marks:
+                    self._copy_journal(connection)
         except StoreUnavailable as error:
+            if error.code == STORE_MOVED:  # the next connections are to the file that is there now
+                self.engine.dispose()
             if committing and not self.is_sqlite:  # SQLite says that a commit failed only if it did
                 error.uncertain, error.away = True, False
             raise
+
+    @contextmanager
+    def _begun(self, connection: Connection) -> Iterator[None]:
+        """A transaction of a connection; a SQLite file is marked as open before the first one commits."""
+        while self._marks:
+            transaction = connection.begin()
+            raw: Any = connection.connection.dbapi_connection
+            try:
+                marked = count_commit(raw)
+            except BaseException:
+                transaction.rollback()
+                raise
+            if marked:
+                files = self._check_files(connection, transaction)
+                with transaction:
+                    yield
+                self._file_of_sqlite.check_identity(files)  # else the commit went to a file that is gone
+                return
+            transaction.rollback()
+            begin_opening(raw)
+        with connection.begin():
+            yield
+
+    def _check_files(self, connection: Connection, transaction: RootTransaction) -> Identity:
+        """The files that the connection has open, which must be those at their paths."""
+        opened: Identity = connection.info["files"]
+        if opened.journal is None:  # it is there from the connection's first write on
+            opened = connection.info["files"] = Identity(opened.file, self._file_of_sqlite.identity().journal)
+        try:
+            if opened.journal is None:
+                raise gone(self._file_of_sqlite.journal)
+            self._file_of_sqlite.check_identity(opened)
+        except StoreUnavailable:
+            transaction.rollback()
+            connection.invalidate()
+            raise
+        return opened
+
+    @property
+    def _file_of_sqlite(self) -> SqliteFile:
+        assert self._file is not None
+        return self._file
+
+    def _copy_journal(self, connection: Connection) -> None:
+        """Now and then, copy what is in SQLite's journal into the file, which is marked as before."""
+        self._commits += 1
+        if self._commits <= _COMMITS_IN_JOURNAL:
+            return
+        self._commits = 1
+        raw: Any = connection.connection.dbapi_connection
+        try:
+            begin_opening(raw, renew=True)
+        except sqlite3.Error as error:  # what was to be committed is: it stays in the journal for now
+            log.info("SQLite's journal was not copied into %s: %s", self.url.database, error)
+
+    def check_writable(self) -> None:
+        """Count a commit."""
+        with self._write_transaction() as connection:
+            if not self.is_sqlite:  # in a SQLite file every transaction is counted
+                connection.execute(text("UPDATE store_mark SET commits = commits + 1"))
+
+    def backup(self, target: Path) -> None:
+        """A complete copy of the store's present state in a new file, while others go on writing."""
+        if not self.is_sqlite:
+            raise BadValue("PostgreSQL makes its own backups: use pg_dump", field="store")
+        if target.exists():
+            raise BadValue(f"{target} is there already: name a new file", field="file")
+        try:
+            with self._translated(), self._raw_connection() as raw:
+                copy_into(raw, target)
+        except OSError as error:
+            raise BadValue(f"cannot write {target}: {error.strerror or error}", field="file") from None
 
     def _connected(self, **options: Any) -> Connection:
         return self.engine.connect().execution_options(**options)
@@ -173,8 +280,26 @@ class Database:
             raise found from error
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Give all connections back; a SQLite file is complete then, unless others have it open."""
+        if self._commits > 0:
+            try:
+                with self._translated(), self._raw_connection() as raw:
+                    end_opening(raw)
+            except StoreUnavailable as error:  # nothing is lost: the commits stay in the journal
+                log.warning("%s was not closed in order: %s", self.url.database, error.message)
         self.engine.dispose()
+
+
+def _use_journal(raw: sqlite3.Connection) -> None:
+    """Write ahead from now on: it is kept in the file. While others look at the file, SQLite refuses at once."""
+    until = time.monotonic() + BUSY_SECONDS
+    while raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            raw.execute("PRAGMA journal_mode = WAL").fetchall()
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
@@ -182,6 +307,7 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA synchronous = FULL")  # every commit is on disk before it is acknowledged
+    cursor.execute("PRAGMA wal_autocheckpoint = 0")  # see `sqlite_file`: the file is marked whenever this is done
     cursor.close()
 
 
