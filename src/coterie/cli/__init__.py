@@ -1,12 +1,14 @@
 """The commands. Each one reads its arguments, calls one function of the library and prints the answer.
 
 What goes wrong because of the input is one line on standard error and exit code 2; a certificate that does not hold is
-exit code 1; Ctrl-C is exit code 130.
+exit code 1; Ctrl-C is exit code 130. If nobody reads what is printed any more (`| head -1`), the command ends without a
+word; its exit code is then that of a program that a closed pipe has ended, 141, or rich's 1 within a table.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +16,15 @@ from typer.core import TyperGroup
 
 from coterie import __version__
 from coterie.cli.bench import bench
+from coterie.cli.budget import budget
 from coterie.cli.campaign import campaign_app
+from coterie.cli.campaign_budget import campaign_budget
+from coterie.cli.campaign_correct import correct
+from coterie.cli.campaign_files import export, import_measurements
+from coterie.cli.campaign_managing import archive, delete, lease_time, unarchive, undo
+from coterie.cli.campaign_resolution import resolution
+from coterie.cli.campaign_revisions import clusters, delta, items
+from coterie.cli.compile import compile_command
 from coterie.cli.demo import demo
 from coterie.cli.group import group
 from coterie.cli.hardness import hardness
@@ -22,7 +32,10 @@ from coterie.cli.methods import MeasuringCommand, SimulationCommand, methods
 from coterie.cli.reproduce import reproduce
 from coterie.cli.serve import serve
 from coterie.cli.simulate import simulate
+from coterie.cli.token import token_app
 from coterie.cli.verify import verify
+
+_PIPE_CLOSED = 128 + 13  # of a program that SIGPIPE has ended
 
 
 class _OneLineErrors(TyperGroup):
@@ -31,6 +44,9 @@ class _OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            _discard_output()
+            raise typer.Exit(_PIPE_CLOSED) from None
         except (ValueError, TypeError, ImportError, OSError) as error:
             message = " ".join(_message(error).split()) or type(error).__name__
             typer.echo(f"coterie: {message}", err=True)
@@ -59,13 +75,29 @@ app = typer.Typer(
 app.command(cls=MeasuringCommand)(group)
 app.command()(reproduce)
 app.command()(bench)
+campaign_app.command()(resolution)
+campaign_app.command(name="import")(import_measurements)
+campaign_app.command()(export)
+campaign_app.command()(undo)
+campaign_app.command("lease-time")(lease_time)
+campaign_app.command()(archive)
+campaign_app.command()(unarchive)
+campaign_app.command()(delete)
+campaign_app.command(name="correct", context_settings={"ignore_unknown_options": True})(correct)
+campaign_app.command("budget")(campaign_budget)
+campaign_app.command()(items)
+campaign_app.command()(clusters)
+campaign_app.command()(delta)
 app.add_typer(campaign_app, name="campaign")
 app.command()(serve)
+app.add_typer(token_app, name="token")
 app.command(cls=SimulationCommand)(demo)
 app.command(cls=SimulationCommand)(simulate)
+app.command(cls=MeasuringCommand)(budget)
 app.command()(methods)
 app.command()(hardness)
 app.command()(verify)
+app.command("compile")(compile_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -86,4 +118,16 @@ def _options(
 
 def main() -> None:
     """The `coterie` command."""
-    app()
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where it can be caught, and not when the interpreter ends
+    except BrokenPipeError:
+        _discard_output()
+        sys.exit(_PIPE_CLOSED)
+
+
+def _discard_output() -> None:
+    """Nobody reads standard output any more: what is left in its buffer goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

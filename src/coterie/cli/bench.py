@@ -21,6 +21,12 @@ def bench(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder for the results.", show_default="bench/results")
     ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            "--trials", "-n", help="Trials of each cell, in parts that leave it open.", show_default="by part"
+        ),
+    ] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Measure nothing; print what was kept: all headlines, or these parts.")
     ] = False,
@@ -30,7 +36,7 @@ def bench(
     Needs a clone of the repository. Each part is kept as soon as it is measured; Ctrl-C loses only the one under way.
     """
     sys.path.insert(0, str(_clone()))
-    code = importlib.import_module("bench.running").run(parts or [], quick, out, show)
+    code = importlib.import_module("bench.running").run(parts or [], quick, out, show, trials)
     if code:
         raise typer.Exit(code)
 

@@ -14,16 +14,25 @@ from coterie.cli.campaign_input import (
     default_worker,
     new_measurement_id,
     read_arm,
-    read_names,
-    read_noise,
     read_number,
     split_commas,
+    tell_or_ask_back,
 )
-from coterie.cli.campaign_text import campaign_command, campaign_label, next_steps, order_sentence, value_placeholders
-from coterie.cli.group import InOrder, ShuffleSeed, group
+from coterie.cli.campaign_items import NamesFile, Sheet, read_costs, read_item_list
+from coterie.cli.campaign_text import (
+    campaign_command,
+    campaign_meant,
+    next_steps,
+    state_word,
+    value_placeholders,
+)
+from coterie.cli.group import group
 from coterie.cli.methods import MeasuringCommand, MeasuringMethod, Register
-from coterie.cli.options import DEFAULT_THRESHOLD, Clusters, Delta, DistanceRatio, Json, StoppingThreshold, Store
-from coterie.problem.settings import DELTA, METHOD
+from coterie.cli.noise_option import NoiseOption, noise_from_text, noise_sentence
+from coterie.cli.options import DEFAULT_THRESHOLD, Delta, DistanceRatio, Json, StoppingThreshold, Store
+from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for
+from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups
+from coterie.problem.settings import DELTA, METHOD, question_of
 
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
@@ -41,48 +50,32 @@ class Expiry(StrEnum):
     wait = "wait"
 
 
-class Kind(StrEnum):
-    """What can be exported."""
-
-    csv = "csv"
-    groups = "groups"
-    json = "json"
-    certificate = "certificate"
-    log = "log"
-
-
 Name = Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign: its id, or its name if only one has it.")]
 Worker = Annotated[
     str | None,
     typer.Option("--worker", "-w", envvar="COTERIE_WORKER", help="Who measures.", show_default="user@host"),
-]
-Noise = Annotated[
-    str | None,
-    typer.Option(
-        "--noise",
-        help="Known noise: a standard deviation, one for each coordinate (1.5,2), or a covariance [[1,0],[0,2]].",
-        show_default="1",
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option("--values", help="The columns that hold the values, as a,b,c.", show_default="v0, v1, … or the rest"),
 ]
 
 
 @campaign_app.command(cls=MeasuringCommand)
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the campaign.")],
-    clusters: Clusters,
+    clusters: Clusters = None,
+    alike: Alike = None,
+    apart: Apart = None,
+    norm: Norm = NORMS[0],
+    claim: Claim = CLAIMS[0],
+    groups: Groups = GROUPS[0],
     arms: Annotated[int | None, typer.Option("--arms", "-a", help="How many items there are, if not named.")] = None,
     names: Annotated[str | None, typer.Option("--names", help="The items' names, as a,b,c.")] = None,
-    names_file: Annotated[Path | None, typer.Option("--names-file", help="The same, one on each line.")] = None,
+    names_file: NamesFile = None,
+    sheet: Sheet = None,
     dim: Annotated[
         int | None,
         typer.Option("--dim", help="How many numbers a measurement has.", show_default="as many as --values, or 1"),
     ] = None,
     delta: Delta = DELTA,
-    noise: Noise = None,
+    noise: NoiseOption = None,
     method: MeasuringMethod = METHOD,
     register: Register = None,
     threshold: StoppingThreshold = DEFAULT_THRESHOLD,
@@ -100,11 +93,20 @@ def new(
         str | None,
         typer.Option("--values", help="What the numbers are called, as ph,turbidity.", show_default="v0, v1, …"),
     ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs",
+            help="What a measurement of each item costs, as 1,1,20, or a file of them, one on each line or item,cost.",
+            show_default="the column cost of --names-file",
+        ),
+    ] = None,
+    cost_unit: Annotated[str | None, typer.Option("--cost-unit", help="The unit of the costs, as EUR.")] = None,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
     """Create a campaign."""
-    listed = read_names(names, names_file)
+    listed, costs_of_file = read_item_list(names, names_file, sheet)
     called = split_commas(values)
     if arms is None and listed is None:
         raise ValueError("say how many items there are, with --arms, or name them, with --names or --names-file")
@@ -112,32 +114,40 @@ def new(
         raise ValueError(f"--arms is {arms}, but there are {len(listed)} names")
     count = arms if arms is not None else len(listed or [])
     numbers = dim if dim is not None else len(called or [""])
-    with _open(store, create=True) as campaigns:
-        used = next((one for one in campaigns.list() if one["name"] == name), None)
-        if used is not None:
-            raise ValueError(f"there is a campaign {name!r} already ({campaign_label(used)}): choose another name")
+    if numbers < 1:
+        raise ValueError(f"--dim must be at least 1, got {numbers}")
+    stated = noise_from_text(noise, numbers)
+    asked = asked_for(clusters, alike, apart, norm, claim, groups, numbers)
+    with open_store(store, create=True) as campaigns:
         made = campaigns.create(
             name,
             count,
-            clusters,
-            numbers,
+            dim=numbers,
+            **asked,
             delta=delta,
             method=method,
             threshold=threshold.value,
-            noise=read_noise(noise),
+            noise=stated,
             names=listed,
             distance_ratio=distance_ratio,
             lease_seconds=lease_seconds,
             on_expiry=on_expiry.value,
             value_names=called,
+            costs=costs_of_file if costs is None else read_costs(costs, listed),
+            cost_unit=cost_unit,
+            one_of_its_name=True,
         )
     if as_json:
-        _print_json(made)
+        print_json(made)
         return
     each = f"{numbers} number{'' if numbers == 1 else 's'} each"
-    typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {clusters} groups, {each}")
+    question = question_of(count, dim=numbers, **asked)
+    typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {question.words}, {each}")
+    if not isinstance(question, ExactGroups):
+        typer.echo(f"What will be proven: {question.claim}.")
+    typer.echo(noise_sentence(stated, numbers, question.kind))
     if noise is None:
-        typer.echo("noise: standard deviation 1, since --noise was not given; too small a value voids the proof")
+        typer.echo("(If you know more about the noise, say so with --noise: it takes fewer measurements.)")
     typer.echo(f"next: {campaign_command('ask', made['name'], store)}")
 
 
@@ -151,12 +161,12 @@ def ask(
     as_json: Json = False,
 ) -> None:
     """What to measure next. The items are leased to the worker; asking again gives its open ones back first."""
-    with _open(store) as campaigns:
-        id = _find(campaigns, campaign)
+    with open_store(store) as campaigns:
+        id = find_campaign(campaigns, campaign)
         answer = campaigns.ask(id, worker or default_worker(), n)
         settings = campaigns.settings(id)
     if as_json:
-        _print_json(answer)
+        print_json(answer)
     elif answer["done"]:
         typer.echo(f"nothing: the groups are found; see {campaign_command('status', campaign, store)}")
     else:
@@ -186,12 +196,13 @@ def tell(
             show_default="that of the lease, or a new one",
         ),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Save a value far from the earlier ones unasked.")] = False,
     worker: Worker = None,
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """Report a measurement: of a lease, or of an arm.
+    """Report a measurement: of a lease, or of an arm. A value far from the item's earlier ones is asked back first.
 
     With --arm only, it answers the worker's oldest open ask for that arm; if there is none, nobody asked for it, and
     that is fine too. Example: coterie campaign tell beans --lease 3f… -- -1.5 2
@@ -200,8 +211,8 @@ def tell(
         raise ValueError("say what was measured, with --lease or --arm")
     from coterie.campaign import CampaignError
 
-    with _open(store) as campaigns:
-        key = _find(campaigns, campaign)
+    with open_store(store) as campaigns:
+        key = find_campaign(campaigns, campaign)
         settings = campaigns.settings(key)
         names = settings["names"]
         if arm is None:
@@ -211,13 +222,14 @@ def tell(
             place = read_arm(arm, names)
         name = id or (f"lease-{lease}" if lease is not None else new_measurement_id())
         one = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
+        given = [one | {"worker": worker or default_worker()}]
         try:
-            answer = campaigns.tell(key, [one | {"worker": worker or default_worker()}])
+            answer = tell_or_ask_back(campaigns, key, given, yes)
         except CampaignError as error:  # there is only this one: its place in a list says nothing
             raise ValueError(error.message.removeprefix(error.field or "").lstrip(": ")) from None
         count = campaigns.measured(key, place)
     if as_json:
-        _print_json(answer | {"id": name})
+        print_json(answer | {"id": name})
         return
     called = settings["value_names"] or [""] * len(values)
     shown = ", ".join(f"{what} {value}".strip() for what, value in zip(called, values, strict=True))
@@ -239,10 +251,10 @@ def fail(
     as_json: Json = False,
 ) -> None:
     """Report that a measurement failed: its lease is freed, and the item can be asked for again."""
-    with _open(store) as campaigns:
-        answer = campaigns.fail(_find(campaigns, campaign), lease, reason)
+    with open_store(store) as campaigns:
+        answer = campaigns.fail(find_campaign(campaigns, campaign), lease, reason)
     if as_json:
-        _print_json(answer)
+        print_json(answer)
     else:
         typer.echo(f"freed: {answer['name']}")
 
@@ -250,10 +262,10 @@ def fail(
 @campaign_app.command()
 def status(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
     """How far a campaign is: its groups, the evidence, who measures."""
-    with _open(store) as campaigns:
-        found = campaigns.status(_find(campaigns, campaign))
+    with open_store(store) as campaigns:
+        found = campaigns.status(find_campaign(campaigns, campaign))
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
     from coterie.cli.campaign_report import print_status
 
@@ -262,82 +274,52 @@ def status(campaign: Name, store: Store = "coterie.db", register: Register = Non
         typer.echo(line)
 
 
-@campaign_app.command(name="list")
-def list_campaigns(store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
-    """All campaigns of the store."""
-    with _open(store) as campaigns:
-        found = campaigns.list()
+@campaign_app.command()
+def partial(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
+    """What is proven so far: pairs apart and alike, letters of the items, the groups each may still belong to."""
+    with open_store(store) as campaigns:
+        found = campaigns.partial(find_campaign(campaigns, campaign))
     if as_json:
-        _print_json(found)
+        print_json(found)
+        return
+    from coterie.cli.letters_report import print_partial
+
+    print_partial(found, f"{campaign_command('export', campaign, store, '--kind', 'groups')}, or --json")
+
+
+@campaign_app.command(name="list")
+def list_campaigns(
+    archived: Annotated[bool, typer.Option("--archived", help="Those that are archived too.")] = False,
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """All campaigns of the store."""
+    with open_store(store) as campaigns:
+        found = campaigns.list(archived)
+    if as_json:
+        print_json(found)
         return
     rows = [
-        [one["id"][:8], one["name"], one["n_arms"], one["n_clusters"], one["measurements"],
-         "done" if one["done"] else f"{one['open_leases']} under way" if one["open_leases"] else "open"]
+        [one["id"][:8], one["name"], one["n_arms"], one["n_clusters"] or "found", one["measurements"], state_word(one)]
         for one in found
-    ]  # fmt: skip
+    ]
     _print_table(["id", "name", "items", "groups", "measured", "state"], rows, "campaigns")
 
 
-@campaign_app.command(name="import")
-def import_measurements(
-    campaign: Name,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or Parquet: arm, the values, and id if there is.")],
-    values: Columns = None,
-    seed: ShuffleSeed = 0,
-    in_order: InOrder = False,
-    store: Store = "coterie.db",
-    register: Register = None,
-    as_json: Json = False,
-) -> None:
-    """Take in measurements that were made before; all of them or, on any error, none.
-
-    Each item's measurements are shuffled among themselves, since a file may be sorted by value. What a campaign has
-    exported is imported with --in-order. Without a column id, ids follow from the file's content: the same file twice
-    counts once, a changed one is new.
-    """
-    with _open(store) as campaigns:
-        answer = campaigns.import_table(_find(campaigns, campaign), file, split_commas(values), seed, in_order)
-    if as_json:
-        _print_json(answer)
-        return
-    typer.echo(f"{answer['accepted']} measurements taken in, {answer['duplicates']} were on record already")
-    if answer["accepted"]:
-        typer.echo(order_sentence(answer["order"]))
-        if answer["order"]["shuffled"]:
-            typer.echo("(In a campaign's own export the number does: import that with --in-order.)")
-    for warning in answer.get("warnings", []):
-        typer.echo(f"warning: {warning['message']}", err=True)
-
-
 @campaign_app.command()
-def export(
-    campaign: Name,
-    kind: Annotated[
-        Kind,
-        typer.Option(
-            "--kind",
-            help="csv: measurements; groups: each item's group; json: everything; certificate and log: for verify.",
-        ),
-    ] = Kind.csv,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write it.", show_default="the screen")
-    ] = None,
-    before: Annotated[
-        int | None,
-        typer.Option("--before", metavar="SEQ", help="Only measurements before this row: all that a damaged log has."),
-    ] = None,
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy: a new file, or a new folder for JSON lines.")],
     store: Store = "coterie.db",
-    register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """Write a campaign's measurements, its certificate, or the log that the certificate is checked against."""
-    with _open(store) as campaigns:
-        text = campaigns.export(_find(campaigns, campaign), Kind.json.value if as_json else kind.value, before)
-    if out is None:
-        typer.echo(text, nl=False)
+    """Copy the whole store, complete, while it is being used. The copy is a store like the original."""
+    with open_store(store) as campaigns:
+        campaigns.backup(file)
+    if as_json:
+        print_json({"file": str(file)})
     else:
-        out.write_text(text, encoding="utf-8", newline="")
-        typer.echo(f"wrote {out}", err=True)
+        typer.echo(f"wrote {file}", err=True)
 
 
 campaign_app.command(name="replay", cls=MeasuringCommand)(group)
@@ -346,28 +328,18 @@ campaign_app.command(name="replay", cls=MeasuringCommand)(group)
 # What the commands share.
 
 
-def _open(store: str, create: bool = False) -> Campaigns:
+def open_store(store: str, create: bool = False) -> Campaigns:
     from coterie.campaign import Campaigns
 
     return Campaigns(store, create=create)
 
 
-def _find(campaigns: Campaigns, given: str) -> str:
+def find_campaign(campaigns: Campaigns, given: str) -> str:
     """The id of the campaign that is meant."""
-    known = campaigns.list()
-    ids = [one["id"] for one in known if one["id"] == given] or [one["id"] for one in known if one["name"] == given]
-    if not ids and len(given) >= 6:
-        ids = [one["id"] for one in known if one["id"].startswith(given)]
-    if len(ids) > 1:
-        meant = [campaign_label(one) for one in known if one["id"] in ids]
-        more = f"; and {len(ids) - 5} more" if len(ids) > 5 else ""
-        raise ValueError(f"{len(ids)} campaigns are called {given!r}, use an id: {'; '.join(meant[:5])}{more}")
-    if not ids:
-        raise ValueError(f"there is no campaign {given!r}: coterie campaign list shows them all")
-    return str(ids[0])
+    return campaign_meant(campaigns.list(archived=True), given)
 
 
-def _print_json(content: Any) -> None:
+def print_json(content: Any) -> None:
     typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
 
 

@@ -1,15 +1,19 @@
-"""Reading what people type to `coterie campaign`: items, numbers, noise, names."""
+"""Reading what people type to `coterie campaign`: items, numbers, names."""
 
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import re
 import socket
+import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from coterie.campaign import Campaigns
 
 
 def read_arm(given: str, names: Sequence[str] | None) -> int | str:
@@ -34,30 +38,6 @@ def read_number(given: str) -> float:
         raise ValueError(f"a measurement is numbers, got {given!r}{comma}") from None
 
 
-def read_noise(given: str | None) -> Any:
-    """A noise as `Session` takes it."""
-    if given is None:
-        return None
-    try:
-        text = given.strip()
-        listed = ",".join(re.split(r"[\s;,]+", text))
-        content = json.loads(text if text.startswith("[") else f"[{listed}]")
-    except json.JSONDecodeError:
-        raise ValueError(f"--noise must be a number, numbers 1.5,2 or a matrix [[1,0],[0,2]], got {given!r}") from None
-    return content[0] if len(content) == 1 and not text.startswith("[") else content
-
-
-def read_names(given: str | None, file: Path | None) -> list[str] | None:
-    """The items' names, from the option --names or from a file with one on each line; None if neither is given."""
-    if given is not None and file is not None:
-        raise ValueError("give --names or --names-file, not both")
-    if given is not None and "," not in given and re.search(r"[;\t]", given):
-        raise ValueError(f"--names are separated by commas, as a,b,c, got {given!r}")
-    if file is not None:
-        return [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    return split_commas(given)
-
-
 def split_commas(given: str | None) -> list[str] | None:
     """The parts of a,b,c without the blanks around them; None if nothing was given."""
     return None if given is None else [part.strip() for part in given.split(",")]
@@ -76,3 +56,19 @@ def new_measurement_id() -> str:
     from coterie.campaign.settings import new_key
 
     return new_key()
+
+
+def tell_or_ask_back(campaigns: Campaigns, id: str, given: list[dict[str, Any]], yes: bool) -> dict[str, Any]:
+    """Tell a result; one far from the item's earlier ones only if a person says so, or --yes does."""
+    from coterie.campaign import CampaignError
+
+    try:
+        return campaigns.tell(id, given, ask_back=not yes)
+    except CampaignError as error:
+        if error.code != "far_off":
+            raise
+        if not sys.stdin.isatty():
+            raise ValueError(f"{error.message} If that is what was measured, tell it with --yes") from None
+        if not typer.confirm(error.message, default=False, err=True):
+            raise ValueError("nothing was saved") from None
+    return campaigns.tell(id, given)

@@ -34,12 +34,35 @@ def campaign_label(one: dict[str, Any]) -> str:
     return f"{one['id'][:8]}, created {one['created'][:16]}Z, {count} measurement{'' if count == 1 else 's'}"
 
 
+def state_word(one: dict[str, Any]) -> str:
+    """How far a campaign of a list is."""
+    if one["archived"]:
+        return "archived"
+    if one["done"]:
+        return "done"
+    return f"{one['open_leases']} under way" if one["open_leases"] else "open"
+
+
+def campaign_meant(known: Sequence[dict[str, Any]], given: str) -> str:
+    """The id of the campaign that is meant: by its id, its name, or the beginning of its id."""
+    ids = [one["id"] for one in known if one["id"] == given] or [one["id"] for one in known if one["name"] == given]
+    if not ids and len(given) >= 6:
+        ids = [one["id"] for one in known if one["id"].startswith(given)]
+    if len(ids) > 1:
+        meant = [campaign_label(one) for one in known if one["id"] in ids]
+        more = f"; and {len(ids) - 5} more" if len(ids) > 5 else ""
+        raise ValueError(f"{len(ids)} campaigns are called {given!r}, use an id: {'; '.join(meant[:5])}{more}")
+    if not ids:
+        raise ValueError(f"there is no campaign {given!r}: coterie campaign list shows them all")
+    return str(ids[0])
+
+
 _MOST_NAMES = 12
 
 
-def first_names(names: Sequence[str]) -> str:
-    """The first dozen of a list of names, and how many more there are."""
-    more = len(names) - _MOST_NAMES
+def first_names(names: Sequence[str], count: int | None = None) -> str:
+    """The first dozen of a list of names, and how many more there are; `count`: of them all, if some are not listed."""
+    more = (len(names) if count is None else count) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 

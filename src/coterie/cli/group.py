@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +12,10 @@ import typer
 
 from coterie.cli.group_files import check_folder, write_files
 from coterie.cli.methods import MeasuringMethod, Register
-from coterie.cli.options import DEFAULT_THRESHOLD, Clusters, Delta, DistanceRatio, StoppingThreshold
+from coterie.cli.noise_option import NoiseOption, noise_from_text
+from coterie.cli.options import DEFAULT_THRESHOLD, Delta, DistanceRatio, StoppingThreshold
+from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for
+from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
 
 if TYPE_CHECKING:
@@ -36,16 +37,13 @@ def group(
         Path,
         typer.Argument(metavar="FILE", help="CSV (commas, semicolons or tabs) or Parquet: a row for each measurement."),
     ],
-    clusters: Clusters,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            "--noise",
-            help="How single measurements of one item vary: a standard deviation, one for each column (0.2,25), or a "
-            "covariance [[1,0],[0,2]]. Without it, nothing is grouped; it says how your repeats vary.",
-            show_default=False,
-        ),
-    ] = None,
+    clusters: Clusters = None,
+    alike: Alike = None,
+    apart: Apart = None,
+    norm: Norm = NORMS[0],
+    claim: Claim = CLAIMS[0],
+    groups: Groups = GROUPS[0],
+    noise: NoiseOption = None,
     items: Annotated[
         str | None,
         typer.Option("--items", help="The column that names the items.", show_default="arm, item, sample, name or id"),
@@ -56,6 +54,19 @@ def group(
             "--values", help="The columns that hold the values, as a,b,c.", show_default="v0, v1, … or all numbers"
         ),
     ] = None,
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="A row is an item, and each cell one measurement of it; empty cells were not measured."
+        ),
+    ] = False,
+    leave_out_holes: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out-holes",
+            help="Leave out rows with an empty cell; the reasons for it have nothing to do with the values.",
+        ),
+    ] = False,
     delta: Delta = DELTA,
     method: MeasuringMethod = METHOD,
     register: Register = None,
@@ -73,29 +84,47 @@ def group(
             "files that this command wrote are replaced.",
         ),
     ] = None,
+    propose_noise: Annotated[
+        Path | None,
+        typer.Option(
+            "--propose-noise",
+            metavar="FILE",
+            help="Write a covariance that the repeats suggest, with a margin for chance, as CSV for --noise; of one "
+            "column its root, a standard deviation.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Which items of a table are alike, and how many of its measurements would have been enough to prove it.
 
     The method asks for items as it would live, and gets each item's measurements one after the other: shuffled, since
-    a file may be sorted by value, or with --in-order as they stand in it. Afterwards all that was recorded is compared
-    with the noise stated and with the groups found.
+    a file may be sorted by value, or with --in-order as they stand in it. Rows that do not belong are named, and all
+    that was recorded is compared with the noise, if one is stated, and with the groups found. Without --noise nothing
+    is assumed about the noise but that items of a group share it.
+
+    Where the number of groups is not known, --alike and --apart say which differences do not matter and which do: the
+    groups up to this resolution are found, with a reference item each. This needs --noise, of a kind under which it can
+    be proven that items are near each other.
     """
     from coterie.methods import method_named
     from coterie.tables.pool import read_pool
     from coterie.tables.replay import group_pool
 
     method_named(method)
-    pool = read_pool(file, _columns(values), items)
-    if not 2 <= clusters < len(pool.names):
+    asked_for(clusters, alike, apart, norm, claim, groups)
+    pool = read_pool(file, _columns(values), items, wide, leave_out_holes)
+    asked = asked_for(clusters, alike, apart, norm, claim, groups, pool.dim)
+    if clusters is not None and not 2 <= clusters < len(pool.names):
         what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
         raise ValueError(what)
     stated = _stated_noise(noise, pool)
+    if propose_noise is not None:
+        _write_proposal(propose_noise, pool, stated)
     if out is not None:
         check_folder(out, file)
     found, session = group_pool(
         pool,
-        clusters,
+        **asked,
         delta=delta,
         method=method,
         threshold=threshold.value,
@@ -125,75 +154,52 @@ def _columns(given: str | None) -> list[str] | None:
 
 
 def _stated_noise(given: str | None, pool: Pool) -> Any:
-    """The noise that --noise states, for the columns of this pool."""
-    columns = pool.columns
-    if given is None:
-        raise ValueError(_how_repeats_vary(pool))
-    text = given.strip()
-    try:
-        if text.startswith("["):
-            content = json.loads(text)
-        else:
-            content = [float(part) for part in re.split(r"[\s,;]+", text) if part]
-    except ValueError:
-        content = []
-    if not content:
-        what = "--noise must be a number, numbers 0.2,25 or a covariance [[1,0],[0,2]]"
-        raise ValueError(f"{what}, got {given!r}")
-    flat = not any(isinstance(part, list) for part in content)
-    if flat and not all(isinstance(part, int | float) and math.isfinite(part) and part > 0 for part in content):
-        raise ValueError(f"--noise is made of standard deviations, which are positive numbers, got {given!r}")
-    if len(content) == 1 and flat:
-        return content[0]
-    if len(content) != len(columns):
+    """What --noise states, for the columns of this pool; None is any noise."""
+    from coterie.problem.families import dimension_of
+
+    found = noise_from_text(given)
+    columns, entries = pool.columns, dimension_of(found)
+    if entries not in (None, 1, len(columns)):
         named = "value column" if len(columns) == 1 else "value columns"
-        pick = (
-            ""
-            if len(content) > len(columns)
-            else f", or pick columns: --values {_listed(columns[: len(content)], ',')}"
-        )
+        fewer = f", or pick columns: --values {_listed(columns[:entries], ',')}"
+        pick = "" if entries > len(columns) else fewer
         raise ValueError(
-            f"{pool.source} has {len(columns)} {named} ({_listed(columns)}), --noise has {len(content)} "
+            f"{pool.source} has {len(columns)} {named} ({_listed(columns)}), --noise has {entries} "
             f"entries: give {len(columns)}, or one for all{pick}"
         )
-    return content
+    return found[0] if isinstance(found, list) and len(found) == 1 and len(columns) > 1 else found
 
 
-def _how_repeats_vary(pool: Pool) -> str:
-    """What to say where no noise was stated: how the repeats of an item vary, and which --noise would be safe."""
-    from coterie.cli.group_report import covariance_option, deviations_option
+def _write_proposal(path: Path, pool: Pool, noise: Any) -> None:
+    """Write the covariance that the repeats suggest, with a margin for chance, as `--noise FILE` takes it."""
+    from coterie.problem.families import noise_of
+    from coterie.tables.assumptions import checked_pool
 
-    spread = pool.spread()
-    deviations, upper, independent = spread.deviations, spread.upper(), spread.upper_independent()
-    asked = f"say how much single measurements of one item vary ({_listed(pool.columns)}), with --noise"
-    if deviations is None or upper is None or independent is None or spread.freedom < spread.enough:
-        return (
-            f"{asked}. {pool.source} has too few repeats to tell it ({spread.freedom} degrees of freedom, "
-            f"{spread.enough} are needed): measure some items several times, or ask the instrument's maker"
+    if path.suffix.lower() not in (".csv", ".txt"):
+        raise ValueError(f"--propose-noise {path}: name a .csv file, which --noise takes")
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(f"--propose-noise {path}: it is there already, name another file")
+    checked = checked_pool(pool, noise_of(noise, pool.dim))
+    spread, heavy = checked.spread, [pool.columns[column] for column in checked.slips.heavy]
+    if heavy:
+        raise ValueError(
+            f"--propose-noise: the noise of {_listed(heavy)} has heavy tails, which no covariance describes: leave "
+            "--noise out"
         )
-    seen = ", ".join(f"{column} {value:.3g}" for column, value in zip(pool.columns, deviations, strict=True))
-    if min(upper) <= 0.0:
-        return f"{asked}. Your repeats vary by {seen}; some do not vary at all: are they copies of one measurement?"
-    said = f"{asked}. Your repeats vary by {seen} ({spread.freedom} degrees of freedom)"
-    where = "(docs/CAMPAIGNS.md, What is my noise?)"
-    if len(upper) == 1:
-        return f"{said}: --noise {deviations_option(upper)} has a margin for chance {where}"
-    pair = spread.most_correlated()
-    if pair is None:
-        return (
-            f"{said}: --noise {deviations_option(upper)} has a margin for chance in every direction; if the columns of "
-            f"one measurement are known to vary independently, --noise {deviations_option(independent)} has one {where}"
+    if spread.freedom < spread.enough:
+        raise ValueError(
+            f"--propose-noise: {pool.source} has too few repeats to tell the noise ({spread.freedom} degrees of "
+            f"freedom, {spread.enough} are needed): measure some items several times"
         )
-    whole = covariance_option(spread.upper_covariance())
-    best = (
-        "" if whole is None else f"--noise {whole}, a covariance, has a margin for chance in every direction; so has "
-    )
-    rest = "" if whole is None else ", which takes more measurements"
-    margin = "" if whole is not None else " has a margin for chance in every direction"
-    return (
-        f"{said}, and columns vary together ({pool.columns[pair[0]]} and {pool.columns[pair[1]]}: correlation "
-        f"{pair[2]:.2f}): {best}--noise {deviations_option(upper)}{margin}{rest} {where}"
-    )
+    covariance = spread.upper_covariance()
+    if covariance is None:
+        still = [column for column, squares in zip(pool.columns, spread.squares, strict=True) if squares == 0.0]
+        what = f"repeats of {_listed(still)} do not vary at all: are they copies of one measurement?"
+        raise ValueError(f"--propose-noise: {what} Leave the column out with --values")
+    # A single number in a file is a standard deviation, so of one column the root is written.
+    rows, what = (covariance, "a covariance") if pool.dim > 1 else ([spread.upper()], "a standard deviation")
+    path.write_text("".join(",".join(map(repr, row)) + "\n" for row in rows if row), encoding="utf-8")
+    typer.echo(f"wrote {path}, {what} for --noise {path}", err=True)
 
 
 def _listed(columns: Sequence[str], mark: str = ", ") -> str:

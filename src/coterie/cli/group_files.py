@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import tempfile
 from pathlib import Path
@@ -58,7 +56,7 @@ def write_files(folder: Path, source: Path, found: dict[str, Any], session: Sess
     marker = {
         "format": FORMAT,
         "source": found["read"]["source"],
-        "settings": {key: found[key] for key in ("n_clusters", "delta", "method", "threshold", "order")}
+        "settings": {key: found[key] for key in ("n_clusters", "question", "delta", "method", "threshold", "order")}
         | {"noise": found["noise"]["stated"], "items": found["read"]["item_column"], "values": found["read"]["values"]},
         "files": {name: _digest(content) for name, content in contents.items()},
     }
@@ -96,21 +94,34 @@ def _digest(content: bytes) -> str:
 def _groups(found: dict[str, Any]) -> bytes:
     """A row for each item, made for spreadsheets: names that would be formulas there get an apostrophe in front."""
     from coterie.cli.group_report import item_states
-    from coterie.tables.spreadsheets import safe_in_spreadsheets
+    from coterie.tables.spreadsheets import csv_line, safe_in_spreadsheets
 
     proof = found["certificate"]
     extra = ["certificate group"] if proof is not None else []
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    resolved = found["references"] is not None
+    beside = ["reference", "could also be in group"] if resolved else []
     means = [f"mean {column}" for column in found["read"]["values"]]
-    writer.writerow(["item", "group", "state", "used", "recorded", *means, "arm", *extra])
+    pairs = found["pairs"]
+    letters = [] if pairs is None else ["letters", "possible groups"]
+    headings = ["item", "group", "state", "used", "recorded", *means, "arm", *extra, *beside, *letters]
+    lines = [csv_line(headings)]
     for arm, (name, state) in enumerate(zip(found["names"], item_states(found), strict=True)):
         label = "" if found["labels"] is None else found["labels"][arm] + 1
         counts = [found["pulls"][arm], found["counts"][arm]]
         averages = [f"{mean:.10g}" for mean in found["means"][arm]]
         there = [] if proof is None else [proof["labels"][arm]]
-        writer.writerow([safe_in_spreadsheets(name), label, state, *counts, *averages, arm, *there])
-    return text.getvalue().encode()
+        near = [] if not resolved else [_reference_of(found, arm), " ".join(map(str, found["borders"].get(name, [])))]
+        if pairs is not None:
+            near += [pairs["letters"][arm], " ".join(map(str, pairs["possible"][arm] if pairs["possible"] else []))]
+        lines.append(csv_line([safe_in_spreadsheets(name), label, state, *counts, *averages, arm, *there, *near]))
+    return "".join(lines).encode()
+
+
+def _reference_of(found: dict[str, Any], arm: int) -> str:
+    """The reference item of the group that an item is in."""
+    from coterie.tables.spreadsheets import safe_in_spreadsheets
+
+    return "" if found["labels"] is None else safe_in_spreadsheets(found["references"][found["labels"][arm]])
 
 
 def _log(session: Session, dim: int) -> bytes:

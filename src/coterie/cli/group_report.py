@@ -8,12 +8,12 @@ from typing import Any
 from rich.console import Console
 
 from coterie.cli.campaign_report import print_table
-from coterie.cli.campaign_text import first_names, order_sentence
+from coterie.cli.campaign_text import first_names
+from coterie.cli.group_remarks import in_bursts, out_of_order, remark_lines, too_small
+from coterie.cli.letters_report import pair_lines, print_letters
 from coterie.methods import method_named
-from coterie.tables.fit import MISFIT_PROBABILITY
 
 _MANY = 12
-_SHORT = 4  # a covariance of so many columns is printed
 _WIDE = 5  # so many columns of values have a column each in the table of groups
 
 
@@ -21,9 +21,7 @@ def print_groups(found: dict[str, Any]) -> None:
     """Print what grouping a table gave (`coterie.tables.replay_pool`): warnings first, then verdict and groups."""
     console = Console()
     parts = (
-        _reading_lines(found["read"]),
-        [order_sentence(found["order"])],
-        _noise_lines(found),
+        remark_lines(found),
         _verdict_lines(found),
         _contradiction_lines(found),
         _misfit_lines(found),
@@ -32,6 +30,7 @@ def print_groups(found: dict[str, Any]) -> None:
     for line in (line for part in parts for line in part):
         console.print(line, highlight=False, markup=False)
     _print_table(found)
+    _print_letters(found)
 
 
 def item_states(found: dict[str, Any]) -> list[str]:
@@ -42,7 +41,8 @@ def item_states(found: dict[str, Any]) -> list[str]:
         all_of_them = "proven" if _trusted(found) else "no proof"
         return ["does not fit" if name in misfits else all_of_them for name in names]
     partial = found["partial"]
-    certain = set() if partial is None or found["alarm"] is not None or _too_small(found) else set(partial["settled"])
+    doubtful = found["alarm"] is not None or too_small(found) or in_bursts(found) or out_of_order(found)
+    certain = set() if partial is None or doubtful else set(partial["settled"])
     return ["certain so far" if name in certain else "a guess" for name in names]
 
 
@@ -50,114 +50,24 @@ def _proves(found: dict[str, Any]) -> bool:
     return method_named(found["method"]).proves(found["threshold"])
 
 
-def _too_small(found: dict[str, Any]) -> bool:
-    return "too small" in (*found["noise"]["verdicts"], found["noise"]["direction"])
-
-
 def _mixed(found: dict[str, Any]) -> bool:
     return bool(found["homogeneity"] and found["homogeneity"]["mixed"])
 
 
 def _contradicted(found: dict[str, Any]) -> bool:
-    """Whether the measurements speak against the number of groups, or against the noise."""
-    return bool(found["misfits"]) or _mixed(found) or found["alarm"] is not None
+    """Whether the measurements speak against the number of groups, the noise, or the order in which they were used."""
+    return bool(found["misfits"]) or _mixed(found) or found["alarm"] is not None or out_of_order(found)
 
 
 def _trusted(found: dict[str, Any]) -> bool:
-    return _proves(found) and not _too_small(found) and not _contradicted(found)
-
-
-# What was read.
-
-
-def _reading_lines(read: dict[str, Any]) -> list[str]:
-    source, items, fewest, most = read["source"], read["items"], read["fewest"], read["most"]
-    each = f"{most} each" if fewest == most else f"{fewest} to {most} each"
-    column = "" if read["item_column"] is None else f" (column {read['item_column']})"
-    lines = [f"{source}: {items} items{column}, {read['measurements']} measurements, {each}."]
-    if read["guessed"]:
-        lines.append(
-            f"{read['item_column']} is the only column without numbers, so it names the items (--items picks)."
-        )
-    if most == 1:
-        lines.append("warning: every item was measured only once; does the right column name the items (--items)?")
-    elif read["once"]:
-        lines.append(f"Measured only once: {first_names(read['once'])} (a name mistyped makes a new item).")
-    for names in read["spelt_alike"][:_MANY]:
-        lines.append(f"warning: {' and '.join(names)} are taken for different items; one item needs one spelling.")
-    left = ", ".join(f"{one['column']} ({one['why']})" for one in read["left_out"])
-    out = f" Left out: {left}." if left else ""
-    return [*lines, f"Values: {', '.join(read['values'])} (--values picks).{out}"]
-
-
-def _noise_lines(found: dict[str, Any]) -> list[str]:
-    noise, columns = found["noise"], found["read"]["values"]
-    stated, spread = noise["deviations"], noise["spread"]
-    if spread is None:
-        listed = ", ".join(f"{column} {value:.4g}" for column, value in zip(columns, stated, strict=True))
-        return [f"Noise as stated: {listed}. No item was measured twice, so it cannot be checked."]
-    beside = [
-        f"{column} {given:.4g} (repeats vary by {seen:.3g})"
-        for column, given, seen in zip(columns, stated, spread, strict=True)
-    ]
-    shown = "; ".join(beside[:_MANY]) + (" …" if len(beside) > _MANY else "")
-    lines = [f"Noise as stated: {shown}; {noise['freedom']} degrees of freedom."]
-    small, large = ([i for i, v in enumerate(noise["verdicts"]) if v == what] for what in ("too small", "too large"))
-    if small or noise["direction"] is not None:
-        which = f"repeats of {_columns(columns, small)} vary" if small else _in_a_direction(noise, columns)
-        lines.append(
-            f"warning: {which} more than the noise stated, so nothing is proven. {_advice(noise)}, or find out why "
-            "they vary (a drift, a sample mixed up)."
-        )
-    if large:
-        lines.append(
-            f"note: repeats of {_columns(columns, large)} vary less than the noise stated. That does not harm the "
-            "proof, but takes more measurements than a smaller --noise."
-        )
-    return lines
-
-
-def _columns(columns: Sequence[str], which: Sequence[int]) -> str:
-    return first_names([columns[i] for i in which])
-
-
-def _in_a_direction(noise: dict[str, Any], columns: Sequence[str]) -> str:
-    pair = noise["together"]
-    if pair is None:
-        return "no single column, but a weighted sum of them varies"
-    first, second = (columns[i] for i in pair["columns"])
-    return f"columns vary together ({first} and {second}: correlation {pair['correlation']:.2f}), in some direction"
-
-
-def _advice(noise: dict[str, Any]) -> str:
-    """A noise that is large enough in every direction: a covariance, if the columns vary together and it is short."""
-    upper, whole = noise["upper"], isinstance(noise["stated"], list) and isinstance(noise["stated"][0], list)
-    if upper is None or min(upper) <= 0.0:
-        return "State a larger noise"
-    covariance = covariance_option(noise["upper_covariance"])
-    larger = deviations_option([max(pair) for pair in zip(upper, noise["deviations"], strict=True)])
-    if covariance is not None and (whole or noise["together"] is not None):
-        return f"State a covariance: --noise {covariance}, or --noise {larger}, which takes more measurements"
-    return f"Use --noise {larger}"
-
-
-def deviations_option(values: Sequence[float]) -> str:
-    """Standard deviations, as --noise takes them."""
-    return ",".join(f"{value:g}" for value in values)
-
-
-def covariance_option(covariance: Sequence[Sequence[float]] | None) -> str | None:
-    """A covariance, as --noise takes it, quoted for the shell; None if it is too long to be copied."""
-    if covariance is None or len(covariance) > _SHORT:
-        return None
-    return "'[" + ",".join("[" + ",".join(f"{value:g}" for value in row) + "]" for row in covariance) + "]'"
+    return _proves(found) and not too_small(found) and not in_bursts(found) and not _contradicted(found)
 
 
 # What came out.
 
 
 def _verdict_lines(found: dict[str, Any]) -> list[str]:
-    k, lines, dry = found["n_clusters"], [], found["dry"]
+    k, lines, dry = found["n_clusters"], _forecast_lines(found), found["dry"]
     if dry is not None:
         its = "only measurement was" if dry["recorded"] == 1 else f"{dry['recorded']} measurements were"
         lines.append(
@@ -168,50 +78,111 @@ def _verdict_lines(found: dict[str, Any]) -> list[str]:
         enough = f"{found['t']} of {found['recorded']} measurements would have been enough"
         if not _proves(found):
             lines.append(f"{enough} (heuristic threshold, no proof).")
-        elif _too_small(found):
+        elif found["noise"]["rows_contradict"]:
+            lines.append(f"{enough} for the noise stated, which the rows named above contradict: no proof.")
+        elif too_small(found):
             lines.append(f"{enough} for the noise stated, which is too small: no proof.")
+        elif in_bursts(found):
+            trials = found["read"]["cut"]["trials"]
+            lines.append(f"{enough} if {trials} were independent of each other, which they are not: no proof.")
+        elif out_of_order(found):
+            lines.append(
+                f"{enough} if the order of the rows had nothing to do with their values (see above): no proof."
+            )
+        elif not _asks_for_equal_items(found):
+            count = len(found["groups"])
+            lines.append(
+                f"{enough}: {count} group{'' if count == 1 else 's'}; if the noise is {_as_said(found)}, "
+                f"{found['question']['claim']}; wrong with probability at most {found['delta']:g}."
+            )
+            lines += _border_lines(found)
         elif _contradicted(found):
-            lines.append(f"{enough} if there were exactly {k} groups and the noise were as stated, but:")
+            lines.append(f"{enough} if there were exactly {k} groups and the noise were {_as_said(found)}, but:")
         else:
             lines.append(
-                f"{enough}: if there are exactly {k} groups and the noise is as stated, these groups are wrong with "
-                f"probability at most {found['delta']:g}."
+                f"{enough}: if there are exactly {k} groups and the noise is {_as_said(found)}, these groups are wrong "
+                f"with probability at most {found['delta']:g}."
             )
         return lines
     lines.append(
-        f"All {found['recorded']} measurements are not enough to prove {k} groups with error probability "
-        f"{found['delta']:g}."
+        f"All {found['recorded']} measurements are not enough to prove {found['question']['words']} with error "
+        f"probability {found['delta']:g}."
     )
     return lines
+
+
+def _asks_for_equal_items(found: dict[str, Any]) -> bool:
+    """Whether the items of a group are taken to be equal, so that more than the proof can be tested."""
+    return bool(found["question"]["kind"] == "groups")
+
+
+def _forecast_lines(found: dict[str, Any]) -> list[str]:
+    """What was expected when every item had been measured, if the table was not expected to be enough."""
+    forecast = found["forecast"]
+    if forecast is None or forecast["enough"]:
+        return []
+    coarser = forecast.get("resolution")
+    instead = ""
+    if coarser is not None:
+        apart = coarser["apart"] if isinstance(coarser["apart"], list) else [coarser["apart"]]
+        instead = f" They are expected to be enough for --apart {','.join(f'{one:.3g}' for one in apart)}."
+    return [
+        f"Forecast when every item had been measured: about {forecast['total']:.0f} measurements are needed, the table "
+        f"has {found['recorded']}.{instead}"
+    ]
+
+
+def _border_lines(found: dict[str, Any]) -> list[str]:
+    """Items that could also belong to another group."""
+    near = [
+        f"{name} (also group{'' if len(others) == 1 else 's'} {', '.join(map(str, others))})"
+        for name, others in found["borders"].items()
+    ]
+    return [f"Near a border, and could belong elsewhere: {first_names(near)}."] if near else []
+
+
+def _as_said(found: dict[str, Any]) -> str:
+    return "as stated" if found["noise"]["deviations"] is not None else "as assumed"
+
+
+def _other_cause(found: dict[str, Any]) -> str:
+    """What else than the number of groups may be wrong if items do not fit."""
+    if found["noise"]["deviations"] is not None:
+        return "the noise is larger than stated"
+    return "items of a group do not share what is assumed of them"
 
 
 def _contradiction_lines(found: dict[str, Any]) -> list[str]:
     """The alarm, and whether each group looks like one."""
     k, alarm, looks, lines = found["n_clusters"], found["alarm"], found["homogeneity"], []
     if alarm is not None:
-        cause = (
-            f"there are at least {k + 1} groups{_suggested_clusters(found, k + 1)}, or the noise is larger than stated"
-        )
-        if _too_small(found):
+        cause = f"there are at least {k + 1} groups{_suggested_clusters(found, k + 1)}, or {_other_cause(found)}"
+        if too_small(found):
             cause = "the noise is larger than stated (see above)"
         lines.append(
             f"Alarm: {first_names(alarm['names'])} are pairwise known to differ, so {cause}. (If there are {k} groups "
-            f"and the noise is as stated, an alarm has probability at most {alarm['probability']:g}.)"
+            f"and the noise is {_as_said(found)}, an alarm has probability at most {alarm['probability']:g}.)"
         )
     if looks is not None and _mixed(found):
         more = f" Try --clusters {k + 1}." if k + 1 < found["n_arms"] else ""
         lines.append(f"warning: {looks['text'][0].lower()}{looks['text'][1:]}{more}")
-    elif looks is not None and not _too_small(found) and not found["misfits"]:  # or all that was recorded says more
+    elif looks is not None and not too_small(found) and not found["misfits"]:  # or all that was recorded says more
         lines.append(looks["text"])
     return lines
 
 
 def _misfit_lines(found: dict[str, Any]) -> list[str]:
     k, misfits = found["n_clusters"], found["misfits"]
+    if not _asks_for_equal_items(found):
+        return []
     if found["done"] and not misfits:
-        if _too_small(found):
+        if too_small(found):
             return []
-        return [f"All {found['recorded']} measurements fit these groups (tested at level {MISFIT_PROBABILITY:g})."]
+        fit = found["fit"]
+        if not fit["tested"]:
+            return ["Whether all measurements fit these groups is not tested: items need only share their means here."]
+        how = {"noise": "", "spread": " by the spread of repeats", "ranks": " by ranks"}[fit["by"]]
+        return [f"All {found['recorded']} measurements fit these groups (tested{how} at level {fit['probability']:g})."]
     lines = []
     for number in sorted({one["group"] for one in misfits}):
         names = [one["name"] for one in misfits if one["group"] == number]
@@ -220,9 +191,9 @@ def _misfit_lines(found: dict[str, Any]) -> list[str]:
         lines.append(f"warning: {first_names(names)} {verb} group {number} ({len(names)} of its {size} items).")
     if lines:
         lines.append(
-            f"There may be more groups than {k}{_suggested_clusters(found, k + 1)}, or the noise is larger than "
-            f"stated. (All {found['recorded']} measurements; if the groups are right, such a warning has probability "
-            f"at most {MISFIT_PROBABILITY:g}.)"
+            f"There may be more groups than {k}{_suggested_clusters(found, k + 1)}, or {_other_cause(found)}. (All "
+            f"{found['recorded']} measurements; if the groups are right, such a warning has probability at most "
+            f"{found['fit']['probability']:g}.)"
         )
     return lines
 
@@ -230,15 +201,15 @@ def _misfit_lines(found: dict[str, Any]) -> list[str]:
 def _partial_lines(found: dict[str, Any]) -> list[str]:
     k, partial, fewer = found["n_clusters"], found["partial"], found["fewer"]
     lines = []
-    if partial is not None and found["alarm"] is None and not _too_small(found):
+    usable = partial is not None and not too_small(found) and not out_of_order(found)
+    if usable and found["alarm"] is None and _asks_for_equal_items(found):
         sure_of, open_ones = partial["settled"], partial["undecided"]
-        lines.append(
-            f"Certain so far, if there are exactly {k} groups: {first_names(sure_of) if sure_of else 'no item'}."
-        )
+        given = "near the reference of their group" if k is None else f"if there are exactly {k} groups"
+        lines.append(f"Certain so far, {given}: {first_names(sure_of) if sure_of else 'no item'}.")
         lines.append(f"Undecided: {first_names(open_ones) if open_ones else 'none'}.")
-    if partial is not None and not _too_small(found):
-        apart = [f"{one} from {other}" for one, other in partial["differ"]]
-        lines.append(f"Known to differ: {first_names(apart) if apart else 'none yet'}.")
+    if usable:
+        pairs = found["pairs"]
+        lines += pair_lines(pairs["apart"], pairs["alike"], (len(pairs["apart"]), len(pairs["alike"])), pairs["of"])
     if fewer is not None:
         lines.append(_fewer_groups_line(k, fewer))
     return lines
@@ -272,11 +243,26 @@ def _print_table(found: dict[str, Any]) -> None:
     else:
         centers = [[_named_center(columns, one["center"])] for one in groups]
         headings = ["center"]
+    references = [[] for _ in groups] if found["references"] is None else [[name] for name in found["references"]]
     rows = [
-        [one["group"], len(one["arms"]), *center, names]
-        for one, center, names in zip(groups, centers, members, strict=True)
+        [one["group"], len(one["arms"]), *reference, *center, names]
+        for one, reference, center, names in zip(groups, references, centers, members, strict=True)
     ]
-    print_table(["group", "items", *headings, "members"], rows, title)
+    named = [] if found["references"] is None else ["reference"]
+    print_table(["group", "items", *named, *headings, "members"], rows, title)
+
+
+def _print_letters(found: dict[str, Any]) -> None:
+    """A compact letter display; once K groups are proven, each group has a letter of its own, and it is left out."""
+    pairs, groups = found["pairs"], found["groups"]
+    if pairs is None or not groups or too_small(found) or out_of_order(found):
+        return
+    if found["done"] and found["n_clusters"] is not None and found["alarm"] is None:
+        return
+    arms = [arm for group in groups for arm in group["arms"]]
+    of_items = (found["names"], pairs["letters"], pairs["possible"], found["pulls"])
+    names, letters, possible, used = ([column[arm] for arm in arms] for column in of_items)
+    print_letters(names, letters, possible, used, "--out, --json")
 
 
 def _named_center(columns: Sequence[str], center: Sequence[float]) -> str:

@@ -29,7 +29,6 @@ DistanceRatio = Annotated[
     float | None,
     typer.Option("--distance-ratio", help="r, in (0, 1], for methods that need it.", show_default=False),
 ]
-Clusters = Annotated[int, typer.Option("--clusters", "-k", help="How many groups there are.", show_default=False)]
 Store = Annotated[
     str,
     typer.Option(

@@ -41,6 +41,22 @@ def serve(
     max_body: Annotated[
         float, typer.Option("--max-body", help="The largest body of a request, in MiB.", min=0.001)
     ] = 8.0,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy",
+            metavar="ADDRESS",
+            help="A reverse proxy in front, as 127.0.0.1: only from there X-Forwarded-For and -Proto are believed.",
+            show_default="none",
+        ),
+    ] = None,
+    connections: Annotated[
+        int, typer.Option("--connections", help="Connections at once, of everybody together.", min=1)
+    ] = 1000,
+    connections_per_address: Annotated[
+        int,
+        typer.Option("--connections-per-address", help="Connections at once from one address; not for proxies.", min=1),
+    ] = 200,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request: address, method, path, status.")
     ] = False,
@@ -49,4 +65,7 @@ def serve(
     """Serve campaigns over HTTP: an API for programs, and a page for people."""
     from coterie.web import serve as run
 
-    run(store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log)
+    run(
+        store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log, proxy or [],
+        connections, connections_per_address,
+    )  # fmt: skip

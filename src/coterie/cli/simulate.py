@@ -21,13 +21,16 @@ from coterie.cli.instances import (
     shape_of,
 )
 from coterie.cli.methods import Register, SimulatedMethod
-from coterie.cli.options import DistanceRatio, Json, Scheduler, Seed, Threshold, Workers
+from coterie.cli.noise_option import noise_from_text
+from coterie.cli.options import DEFAULT_THRESHOLD, DistanceRatio, Json, Scheduler, Seed, Threshold, Workers
+from coterie.cli.question_options import Alike, Apart, Claim, Groups, Norm, asked_for
+from coterie.problem.question import CLAIMS, GROUPS, NORMS
+from coterie.problem.settings import DELTA, METHOD
 
 if TYPE_CHECKING:
     from coterie.problem.instance import Instance
     from coterie.simulate.trials import Trials
 
-_DELTAS = (0.1, 0.01)
 _HARDNESS = 2.0  # D* of the paper's experiments on data sets (section_exp)
 
 
@@ -38,16 +41,16 @@ def simulate(
     centers: CentersFile = None,
     dim: Dim = 50,
     rescale: Rescale = None,
-    method: SimulatedMethod = "boc",
+    method: SimulatedMethod = METHOD,
     register: Register = None,
     delta: Annotated[
         list[float] | None,
-        typer.Option("--delta", "-d", help="Error probability; may be given several times.", show_default="0.1 0.01"),
+        typer.Option("--delta", "-d", help="Error probability; may be given several times.", show_default=f"{DELTA:g}"),
     ] = None,
     threshold: Annotated[
         Threshold,
         typer.Option("--threshold", help="proven: with the guarantee; heuristic: the paper's, without."),
-    ] = Threshold.heuristic,
+    ] = DEFAULT_THRESHOLD,
     trials: Annotated[int, typer.Option("--trials", "-n", help="Independent runs.")] = 256,
     seed: Seed = 0,
     workers: Workers = None,
@@ -57,6 +60,27 @@ def simulate(
         typer.Option("--max-pulls", help="Give a run up after so many measurements.", show_default="never"),
     ] = None,
     distance_ratio: DistanceRatio = None,
+    noise: Annotated[
+        str,
+        typer.Option(
+            "--noise", help="What the method may assume: a known standard deviation, any, gaussian, … as in group."
+        ),
+    ] = "1",
+    world: Annotated[
+        str | None,
+        typer.Option(
+            "--world",
+            help="What the results are really like: t3, lognormal, exponential, contaminated:SHARE,SD, normal:SD, "
+            "scaled:S0,S1,… (one for each arm), correlated:R; ratings (the means lie between 1 and 5), clicks:TRIALS "
+            "(the means are rates).",
+            show_default="normal:1",
+        ),
+    ] = None,
+    alike: Alike = None,
+    apart: Apart = None,
+    norm: Norm = NORMS[0],
+    claim: Claim = CLAIMS[0],
+    groups: Groups = GROUPS[0],
     as_json: Json = False,
 ) -> None:
     """Run a method many times on an instance whose groups are known, and count its pulls and its errors.
@@ -68,7 +92,7 @@ def simulate(
     from coterie.simulate.trials import simulate as run_trials
 
     needs = method_named(method).needs
-    deltas = tuple(delta) if delta else _DELTAS
+    deltas = tuple(delta) if delta else (DELTA,)
     if rescale is None and dataset in RESCALED:
         rescale = _HARDNESS
     known = chosen_instance(dataset, instance, labels, centers, dim, rescale)
@@ -76,6 +100,8 @@ def simulate(
         from coterie.paper.datasets import distance_ratio as exact_ratio
 
         distance_ratio = exact_ratio(known)
+    clusters = known.n_clusters if alike is None and apart is None else None
+    asked = asked_for(clusters, alike, apart, norm, claim, groups, known.dim)
     try:
         runs = run_trials(
             known,
@@ -88,6 +114,10 @@ def simulate(
             scheduler=scheduler,
             max_pulls=max_pulls,
             distance_ratio=distance_ratio,
+            noise=noise_from_text(noise, known.dim),
+            world=world,
+            resolution=asked["resolution"],
+            groups=groups,
         )
     except KeyboardInterrupt:
         typer.echo(
@@ -95,15 +125,25 @@ def simulate(
             err=True,
         )
         raise typer.Exit(130) from None
-    rows = _rows(known, runs, deltas)
+    resolution = asked["resolution"]
+    exact = resolution is None and groups == GROUPS[0]
+    rows = _rows(known, runs, deltas, exact)
     if as_json:
-        _print_json(dataset, known, runs, trials, seed, rows)
+        question = {} if exact else {"groups": groups} if resolution is None else resolution.to_json()
+        _print_json(dataset, known, runs, trials, seed, rows, noise, world, question)
     else:
-        _print_table(known, runs, trials, seed, rows)
+        plain = noise == "1" and world is None
+        results = "" if plain else f"; noise assumed: {noise}; world: {world or 'normal:1'}"
+        if not exact:
+            results += f"; asked for: {'single linkage' if resolution is None else resolution.words}"
+        _print_table(known, runs, trials, seed, rows, results)
 
 
-def _rows(known: Instance, runs: Trials, deltas: tuple[float, ...]) -> list[dict[str, Any]]:
-    """What the runs needed, a row for each δ; no mean where some were given up."""
+def _rows(known: Instance, runs: Trials, deltas: tuple[float, ...], exact: bool) -> list[dict[str, Any]]:
+    """What the runs needed, a row for each δ; no mean where some were given up.
+
+    The lower bound is that of the instance's groups of equal items: there is none for other questions.
+    """
     from coterie.theory.hardness import lower_bound
 
     means, deviations, wrong = runs.mean(), runs.std(), runs.errors()
@@ -115,14 +155,22 @@ def _rows(known: Instance, runs: Trials, deltas: tuple[float, ...]) -> list[dict
             "std_pulls": None if given_up[i] else float(deviations[i]),
             "wrong": int(wrong[i]),
             "given_up": int(given_up[i]),
-            "lower_bound": lower_bound(known, value),
+            "lower_bound": lower_bound(known, value) if exact else None,
         }
         for i, value in enumerate(deltas)
     ]
 
 
 def _print_json(
-    dataset: str | None, known: Instance, runs: Trials, trials: int, seed: int, rows: list[dict[str, Any]]
+    dataset: str | None,
+    known: Instance,
+    runs: Trials,
+    trials: int,
+    seed: int,
+    rows: list[dict[str, Any]],
+    noise: str,
+    world: str | None,
+    question: dict[str, Any],
 ) -> None:
     from coterie.theory.hardness import hardness
 
@@ -134,17 +182,22 @@ def _print_json(
         "threshold": runs.threshold,
         "trials": trials,
         "seed": seed,
+        "noise": noise,
+        "world": world or "normal:1",
+        **question,
         "results": rows,
     }
     typer.echo(json.dumps(summary, indent=2))
 
 
-def _print_table(known: Instance, runs: Trials, trials: int, seed: int, rows: list[dict[str, Any]]) -> None:
+def _print_table(
+    known: Instance, runs: Trials, trials: int, seed: int, rows: list[dict[str, Any]], results: str
+) -> None:
     from coterie.theory.hardness import hardness
 
     table = Table(
         title=f"{runs.method}, {runs.threshold} threshold, {trials} trials, seed {seed}",
-        caption=f"M = {known.n_arms}, K = {known.n_clusters}, d = {known.dim}, D* = {hardness(known):.6g}",
+        caption=f"M = {known.n_arms}, K = {known.n_clusters}, d = {known.dim}, D* = {hardness(known):.6g}{results}",
     )
     for heading in ("δ", "pulls: mean", "std", "wrong", "given up", "lower bound"):
         table.add_column(heading, justify="right")
@@ -155,6 +208,6 @@ def _print_table(known: Instance, runs: Trials, trials: int, seed: int, rows: li
             "–" if row["std_pulls"] is None else f"{row['std_pulls']:.1f}",
             f"{row['wrong']} of {trials}",
             f"{row['given_up']} of {trials}",
-            f"{row['lower_bound']:.1f}",
+            "–" if row["lower_bound"] is None else f"{row['lower_bound']:.1f}",
         )
     Console().print(table)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from coterie.problem.families import Model
 
 
 def verify(
@@ -16,6 +19,9 @@ def verify(
     """Recompute a certificate from the measurement log alone; exit code 1 and what is wrong if it does not hold."""
     from coterie.certificate import read_certificate
     from coterie.certificate import verify as recompute
+    from coterie.problem.families import noise_from_json
+    from coterie.problem.question import ExactGroups
+    from coterie.problem.sentences import assumption_in_words
 
     verdict = recompute(certificate, log)
     if not verdict:
@@ -27,11 +33,28 @@ def verify(
         _warn(verdict.warnings)
         raise typer.Exit(1)
     claim = read_certificate(certificate)
-    typer.echo(
-        f"valid: {claim['n_arms']} arms in {claim['n_clusters']} groups after {claim['t']} measurements, wrong with "
-        f"probability at most {claim['delta']:g} ({verdict.tests} tests recomputed)"
-    )
+    kind, count = claim.get("question", ExactGroups.kind), len(set(claim["labels"]))
+    groups = f"{count} group{'' if count == 1 else 's'}"
+    found = f"valid: {claim['n_arms']} arms in {groups} after {claim['t']} measurements"
+    if kind == ExactGroups.kind:
+        found += f", wrong with probability at most {claim['delta']:g}"
+    typer.echo(f"{found} ({verdict.tests} tests recomputed)")
+    if kind != ExactGroups.kind:
+        typer.echo(f"what is claimed: {claim['claim']}")
+    noise = noise_from_json(claim["noise"], claim["dim"])
+    typer.echo(f"noise: {_in_words(noise)}; what is assumed: {assumption_in_words(noise, kind)}")
     _warn(verdict.warnings)
+
+
+def _in_words(noise: Model) -> str:
+    """The family of a noise with what was stated about it."""
+    from coterie.problem.checks import short
+
+    plain = noise.to_json()
+    if not isinstance(plain, dict):
+        return f"known ({short(plain)})"
+    stated = ", ".join(f"{name} {short(value)}" for name, value in plain.items() if name != "family")
+    return f"{noise.kind} ({stated})" if stated else noise.kind
 
 
 def _warn(warnings: list[str]) -> None:

@@ -9,15 +9,47 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from coterie.campaign import Campaigns
+from coterie.campaign.listing import LARGEST_PAGE, PAGE
+from coterie.campaign.partial_answers import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
+from coterie.session.outlook import MOST as MOST_MORE
 from coterie.web.event_streams import EventStreams
-from coterie.web.json_response import json_response
-from coterie.web.request_models import AskBody, FailBody, NewCampaign, TellBody, read_body, request_body
-from coterie.web.response_models import Asks, CampaignList, Created, Error, Freed, History, Page, Status, Told
+from coterie.web.json_response import SlowReads, json_response
+from coterie.web.managing_api import add_managing
+from coterie.web.request_models import (
+    AskBody,
+    CorrectBody,
+    FailBody,
+    NewCampaign,
+    ResolutionBody,
+    TellBody,
+    read_body,
+    request_body,
+)
+from coterie.web.response_models import (
+    Asks,
+    Budget,
+    CampaignList,
+    Chosen,
+    Corrected,
+    Created,
+    Curve,
+    Error,
+    Freed,
+    History,
+    Page,
+    PartialAnswers,
+    Picture,
+    Status,
+    Told,
+)
+from coterie.web.revisions_api import add_revisions
 from coterie.web.write_queue import WriteQueue
 
 Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
 After = Annotated[int, Query(ge=0, description="Only what comes after this seq.")]
 Kind = Literal["csv", "groups", "json", "certificate", "log"]
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_SHEETS = {"csv": "measurements"}  # what an Excel file is called, if not by its kind
 MEDIA = {
     "csv": ("text/csv; charset=utf-8", "csv"),
     "groups": ("text/csv; charset=utf-8", "groups.csv"),
@@ -27,27 +59,28 @@ MEDIA = {
 }
 
 
-def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def errors_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The errors that an endpoint may answer with, beside those that every one may."""
     return {status: {"model": Error, "description": _WHEN[status]} for status in (401, 403, 429, *statuses)}
 
 
 _WHEN = {
-    400: "The body is not JSON.",
+    400: "The body is not JSON, or not UTF-8.",
     401: "No token, or one that is not known.",
-    403: "The token may not write, or the request came from another site's page.",
+    403: "The token may not do this, or the request came from another site's page.",
     404: "There is no such campaign, or no such lease.",
     409: "It contradicts what is on record, the campaign is not done, or its log is damaged.",
     413: "The body is too large.",
-    415: "The body is not declared as JSON.",
+    415: "The body is not declared as JSON, or as a table where one is taken.",
     422: "A value is wrong; `field` says which.",
     429: "Too many requests; see Retry-After.",
     503: "The store cannot be used now; nothing was changed. Try again.",
 }
-_READING = _errors(404, 409, 422, 503)
-_WRITING = _errors(400, 404, 409, 413, 415, 422, 503)
+_READING = errors_of(404, 409, 422, 503)
+_WRITING = errors_of(400, 404, 409, 413, 415, 422, 503)
 
 
-def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue) -> APIRouter:
+def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow: SlowReads) -> APIRouter:
     """The endpoints under /api."""
     router = APIRouter(prefix="/api/campaigns", tags=["campaigns"])
 
@@ -56,36 +89,32 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue) -> A
     async def create(request: Request) -> Response:
         """Create a campaign."""
         body = await read_body(request, NewCampaign)
-        return await json_response(store.create, status=201, **dict(body))
+        return await json_response(store.create, status=201, one_of_its_name=True, **dict(body))
 
-    @router.get("", response_model=CampaignList, responses=_errors(503))
-    async def campaigns() -> Response:
-        """All campaigns, oldest first."""
-        return await json_response(lambda: {"campaigns": store.list()})
+    @router.get("", response_model=CampaignList, responses=errors_of(422, 503))
+    async def campaigns(
+        request: Request,
+        after: Annotated[str, Query(description="The `next` of the page before.", max_length=200)] = "",
+        limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = PAGE,
+        search: Annotated[str, Query(description="A part of the name.", max_length=200)] = "",
+        archived: Annotated[bool, Query(description="Those that are archived too.")] = False,
+    ) -> Response:
+        """The campaigns that the token is for, oldest first, page by page."""
+        return await json_response(store.list_page, after, limit, search, archived, request.state.caller.campaign)
 
     @router.get("/{id}", response_model=Status, responses=_READING)
     async def status(id: Id) -> Response:
         """How far a campaign is: groups, evidence, leases, workers."""
         return await json_response(store.status, id)
 
-    @router.post("/{id}/ask", response_model=Asks, responses=_WRITING, openapi_extra=request_body(AskBody))
-    async def ask(id: Id, request: Request) -> Response:
-        """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
-        body = await read_body(request, AskBody)
-        return await writes.submit("ask", id, body.worker, body.n)
+    @router.get("/{id}/budget", response_model=Budget, responses=_READING)
+    async def budget(id: Id, more: Annotated[int, Query(ge=1, le=MOST_MORE)]) -> Response:
+        """What so many more measurements are expected to bring: the chance to be done by then, and what if not."""
+        return await json_response(store.budget, id, more)
 
-    @router.post("/{id}/tell", response_model=Told, responses=_WRITING, openapi_extra=request_body(TellBody))
-    async def tell(id: Id, request: Request) -> Response:
-        """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
-        body = await read_body(request, TellBody)
-        given = [dict(one) for one in body.measurements]
-        return await writes.submit("tell", id, given)
-
-    @router.post("/{id}/fail", response_model=Freed, responses=_WRITING, openapi_extra=request_body(FailBody))
-    async def fail(id: Id, request: Request) -> Response:
-        """A measurement that will not come: its lease is freed."""
-        body = await read_body(request, FailBody)
-        return await writes.submit("fail", id, body.lease, body.reason)
+    _add_decisions(router, writes)
+    add_managing(router, store, writes, _WRITING)
+    add_revisions(router, writes, _WRITING)
 
     @router.get("/{id}/measurements", response_model=Page, responses=_READING)
     async def measurements(id: Id, after: After = 0, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
@@ -97,35 +126,117 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue) -> A
         """The evidence over time, thinned out to so many points."""
         return await json_response(store.history, id, points)
 
-    @router.get("/{id}/certificate", response_model=dict[str, Any], responses=_errors(404, 409, 422, 503))
+    @router.get("/{id}/certificate", response_model=dict[str, Any], responses=errors_of(404, 409, 422, 503))
     async def certificate(id: Id) -> Response:
         """The proof, once the campaign is done, if its method certifies."""
         return await json_response(store.certificate, id)
 
-    @router.get("/{id}/export", response_class=Response, responses=_errors(404, 409, 422, 503) | {
-        200: {"description": "The file.", "content": {"text/csv": {}, "application/json": {}}}})  # fmt: skip
-    async def export(id: Id, kind: Kind = "csv") -> Response:
-        """A file: measurements (csv), each item's group, everything (json), the certificate, or the log it rests on."""
-        text = await run_in_threadpool(store.export, id, kind)
-        media, ending = MEDIA[kind]
+    @router.get("/{id}/export", response_class=Response, responses=errors_of(404, 409, 422, 503) | {
+        200: {"description": "The file.", "content": {"text/csv": {}, "application/json": {}, XLSX: {}}}})  # fmt: skip
+    async def export(
+        id: Id,
+        kind: Kind = "csv",
+        format: Annotated[Literal["text", "xlsx"], Query(description="xlsx: Excel, of csv, groups and log.")] = "text",
+        decimal_comma: Annotated[bool, Query(description="csv and groups: 6,8 for 6.8, semicolons between.")] = False,
+    ) -> Response:
+        """A file: measurements (csv), each item's group, everything (json), the certificate, or the log it rests on.
+
+        As Excel, the log is what happened, for people.
+        """
+
+        def write() -> bytes:
+            if format == "xlsx":
+                return store.export_workbook(id, kind)
+            return store.export(id, kind, decimal_comma=decimal_comma).encode("utf-8")
+
+        # groups come with letters, for which all pairs are looked at, and Excel files take their time
+        content = await (slow.run if kind == "groups" or format == "xlsx" else run_in_threadpool)(write)
+        media, ending = MEDIA[kind] if format == "text" else (XLSX, f"{_SHEETS.get(kind, kind)}.xlsx")
         headers = {"Content-Disposition": f'attachment; filename="campaign-{id[:8]}.{ending}"'}
-        return Response(text.encode("utf-8"), 200, headers, media)
+        return Response(content, 200, headers, media)
 
     @router.get("/{id}/events", response_class=StreamingResponse, responses=_READING | {
         200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}})  # fmt: skip
     async def events(
         id: Id,
+        request: Request,
         after: After = 0,
         brief: Annotated[bool, Query(description="Only that something has changed.")] = False,
         last_event_id: Annotated[str | None, Header(description="Go on after this event.")] = None,
     ) -> Response:
         """The log as it grows, each event with its seq as id.
 
-        Kinds: asked, told, expired, failed, imported, groups, evidence, stopped.
+        Kinds: asked, told, expired, failed, undone, imported, resolution, revision, correction, groups, evidence,
+        stopped, archived, unarchived, lease_time.
         """
         start = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
-        stream = streams.stream(id, start, brief)
+        stream = streams.stream(id, start, brief, request.state.still_allowed)
         await streams.check_campaign(id)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
+    _add_partial_answers(router, store, slow)
     return router
+
+
+def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -> None:
+    """What is proven before the end, and how many groups there are at every resolution."""
+
+    @router.get("/{id}/partial", response_model=PartialAnswers, responses=_READING)
+    async def partial(id: Id, pairs: Annotated[int, Query(ge=0, le=MOST_PAIRS)] = LISTED_PAIRS) -> Response:
+        """What is proven now: pairs apart and alike, letters, the groups that each item may still belong to.
+
+        At most `pairs` pairs of each kind are listed.
+        """
+        return await slow.json_response(store.partial, id, pairs)
+
+    @router.get("/{id}/picture", response_model=Picture, responses=_READING)
+    async def picture(id: Id, proven: Annotated[bool, Query(description="With the matrix.")] = True) -> Response:
+        """Where each item is and how sure that is, its group, and what is proven of it, for a picture.
+
+        Of more than 2000 items only the groups. Without what is `proven` it is quick for a thousand items too.
+        """
+        return await slow.json_response(store.picture, id, proven)
+
+    @router.get("/{id}/resolution-curve", response_model=Curve, responses=_READING)
+    async def resolution_curve(id: Id, points: Annotated[int, Query(ge=2, le=1000)] = CURVE_POINTS) -> Response:
+        """For every radius, how many groups there are at least, and how many are enough, both proven."""
+        return await slow.json_response(store.resolution_curve, id, points)
+
+
+def _add_decisions(router: APIRouter, writes: WriteQueue) -> None:
+    """The endpoints that go on with a campaign."""
+
+    @router.post("/{id}/ask", response_model=Asks, responses=_WRITING, openapi_extra=request_body(AskBody))
+    async def ask(id: Id, request: Request) -> Response:
+        """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
+        body = await read_body(request, AskBody)
+        return await writes.submit("ask", id, body.worker, body.n, writer=request.state.caller.writer)
+
+    @router.post("/{id}/tell", response_model=Told, responses=_WRITING, openapi_extra=request_body(TellBody))
+    async def tell(id: Id, request: Request) -> Response:
+        """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
+        body = await read_body(request, TellBody)
+        given = [dict(one) for one in body.measurements]
+        ask_back = body.confirm is False
+        return await writes.submit("tell", id, given, None, False, ask_back, writer=request.state.caller.writer)
+
+    @router.post("/{id}/corrections", response_model=Corrected, responses=_WRITING,
+                 openapi_extra=request_body(CorrectBody))  # fmt: skip
+    async def correct(id: Id, request: Request) -> Response:
+        """Replace a value that was told wrong; its place in the order stays. A worker's token: its own results only."""
+        body = await read_body(request, CorrectBody)
+        given = (body.measurement, body.values, body.reason, body.by, body.id)
+        return await writes.submit("correct", id, *given, writer=request.state.caller.writer)
+
+    @router.post("/{id}/fail", response_model=Freed, responses=_WRITING, openapi_extra=request_body(FailBody))
+    async def fail(id: Id, request: Request) -> Response:
+        """A measurement that will not come: its lease is freed."""
+        body = await read_body(request, FailBody)
+        return await writes.submit("fail", id, body.lease, body.reason, writer=request.state.caller.writer)
+
+    @router.post("/{id}/resolution", response_model=Chosen, responses=_WRITING,
+                 openapi_extra=request_body(ResolutionBody))  # fmt: skip
+    async def choose_resolution(id: Id, request: Request) -> Response:
+        """Ask for another resolution from here on, after looking; the same one twice is one change."""
+        body = await read_body(request, ResolutionBody)
+        return await writes.submit("choose_resolution", id, body.resolution, writer=request.state.caller.writer)

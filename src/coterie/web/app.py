@@ -22,21 +22,27 @@ from coterie.campaign import CampaignError, Campaigns
 from coterie.methods import METHODS
 from coterie.web.access import Access
 from coterie.web.api import api_router
+from coterie.web.compiling import compiling_router
 from coterie.web.errors import add_error_handlers
 from coterie.web.event_streams import EventStreams
-from coterie.web.json_response import json_response
+from coterie.web.health import Health as StoreHealth
+from coterie.web.json_response import SlowReads, to_json
 from coterie.web.limits import Rate
 from coterie.web.login import login_router
+from coterie.web.managing_api import MANAGING_BODIES
 from coterie.web.middleware import OPEN_PATHS, AccessMiddleware
 from coterie.web.pages import page_router
 from coterie.web.request_models import body_schemas
 from coterie.web.response_models import Error, Health
+from coterie.web.sharing_pages import sharing_router
+from coterie.web.table_uploads import upload_router
 from coterie.web.write_queue import WriteQueue
 
 DEFAULT_RATE = 2000.0
 DEFAULT_MAX_BODY = 8 * 2**20
-THREADS = 128
-"""Requests that may wait for the store at once; those that wait together are committed together."""
+THREADS = 12
+"""Requests that are worked on at once, beside those that write: these wait in no thread (`write_queue`). More would not
+be faster, since one of them runs at a time, and each takes its share of the time from the one that writes."""
 _WARMED = 8
 
 log = logging.getLogger("coterie.web")
@@ -57,7 +63,9 @@ def create_app(
     known = Access.of_store(store) if access is None else access
     wrong_tokens = Rate(5.0, burst=50.0)
     streams = EventStreams(store)
+    looked_at = StoreHealth(store)
     writes = WriteQueue(store)
+    slow = SlowReads()
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -85,16 +93,14 @@ def create_app(
         responses={503: {"model": Error}},
     )
     async def health() -> Response:
-        """Whether the store answers."""
+        """Whether the store can be written."""
+        return Response(to_json(await looked_at.state()), media_type="application/json")
 
-        def state() -> dict[str, Any]:
-            store.tokens()
-            return {"status": "ok", "version": __version__}
-
-        return await json_response(state)
-
-    app.include_router(api_router(store, streams, writes))
-    app.include_router(page_router(store))
+    app.include_router(api_router(store, streams, writes, slow))
+    app.include_router(upload_router(store))
+    app.include_router(compiling_router())
+    app.include_router(page_router(store, slow))
+    app.include_router(sharing_router(store, slow))
     app.include_router(login_router(known, wrong_tokens))
     app.mount("/static", _Static(directory=Path(__file__).parent / "static"))
     app.add_middleware(AccessMiddleware, access=known, rate=Rate(rate), wrong_tokens=wrong_tokens, max_body=max_body)
@@ -137,7 +143,7 @@ def _describe(app: FastAPI) -> None:
                 title=app.title, version=app.version, description=app.description, routes=app.routes
             )  # fmt: skip
             parts = found.setdefault("components", {})
-            parts.setdefault("schemas", {}).update(body_schemas())
+            parts.setdefault("schemas", {}).update(body_schemas(MANAGING_BODIES))
             for name in ("HTTPValidationError", "ValidationError"):
                 parts["schemas"].pop(name, None)
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

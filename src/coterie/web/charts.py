@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,3 +82,76 @@ def pulls_chart(pulls: Sequence[int], groups: Sequence[int | None]) -> dict[str,
         "paths": [(name, "".join(columns)) for name, columns in paths.items()],
         "y_labels": [number(top), number(top / 2), "0"],
     }
+
+
+_GROUP_TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+
+
+def plateau_chart(curve: dict[str, Any], marks: Sequence[tuple[str, float]] = ()) -> dict[str, Any]:
+    """How many groups there are at least, and how many are enough, for every radius; the number on a log scale.
+
+    `marks`: radii with their names. `plateaus`: where both numbers agree on more than one group, as (from, to, groups);
+    `rows`: both numbers at the ticks of the axis, for people who read numbers.
+    """
+    radii: Sequence[float] = curve["radius"]
+    # Between two radii: at least as many as at the next one, and as many are enough as at the one before.
+    least, enough = curve["least"][1:], curve["enough"][:-1]
+    end, top = radii[-1], 1.15 * max(2, *enough, *least)
+    bottom = 0.85
+
+    def x(radius: float) -> float:
+        return WIDTH * radius / end
+
+    def y(count: float) -> float:
+        return HEIGHT * (1 - math.log(count / bottom) / math.log(top / bottom))
+
+    def steps(counts: Sequence[int]) -> str:
+        """A line over all radii, without its beginning."""
+        return "".join(f"V{y(count):.1f}H{x(right):.1f}" for count, right in zip(counts, radii[1:], strict=True))
+
+    upper = [max(pair) for pair in zip(least, enough, strict=True)]
+    back = "".join(
+        f"V{y(count):.1f}H{x(left):.1f}" for count, left in zip(reversed(least), reversed(radii[:-1]), strict=True)
+    )
+    plateaus = _plateaus(radii, least, enough)
+    step = _tick_step(end)
+    ticks = [step * place for place in range(int(end / step * (1 + 1e-9)) + 1)]
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "unknown": f"M0 {y(upper[0]):.1f}{steps(upper)}{back}z",
+        "least": f"M0 {y(least[0]):.1f}{steps(least)}",
+        "enough": f"M0 {y(enough[0]):.1f}{steps(enough)}",
+        "proven": "".join(f"M{x(start):.1f} {y(count):.1f}H{x(stop):.1f}" for start, stop, count in plateaus),
+        "grid": "".join(f"M0 {y(count):.1f}H{WIDTH}" for count in _GROUP_TICKS if count <= top),
+        "marks": [(name, f"{100 * radius / end:.2f}%") for name, radius in marks if radius <= end],
+        "y_labels": [(number(count), f"{100 * y(count) / HEIGHT:.2f}%") for count in _GROUP_TICKS if count <= top],
+        "x_labels": [(number(tick), f"{100 * tick / end:.2f}%") for tick in ticks],
+        "plateaus": [one for one in plateaus if one[2] > 1],
+        "rows": [(tick, *_numbers_at(curve, tick)) for tick in ticks],
+    }
+
+
+def _plateaus(radii: Sequence[float], least: Sequence[int], enough: Sequence[int]) -> list[tuple[float, float, int]]:
+    """Ranges of radii in which both numbers are the same: from, to, the number."""
+    found: list[tuple[float, float, int]] = []
+    for place, (low, high) in enumerate(zip(least, enough, strict=True)):
+        if low != high:
+            continue
+        if found and found[-1][1:] == (radii[place], low):
+            found[-1] = (found[-1][0], radii[place + 1], low)
+        else:
+            found.append((radii[place], radii[place + 1], low))
+    return found
+
+
+def _tick_step(end: float) -> float:
+    """A round distance of ticks, of which there are three to six up to `end`."""
+    power = 10.0 ** math.floor(math.log10(end / 5))
+    return next(power * step for step in (1, 2, 2.5, 5, 10) if power * step * (1 + 1e-9) >= end / 5)
+
+
+def _numbers_at(curve: dict[str, Any], radius: float) -> tuple[int, int]:
+    """At least and enough at a radius, as `coterie.session.resolution_curve.ResolutionCurve.at` has them."""
+    after, before = bisect_left(curve["radius"], radius), bisect_right(curve["radius"], radius) - 1
+    return curve["least"][after] if after < len(curve["least"]) else 1, curve["enough"][before]

@@ -6,7 +6,8 @@ Polling, rather than being told, also sees what other processes write to the sam
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -16,7 +17,9 @@ from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
 from coterie.web.json_response import to_json
 
 HEARTBEAT_SECONDS = 15.0
-_PAGE = 500
+_LOOK_SECONDS = 1.0  # how often it is looked whether whoever follows may still do so
+_PAGE = 200
+_READERS = 2  # streams that read the log at once
 
 
 @dataclass
@@ -37,6 +40,7 @@ class EventStreams:
         self._store, self._poll_seconds = store, poll_seconds
         self._followed: dict[str, _Followed] = {}
         self._closing = asyncio.Event()
+        self._turn = asyncio.Semaphore(_READERS)
 
     def close(self) -> None:
         """End every stream, so that the server can stop."""
@@ -48,35 +52,46 @@ class EventStreams:
         """Raise the error of a campaign that cannot be followed, while there is still a way to answer with it."""
         await run_in_threadpool(self._store.latest, id)
 
-    async def stream(self, id: str, after: int, brief: bool = False) -> AsyncIterator[bytes]:
-        """Server-sent events of everything after the seq `after`."""
+    async def stream(
+        self, id: str, after: int, brief: bool = False, allowed: Callable[[], Awaitable[bool]] | None = None
+    ) -> AsyncIterator[bytes]:
+        """Server-sent events of everything after the seq `after`, as long as they are `allowed`."""
         yield b"retry: 2000\n: coterie\n\n"
         followed = await self._follow(id)
+        beat = time.monotonic()
         try:
-            while not self._closing.is_set() and not followed.gone:
+            while not self._closing.is_set() and not followed.gone and (allowed is None or await allowed()):
                 if followed.seq > after:
                     if brief:
                         after = followed.seq
                         yield _event(after, "changed", {"seq": after})
                         continue
                     try:
-                        page = await run_in_threadpool(self._store.events, id, after, _PAGE)
+                        async with self._turn:  # whoever reads a long log does so a page at a time, and others write
+                            last, sent = await run_in_threadpool(self._page, id, after)
                     except StoreUnavailable:
                         await self._pause(1.0)
                         continue
-                    for one in page["events"]:
-                        after = one["seq"]
-                        yield _event(after, one["kind"], one)
-                    if page["events"]:
+                    if last > after:
+                        after = last
+                        yield sent
                         continue
-                if not await self._wait_for_change(followed):
+                if not await self._wait_for_change(followed) and time.monotonic() > beat + HEARTBEAT_SECONDS:
+                    beat = time.monotonic()
                     yield b": still here\n\n"
         finally:
             self._leave(id, followed)
 
+    def _page(self, id: str, after: int) -> tuple[int, bytes]:
+        """The next events as they are sent, and the seq of the last of them."""
+        events = self._store.events(id, after, _PAGE)["events"]
+        return (events[-1]["seq"] if events else after), b"".join(
+            _event(one["seq"], one["kind"], one) for one in events
+        )
+
     async def _wait_for_change(self, followed: _Followed) -> bool:
         try:
-            await asyncio.wait_for(followed.changed.wait(), HEARTBEAT_SECONDS)
+            await asyncio.wait_for(followed.changed.wait(), _LOOK_SECONDS)
         except TimeoutError:
             return False
         return True

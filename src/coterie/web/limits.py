@@ -48,8 +48,20 @@ class Rate:
                           {"Retry-After": after})  # fmt: skip
 
 
+def declares_body(scope: Scope) -> bool:
+    """Whether a request says that it carries a body."""
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0")
+        for name, value in scope["headers"]
+    )
+
+
 async def read_limited_body(scope: Scope, receive: Receive, most: int) -> Receive:
-    """Read a body of at most so many bytes; the `receive` that gives it once more."""
+    """Read a body of at most so many bytes, 0 for none at all; the `receive` that gives it once more."""
+    if most == 0 and not declares_body(scope):
+        return receive
+    if most == 0:
+        raise Refusal(413, "no_body", "nothing is sent to this address: leave the body out")
     too_large = Refusal(413, "body_too_large", f"a body may have at most {most} bytes: send it in parts")
     for name, value in scope["headers"]:
         if name == b"content-length" and (not value.isdigit() or int(value[:20]) > most):
@@ -59,7 +71,7 @@ async def read_limited_body(scope: Scope, receive: Receive, most: int) -> Receiv
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            break
+            raise Refusal(400, "incomplete_body", "the body ended before its end")
         part = message.get("body", b"")
         size += len(part)
         if size > most:

@@ -8,14 +8,12 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from coterie.web.access import Access
+from coterie.web.access import SESSION_SECONDS, Access
 from coterie.web.limits import Rate
-from coterie.web.middleware import COOKIE, session_secret
+from coterie.web.middleware import LONGEST_FORM, cookie_name, session_secret
 from coterie.web.pages import page_response
 
-_LONGEST_FORM = 4096
 _MOST_FIELDS = 10
-_COOKIE_SECONDS = 7 * 86400
 
 
 def login_router(access: Access, wrong_tokens: Rate) -> APIRouter:
@@ -25,7 +23,7 @@ def login_router(access: Access, wrong_tokens: Rate) -> APIRouter:
     @router.get("/login")
     def login_page(request: Request) -> Response:
         goal = _address_inside(request.query_params.get("next", "/"))
-        return page_response("login.html", request, next=goal, problem=None)
+        return page_response("login.html", request, next=goal, problem=None, plain=_plain(request))
 
     @router.post("/login")
     async def login(request: Request) -> Response:
@@ -33,31 +31,38 @@ def login_router(access: Access, wrong_tokens: Rate) -> APIRouter:
         goal = _address_inside(form.get("next", ["/"])[0])
         address = request.client.host if request.client else "?"
         wrong_tokens.check(address, 0.0)  # whoever has been guessing is not told whether this one is right
-        secret = access.open_session(form.get("token", [""])[0].strip())
+        secret = await run_in_threadpool(access.open_session, form.get("token", [""])[0].strip())
         if secret is None:
             wrong_tokens.check(address)
             problem = "This token is not known here. It is printed when the server starts for the first time."
-            return await run_in_threadpool(page_response, "login.html", request, 401, next=goal, problem=problem)
+            content = {"next": goal, "problem": problem, "plain": _plain(request)}
+            return await run_in_threadpool(page_response, "login.html", request, 401, **content)
         answer = RedirectResponse(goal, 303)
-        answer.set_cookie(COOKIE, secret, path="/", secure=request.url.scheme == "https", httponly=True,
-                          samesite="strict", max_age=_COOKIE_SECONDS)  # fmt: skip
+        name, tls = cookie_name(request.scope), request.url.scheme == "https"
+        answer.set_cookie(name, secret, path="/", secure=tls, httponly=True, samesite="strict",
+                          max_age=int(SESSION_SECONDS))  # fmt: skip
         return answer
 
     @router.post("/logout")
     async def logout(request: Request) -> Response:
-        secret = session_secret(request.headers.get("cookie", ""))
+        secret = session_secret(request.scope)
         if secret is not None:
-            access.close_session(secret)
+            await run_in_threadpool(access.close_session, secret)
         answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(COOKIE, path="/")
+        answer.delete_cookie(cookie_name(request.scope), path="/", secure=request.url.scheme == "https", httponly=True)
         return answer
 
     return router
 
 
+def _plain(request: Request) -> bool:
+    """Whether it came over plain HTTP: then browsers send the session's cookie to every port of the host."""
+    return request.url.scheme != "https"
+
+
 def _form_fields(body: bytes) -> dict[str, list[str]]:
     """The fields of a form; none of one that is longer than a login."""
-    text = body[:_LONGEST_FORM].decode("latin-1")
+    text = body[:LONGEST_FORM].decode("latin-1")
     if text.count("&") >= _MOST_FIELDS:
         return {}
     return parse_qs(text, max_num_fields=_MOST_FIELDS, errors="replace")

@@ -1,26 +1,34 @@
-"""Checks that every request passes before it reaches an endpoint: its caller, its scope, its rate, its size.
+"""Checks that every request passes before it reaches an endpoint: its caller, its role, its rate, its size.
 
 The door is closed by default: an address is open to everybody only if it is listed here, reading (GET, HEAD) needs a
-token, and everything else needs one that may write. The cookie of a page counts for writing only in requests that this
-very site's pages made. Answers of other origins' scripts are never allowed for: there are no CORS headers.
+token, asking, telling, failing and undoing one of a worker, and everything else one of an owner. The cookie of a page
+counts for writing only in requests that this very site's pages made. Answers of other origins' scripts are never
+allowed for: there are no CORS headers.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from dataclasses import dataclass, field
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coterie.web.access import WRITE, Access
+from coterie.campaign.tokens import OWNER
+from coterie.web.access import Access, Caller
 from coterie.web.errors import Refusal, refusal_for, refusal_response, wants_page
-from coterie.web.limits import Rate, read_limited_body
+from coterie.web.limits import Rate, declares_body, read_limited_body
 
-COOKIE = "coterie_session"
+LONGEST_FORM = 4096
+"""Bytes of what the login page sends."""
+_LONGEST_ADDRESS = 8192
+_CAMPAIGN = re.compile(r"(?:/api)?/campaigns/(?P<id>[^/]+)(?:/(?P<what>[^/]+))?/?$")
+_WORK = ("ask", "tell", "fail", "undo", "corrections")  # what a worker may do in a campaign, beside looking
 _PROVEN_CALLERS_KEPT = 10_000
 OPEN_PATHS = frozenset({"/login", "/healthz", "/openapi.json", "/favicon.ico"})
 _READING = frozenset({"GET", "HEAD"})
@@ -62,22 +70,26 @@ class AccessMiddleware:
             await self.app(scope, receive, send)
             return
         started = False
+        unread = declares_body(scope)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
                 headers = [*message.get("headers", ()), *_HEADERS]
+                if unread:  # nobody waits for the rest of it
+                    headers.append((b"connection", b"close"))
                 if not any(name == b"cache-control" for name, _ in headers):
                     headers.append((b"cache-control", b"no-store"))
                 message["headers"] = headers
             await send(message)
 
         try:
+            await self.access.refresh()
             answer = self._redirection(scope)
             if answer is None:
-                if scope["method"] not in _READING:
-                    receive = await read_limited_body(scope, receive, self.max_body)
+                receive = await read_limited_body(scope, receive, self._longest_body(scope))
+                unread = False
                 await self.app(scope, receive, send_with_headers)
                 return
         except Exception as error:
@@ -91,16 +103,38 @@ class AccessMiddleware:
             answer = refusal_response(scope, refusal)
         await answer(scope, receive, send_with_headers)
 
+    async def _still_allowed(self, scope: Scope, caller: Caller | None) -> bool:
+        """Whether whoever was let in would be let in now, for answers that take long: nobody has logged out or revoked
+        the token meanwhile.
+        """
+        await self.access.refresh()
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+        if given is not None:
+            return self.access.by_token(given.decode("latin-1").partition(" ")[2].strip()) == caller
+        secret = session_secret(scope)
+        return secret is not None and self.access.by_session(secret) == caller
+
+    def _longest_body(self, scope: Scope) -> int:
+        """Bytes of a body that this address takes."""
+        if scope["method"] in _READING or scope["path"] == "/logout":
+            return 0
+        return LONGEST_FORM if scope["path"] == "/login" else self.max_body
+
     def _redirection(self, scope: Scope) -> Response | None:
         """A redirection to the login page, None if the request may pass; `Refusal` is raised if it may not."""
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_ADDRESS:
+            raise Refusal(414, "address_too_long", f"an address has at most {_LONGEST_ADDRESS} bytes")
         headers = dict(scope["headers"])
         address = (scope.get("client") or ("?",))[0]
-        caller, by_cookie = self._caller(headers, address)
-        self.rate.check(address if caller is None else caller[0])
+        caller, by_cookie = self._caller(scope, headers, address)
+        self.rate.check(address if caller is None else caller.token)
         writes = scope["method"] not in _READING
         state = scope.setdefault("state", {})
-        state["may_write"] = caller is not None and caller[1] == WRITE
+        state["may_write"] = caller is not None and caller.may_write
+        state["may_create"] = caller is not None and caller.may_create
+        state["may_manage"] = caller is not None and caller.role == OWNER
         state["caller"] = caller
+        state["still_allowed"] = partial(self._still_allowed, scope, caller)
         if writes and (by_cookie or scope["path"] == "/login"):
             _check_same_origin(headers)
         if scope["path"] in OPEN_PATHS or scope["path"].startswith("/static/"):
@@ -111,17 +145,16 @@ class AccessMiddleware:
             raise Refusal(
                 401, "no_token", "a token is needed: send the header Authorization: Bearer TOKEN", None, _AUTHENTICATE
             )
-        if writes and scope["path"] != "/logout" and caller[1] != WRITE:
-            raise Refusal(403, "read_only_token", "this token may read, not write")
+        _check_role(scope["path"], writes and scope["path"] != "/logout", caller)
         return None
 
-    def _caller(self, headers: dict[bytes, bytes], address: str) -> tuple[tuple[str, str] | None, bool]:
-        """(who, scope) or None, and whether a cookie said so."""
+    def _caller(self, scope: Scope, headers: dict[bytes, bytes], address: str) -> tuple[Caller | None, bool]:
+        """Who it is or None, and whether a cookie said so."""
         given = headers.get(b"authorization")
         if given is not None:
             kind, _, token = given.decode("latin-1").partition(" ")
             caller = self.access.by_token(token.strip()) if kind.lower() == "bearer" else None
-            if caller is not None and (address, caller[0]) in self.proven_callers:
+            if caller is not None and (address, caller.token) in self.proven_callers:
                 return caller, False
             # Whoever has been guessing is not told whether this one is right, unless it was used from there before.
             self.wrong_tokens.check(address, 0.0 if caller is not None else 1.0)
@@ -129,17 +162,39 @@ class AccessMiddleware:
                 raise Refusal(401, "wrong_token", "this token is not known here", None, _AUTHENTICATE)
             if len(self.proven_callers) >= _PROVEN_CALLERS_KEPT:
                 self.proven_callers.clear()
-            self.proven_callers.add((address, caller[0]))
+            self.proven_callers.add((address, caller.token))
             return caller, False
-        secret = session_secret(headers.get(b"cookie", b"").decode("latin-1"))
+        secret = session_secret(scope)
         caller = None if secret is None else self.access.by_session(secret)
         return caller, caller is not None
 
 
-def session_secret(cookies: str) -> str | None:
-    """The session's secret in a Cookie header."""
+def _check_role(path: str, writes: bool, caller: Caller) -> None:
+    """Refuse what a caller's role, or the campaign that its token is for, does not allow."""
+    named = _CAMPAIGN.match(path)
+    if named is not None and not caller.sees(named["id"]):
+        raise Refusal(403, "other_campaign", "this token is for another campaign")
+    if not writes or (caller.role == OWNER and (caller.campaign is None or named is not None)):
+        return
+    if not caller.may_write:
+        raise Refusal(403, "read_only_token", "this token may read, not write")
+    if named is None or named["what"] not in _WORK:
+        raise Refusal(403, "not_for_this_token", "this needs a token of an owner of all campaigns")
+
+
+def cookie_name(scope: Scope) -> str:
+    """The name of the session's cookie. Browsers tell servers on one host apart by nothing else: it has the port, and
+    over TLS the prefix with which no other server of the host, nor a page without TLS, can set it.
+    """
+    port = (scope.get("server") or ("", None))[1]
+    return f"{'__Host-' if scope.get('scheme') == 'https' else ''}coterie_session_{port}"
+
+
+def session_secret(scope: Scope) -> str | None:
+    """The session's secret in a request's cookie."""
+    cookies = next((value for name, value in scope["headers"] if name == b"cookie"), b"").decode("latin-1")
     try:
-        found = SimpleCookie(cookies).get(COOKIE)
+        found = SimpleCookie(cookies).get(cookie_name(scope))
     except CookieError:
         return None
     return None if found is None else found.value

@@ -6,6 +6,8 @@ from statistics import median
 from typing import Any
 
 from coterie.methods import METHODS
+from coterie.problem.costs import cost_text
+from coterie.problem.question import Resolution
 from coterie.problem.settings import DELTA, METHOD
 from coterie.web.charts import colour, evidence_chart, pulls_chart
 
@@ -18,16 +20,23 @@ LOG_PAGE = 50
 SHOWN_EVENTS = 8
 RECENT_EVENTS = 4 * SHOWN_EVENTS
 """So many are read, since some of them are not shown."""
+SEARCHED_FROM = 8
+"""From so many campaigns on, the list can be searched."""
 _NOT_LISTED = "evidence"  # every few measurements: the picture shows these
 
 
-def list_page(campaigns: list[dict[str, Any]]) -> dict[str, Any]:
-    """The campaigns, newest first, and what the form for a new one offers."""
+def list_page(page: dict[str, Any], search: str, archived: bool, begun: bool) -> dict[str, Any]:
+    """A page of campaigns, newest first, and what the form for a new one offers; `begun`: other pages are before it."""
     offered = [method for method in METHODS.values() if not method.needs and not method.simulates_only]
     return {
-        "campaigns": campaigns[::-1],
+        "campaigns": page["campaigns"],
+        "next": page["next"],
+        "search": search,
+        "archived": archived,
+        "searched": bool(search or archived or begun or page["next"] or len(page["campaigns"]) >= SEARCHED_FROM),
         "methods": offered,
         "default_method": METHOD,
+        "for_resolutions": [method.name for method in offered if Resolution.kind in method.questions],
         "default_delta": DELTA,
         "without_thresholds": [method.name for method in offered if not method.has_thresholds],
     }
@@ -45,6 +54,7 @@ def campaign_page(status: dict[str, Any], history: dict[str, Any], events: list[
         "status": status,
         "groups": [_group(group) for group in status["groups"]],
         "progress": progress(status),
+        "spent": spent(status),
         "left": None if forecast is None or status["done"] else max(1, round(forecast)),
         "chart": evidence_chart(history, None if status["done"] else forecast),
         "weakest": status["evidence"]["weakest"],
@@ -74,10 +84,20 @@ def _group(group: dict[str, Any]) -> dict[str, Any]:
         "colour": colour(group["id"]),
         "size": group["size"],
         "center": group["center"],
+        "reference": group.get("reference"),
         "first": names[:SHOWN_MEMBERS],
         "rest": names[SHOWN_MEMBERS:MOST_MEMBERS],
         "left_out": max(0, len(names) - MOST_MEMBERS),
     }
+
+
+def spent(status: dict[str, Any]) -> str | None:
+    """What was spent, and is expected to be, in a sentence; None if there are no costs."""
+    if status["cost"] is None:
+        return None
+    unit, left = status.get("cost_unit"), status["cost_left"]
+    more = "" if left is None or status["done"] else f", about {cost_text(left, unit)} more expected"
+    return f"Spent so far: {cost_text(status['cost'], unit)}{more}."
 
 
 def _items(status: dict[str, Any], group_of: list[int | None]) -> list[dict[str, Any]] | None:
@@ -105,11 +125,14 @@ def _pulls(status: dict[str, Any], group_of: list[int | None]) -> dict[str, Any]
     return {"least": min(pulls), "median": median(pulls), "most": max(pulls), "chart": drawn}
 
 
-def log_page(id: str, name: str, events: list[dict[str, Any]], first: int, last: int, newest: int) -> dict[str, Any]:
+def log_page(
+    id: str, name: str, dim: int, events: list[dict[str, Any]], first: int, last: int, newest: int
+) -> dict[str, Any]:
     """A page of the log, newest first, with the `before` of the pages beside it (`Campaigns.newest_events`)."""
     return {
         "id": id,
         "name": name,
+        "dim": dim,
         "first": first,
         "last": last,
         "newest": newest,
@@ -124,21 +147,37 @@ def log_rows(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [_log_row(one) for one in reversed(events) if one["kind"] != _NOT_LISTED]
 
 
-_KIND_WORDS = {"asked": "asked for", "expired": "lease expired", "failed": "not measured", "groups": "groups"}
+_LOG_NUMBERS = 8
+_KIND_WORDS = {
+    "asked": "asked for",
+    "expired": "lease expired",
+    "failed": "not measured",
+    "groups": "groups",
+    "correction": "corrected",
+    "unarchived": "taken up again",
+    "lease_time": "time for a measurement",
+}
 
 
 def _log_row(event: dict[str, Any]) -> dict[str, Any]:
     kind = event["kind"]
     text, detail = event.get("name", ""), ""
-    if kind == "told":
-        shown = ", ".join(f"{value:.6g}" for value in event["values"][:8])
-        detail = f"{shown}, …" if len(event["values"]) > 8 else shown
-    elif kind == "failed":
+    numbers = event["values"] if kind == "told" else []
+    if kind == "correction":
+        detail = f"{_values(event['new'])}, told was {_values(event['old'])}: {event['reason']}"
+        detail += f" ({event['message']})" if "message" in event else ""
+    elif kind in ("failed", "undone"):
         detail = event["reason"]
+    elif kind == "lease_time":
+        text = f"{event['seconds']:g} seconds, before {event['before']:g}"
     elif kind == "groups":
         text = _change(event)
     elif kind == "imported":
         text, detail = event["source"], _imported(event)
+    elif kind == "resolution":
+        text = f"{Resolution.of(event['resolution']).words}, after {event['chosen_at']} measurements"
+    elif kind == "revision":
+        text, detail = _revision(event), event.get("reason", "")
     elif kind == "stopped":
         text = f"after {event['t']} measurements"
     return {
@@ -148,8 +187,32 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         "said": _KIND_WORDS.get(kind, kind),
         "text": text,
         "detail": detail,
-        "worker": event.get("worker") or "",
+        "numbers": numbers[:_LOG_NUMBERS],
+        "more_numbers": len(numbers) > _LOG_NUMBERS,
+        "worker": event.get("worker") or event.get("by") or "",
+        "measurement": event["id"] if kind == "told" else None,
+        "told": _values(numbers),
+        "typed": " ".join(repr(value) for value in event["values"]) if kind == "told" else "",
+        "token": event.get("token", {}).get("id"),
     }
+
+
+def _values(values: list[float]) -> str:
+    shown = "; ".join(f"{value:.6g}" for value in values[:_LOG_NUMBERS])
+    return f"{shown}; …" if len(values) > _LOG_NUMBERS else shown
+
+
+def _revision(event: dict[str, Any]) -> str:
+    parts = []
+    if event["added"]:
+        parts.append("joined: " + (", ".join(event["names"]) or f"{event['added']} items"))
+    if event["retired"]:
+        parts.append(f"retired: {', '.join(event.get('retired_names') or map(str, event['retired']))}")
+    if event["n_clusters"] is not None:
+        parts.append(f"{event['n_clusters']} groups")
+    if event["delta"] is not None:
+        parts.append(f"error probability {event['delta']:g}")
+    return "; ".join(parts)
 
 
 def _imported(event: dict[str, Any]) -> str:
@@ -161,7 +224,10 @@ def _imported(event: dict[str, Any]) -> str:
 def _change(event: dict[str, Any]) -> str:
     if "first" in event:
         return f"a first guess: {len(set(event['first']))} groups"
-    parts = [f"group {one['group']} split off group {one['from']}" for one in event["split"]]
+    parts = [
+        f"group {one['group']} split off group {one['from']}" if one["from"] else f"group {one['group']} is new"
+        for one in event["split"]
+    ]
     parts += [f"group {one['group']} merged into group {one['into']}" for one in event["merged"]]
     moved = len(event["moved"])
     parts.append(f"{moved} item{'' if moved == 1 else 's'} moved")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from coterie import __version__
 
@@ -20,6 +21,14 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}g}".replace("-", "\u2212")
 
 
+def local(value: float | None, digits: int = 4) -> str | Markup:
+    """The same, marked so that the browser writes it as its language does."""
+    shown = number(value, digits)
+    if value is None:
+        return shown
+    return Markup('<data value="{}" data-digits="{}">{}</data>').format(repr(float(value)), digits, shown)
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """3 groups, 1 group."""
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
@@ -32,7 +41,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters["number"] = number
+_templates.filters |= {"number": number, "local": local}
 _templates.globals |= {"version": __version__, "plural": plural}
 
 

@@ -10,10 +10,12 @@ import json
 from typing import Annotated, Any, NoReturn, TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, WithJsonSchema
 
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY
 from coterie.methods import METHODS
+from coterie.problem.families import SHAPES, STATEMENTS
+from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.web.errors import Refusal
 
@@ -29,10 +31,61 @@ _Noise = Annotated[
                 {"type": "number", "exclusiveMinimum": 0},
                 _NUMBERS,
                 {"type": "array", "items": _NUMBERS, "minItems": 1},
+                {
+                    "type": "object",
+                    "required": ["family"],
+                    "properties": {
+                        "family": {"type": "string", "enum": [*STATEMENTS, "exactly"]},
+                        "shape": {"type": "string", "enum": list(SHAPES), "description": "Of gaussian."},
+                        "trials": {"type": "integer", "minimum": 1, "description": "Of counts."},
+                        "lo": {"anyOf": [{"type": "number"}, _NUMBERS], "description": "Of bounded."},
+                        "hi": {"anyOf": [{"type": "number"}, _NUMBERS], "description": "Of bounded."},
+                        "covariance": {
+                            "anyOf": [{"type": "number"}, _NUMBERS, {"type": "array", "items": _NUMBERS}],
+                            "description": "Of at-most: a standard deviation, one for each number, or a covariance.",
+                        },
+                        "noise": {
+                            "anyOf": [{"type": "number"}, _NUMBERS, {"type": "array", "items": _NUMBERS}],
+                            "description": "Of exactly: a standard deviation, one for each number, or a covariance.",
+                        },
+                    },
+                    "additionalProperties": False,
+                },
             ]
         }
     ),
 ]
+_BOUND = {"anyOf": [{"type": "number", "minimum": 0}, _NUMBERS]}
+_RESOLUTION = {
+    "type": "object",
+    "required": ["alike", "apart"],
+    "properties": {
+        "alike": _BOUND | {"description": "Differences below this do not matter."},
+        "apart": _BOUND | {"description": "Differences above this do; larger than `alike`."},
+        "norm": {
+            "type": "string",
+            "enum": list(NORMS),
+            "description": "For each number of a measurement, or for the distance of all of them.",
+        },
+        "claim": {
+            "type": "string",
+            "enum": list(CLAIMS),
+            "description": "Items are near the reference of their group, or any two of a group are.",
+        },
+    },
+    "additionalProperties": False,
+}
+_Resolution = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "null"}, _RESOLUTION]})]
+_ChosenResolution = Annotated[Any, WithJsonSchema(_RESOLUTION)]
+_FAMILIES = {
+    "any": "as null",
+    "gaussian": "Gaussian with an unknown covariance that all items share, of the `shape` full, diagonal or scalar",
+    "counts": "each number is a count of successes out of `trials`, 1 if left out",
+    "bounded": "all numbers lie between `lo` and `hi`",
+    "at-most": "the covariance is at most `covariance`",
+    "symmetric": "symmetric about the mean of each item",
+    "exactly": "a known `noise` that is Gaussian with exactly this covariance, and not less",
+}
 Number = StrictInt | StrictFloat
 
 
@@ -61,12 +114,22 @@ class NewCampaign(Body):
             "examples": [
                 {"name": "fruit", "n_arms": 4, "n_clusters": 2, "dim": 1, "names": ["apple", "pear", "kiwi", "fig"]},
                 {"name": "machines", "n_arms": 40, "n_clusters": 3, "dim": 2, "delta": 0.01, "noise": [0.5, 2.0]},
+                {"name": "pages", "n_arms": 9, "n_clusters": 2, "dim": 1, "noise": {"family": "counts", "trials": 100}},
+                {
+                    "name": "films",
+                    "n_arms": 69,
+                    "dim": 1,
+                    "resolution": {"alike": 0.2, "apart": 0.8},
+                    "noise": {"family": "bounded", "lo": 1, "hi": 5},
+                },
             ]
         }
     )
     name: StrictStr = Field(description="What people call it.")
     n_arms: StrictInt = Field(ge=1, description="How many items there are.")
-    n_clusters: StrictInt = Field(ge=1, description="How many groups there are.")
+    n_clusters: Annotated[Any, WithJsonSchema({"type": ["integer", "null"], "minimum": 1})] = Field(
+        default=None, description="How many groups there are; null if that is not known, with a `resolution`."
+    )
     dim: StrictInt = Field(ge=1, description="How many numbers one measurement has.")
     delta: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})] = Field(
         default=DELTA, description="The error probability that is allowed."
@@ -76,7 +139,20 @@ class NewCampaign(Body):
         default=THRESHOLD, description="proven or heuristic, for methods that have both; heuristic is no proof."
     )
     noise: _Noise = Field(
-        default=None, description="A standard deviation, one for each coordinate, or a covariance; null: 1."
+        default=None,
+        description="What is known about the noise. null: nothing, any noise. A known noise: a standard deviation, one "
+        "for each coordinate, or a covariance. Between the two, an object: "
+        + "; ".join(f"{family}: {sentence}" for family, sentence in _FAMILIES.items())
+        + ".",
+    )
+    resolution: _Resolution = Field(
+        default=None,
+        description="In place of n_clusters: which differences matter, in the units of the measurements, one number or "
+        "one for each number of a measurement. The number of groups is then found.",
+    )
+    groups: StrictStr = Field(
+        default=GROUPS[0],
+        description="equal: the items of a group are alike; linkage: the n_clusters groups of single linkage.",
     )
     names: list[StrictStr] | None = Field(default=None, description="The items' names.")
     distance_ratio: Annotated[Any, WithJsonSchema({"type": ["number", "null"]})] = Field(
@@ -91,6 +167,10 @@ class NewCampaign(Body):
     value_names: list[StrictStr] | None = Field(
         default=None, description="What the numbers of a measurement are called; null: v0, v1, …"
     )
+    costs: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "null"}, _NUMBERS]})] = Field(
+        default=None, description="What a measurement of each item costs, if that differs: a positive number an item."
+    )
+    cost_unit: StrictStr | None = Field(default=None, description="What the unit of the costs is called.")
 
 
 class AskBody(Body):
@@ -118,6 +198,24 @@ class TellBody(Body):
         json_schema_extra={"examples": [{"measurements": [{"id": "2026-01-31/1", "arm": 0, "values": [1.25]}]}]}
     )
     measurements: list[Measurement]
+    confirm: StrictBool | None = Field(
+        default=None,
+        description="false: a value far from what its item gave before is refused (409, far_off), so that a person can "
+        "be asked; true, or left out: it is taken in, with a warning.",
+    )
+
+
+class CorrectBody(Body):
+    """A value that was told wrong, and what was measured. The old value stays on record."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"measurement": "2026-01-31/1", "values": [4.86], "reason": "typed 486"}]}
+    )
+    measurement: StrictStr = Field(description="The id of the measurement.")
+    values: _Values
+    reason: StrictStr = Field(description="Why the value was wrong: the certificate says so.")
+    by: StrictStr = Field(default="", description="Who says so.")
+    id: StrictStr | None = Field(default=None, description="The correction's own id: sent twice, it is made once.")
 
 
 class FailBody(Body):
@@ -128,7 +226,57 @@ class FailBody(Body):
     reason: StrictStr = ""
 
 
-BODIES: tuple[type[Body], ...] = (NewCampaign, AskBody, TellBody, FailBody)
+class ResolutionBody(Body):
+    """Other `alike` and `apart`, chosen after looking at the results."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"resolution": {"alike": 0.3, "apart": 1.0}}]})
+    resolution: _ChosenResolution = Field(
+        description="In the units of the measurements. `norm` and `claim` are those of the campaign, or left out."
+    )
+
+
+class _Revision(Body):
+    """Who revises, and why: kept on record."""
+
+    by: StrictStr | None = None
+    reason: StrictStr | None = None
+
+
+class ItemsBody(_Revision):
+    """Items that join."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"add": ["C7", "C8"], "reason": "a new batch"}]})
+    add: list[StrictStr] | StrictInt = Field(description="Their names; how many, where items have no names.")
+    costs: list[StrictFloat | StrictInt] | None = Field(
+        default=None, description="What one measurement of each costs, where items have costs."
+    )
+
+
+class RetireBody(_Revision):
+    """Items that are retired."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"retire": ["B2"], "reason": "it broke"}]})
+    retire: list[StrictStr | StrictInt] = Field(description="Names, or numbers from 0.")
+
+
+class ClustersBody(_Revision):
+    """More groups."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"n_clusters": 4}]})
+    n_clusters: StrictInt = Field(description="More than before, fewer than items.")
+
+
+class DeltaBody(_Revision):
+    """A smaller error probability."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"delta": 0.01}]})
+    delta: StrictFloat | StrictInt = Field(description="Smaller than before.")
+
+
+BODIES: tuple[type[Body], ...] = (
+    NewCampaign, AskBody, TellBody, FailBody, ResolutionBody, CorrectBody, ItemsBody, RetireBody, ClustersBody,
+    DeltaBody,
+)  # fmt: skip
 _Body = TypeVar("_Body", bound=Body)
 
 
@@ -163,10 +311,10 @@ def request_body(kind: type[Body]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
-def body_schemas() -> dict[str, Any]:
-    """The schemas of all bodies."""
+def body_schemas(more: tuple[type[Body], ...] = ()) -> dict[str, Any]:
+    """The schemas of all bodies, and of `more` of them."""
     found: dict[str, Any] = {}
-    for kind in BODIES:
+    for kind in (*BODIES, *more):
         schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
         found |= schema.pop("$defs", {})
         found[kind.__name__] = schema

@@ -59,18 +59,21 @@ class Summary(Answer):
     method: str
     delta: float
     n_arms: int
-    n_clusters: int
+    n_clusters: int | None = Field(description="How many groups there are; null where a resolution was asked for.")
+    question: str
     dim: int
     t: int
     done: bool
     created: str
     open_leases: int
+    archived: str | None
 
 
 class CampaignList(Answer):
-    """All campaigns, oldest first."""
+    """Campaigns, oldest first; `next` is the `after` of the following page."""
 
     campaigns: list[Summary]
+    next: str | None
 
 
 class Weakest(Answer):
@@ -104,6 +107,23 @@ class Alarm(Answer):
     text: str
 
 
+class DataAlarm(Answer):
+    """Something that speaks against the way in which the data were made; it stops nothing.
+
+    `kind` is noise, drift, failures or lateness; `evidence` is a logarithm and has reached `threshold`; `text` says
+    what was seen and what to do. For nothing it ever comes with probability at most `level`.
+    """
+
+    kind: str
+    seen: str
+    advice: str
+    evidence: float
+    threshold: float
+    level: float
+    harmless: bool
+    text: str
+
+
 class Homogeneity(Answer):
     """Whether each group looks like one. `evidence` is in the order of `labels`; `mixed` are places in it."""
 
@@ -112,6 +132,69 @@ class Homogeneity(Answer):
     evidence: list[float]
     mixed: list[int]
     text: str
+
+
+class Question(Answer):
+    """What was asked for: `kind` is groups, resolution or linkage; `claim` is what a proof claims."""
+
+    kind: str
+    words: str
+    claim: str
+
+
+class Border(Answer):
+    """An item near a border: its group, and the other groups that it could also belong to, by their ids."""
+
+    arm: int
+    name: str
+    group_id: int | None
+    could_be: list[int | None]
+
+
+class Missed(Answer):
+    """How many asks failed, expired, were answered late, and were undone."""
+
+    asked: int
+    failed: int
+    expired: int
+    late: int
+    undone: int
+
+
+class MissedOfItem(Missed):
+    """Those of an item."""
+
+    arm: int
+    name: str
+
+
+class MissedOfWorker(Missed):
+    """Those of a worker."""
+
+    worker: str
+
+
+class Failures(Missed):
+    """Asks without a result, or with a late one: in all, by item, by worker; `text` is null if there are none."""
+
+    items: list[MissedOfItem]
+    workers: list[MissedOfWorker]
+    text: str | None
+
+
+class Progress(Answer):
+    """How far a campaign is: `proven` of `needed` claims, `settled` of `items` items; `share` in [0, 1] always moves.
+
+    Claims are differences of an item with another group where K groups are asked for, tests of nearness and farness
+    where a resolution is. `share`: the measurements so far over those that are expected in all.
+    """
+
+    proven: int
+    needed: int
+    settled: int
+    items: int
+    share: float
+    words: str
 
 
 class Status(Answer):
@@ -128,17 +211,59 @@ class Status(Answer):
     centers: list[list[float]] | None
     groups: list[dict[str, Any]]
     evidence: Evidence
-    forecast: float | None
+    progress: Progress
+    forecast: float | None = Field(description="Measurements still needed, as likely more as fewer; null if unknown.")
+    forecast_low: float | None = Field(description="In about 8 of 10 runs so many are needed at least …")
+    forecast_high: float | None = Field(description="… and so many at most.")
     waiting: int
     open_leases: list[dict[str, Any]]
     workers: list[dict[str, Any]]
+    failures: Failures
+    archived: str | None
+    lease_seconds: float
     alarm: Alarm | None
+    alarms: list[DataAlarm]
     homogeneity: Homogeneity | None
+    question: Question
+    resolutions: list[dict[str, Any]] = Field(
+        description="The resolutions asked for so far, the present one last; `chosen_at` counts the results before it."
+    )
+    retired: list[dict[str, Any]] = Field(description="Items that were retired: nothing is claimed about them.")
+    revisions: list[dict[str, Any]] = Field(description="What was revised on the way, each with the results before it.")
+    borders: list[Border]
     verdict: str
     assumed: str
+    noise_in_words: str
     misfits: list[dict[str, Any]]
     doubt: str | None
+    corrections: list[dict[str, Any]] = Field(
+        description="Values that were told wrong: `measurement`, `old`, `new`, `reason`, `by`, `at`."
+    )
     certifies: bool
+    cost: float | None = Field(description="What all measurements have cost; null if there are no costs.")
+    cost_left: float | None = Field(description="What is expected to be spent still; null if nobody knows.")
+
+
+class Budget(Answer):
+    """What `more` further measurements are expected to bring, by a forecast; `words` says it in a sentence or two.
+
+    `chance`: that the campaign is done by then; null if nobody can say yet. `delta`: the error probability for which
+    they would be about enough. `resolution`: the finest that they are expected to allow, where one is asked for.
+    """
+
+    id: str
+    name: str
+    t: int
+    done: bool
+    more: int
+    chance: float | None
+    delta: float | None
+    resolution: dict[str, Any] | None
+    proven: int
+    needed: int
+    settled: int
+    items: int
+    words: str
 
 
 class Ask(Answer):
@@ -185,12 +310,51 @@ class Told(Answer):
 
 
 class Freed(Answer):
-    """The lease is free again."""
+    """The lease is free again; `ended` says how it ended: failed, undone, or expired before."""
 
     freed: bool
     lease: str
     arm: int
     name: str
+    ended: str
+
+
+class Chosen(Answer):
+    """The resolution that is asked for now; `changed` is false if it was so already.
+
+    `epoch`: how many candidates were frozen before, each with a share of δ that is spent. `forecast`: measurements that
+    are expected to be needed still; null before every item was measured.
+    """
+
+    changed: bool
+    resolution: dict[str, Any]
+    epoch: int
+    done: bool
+    forecast: float | None
+
+
+class Corrected(Answer):
+    """A value was replaced; `corrected` is false if it was so already. `reopened`: the proof is taken back by it."""
+
+    corrected: bool
+    arm: int
+    name: str
+    old: list[float] | None
+    values: list[float]
+    done: bool
+    reopened: bool
+
+
+class RevisedCampaign(Answer):
+    """What is asked for after a revision. `items`: how many are present; `epochs`: frozen so far; `t`: that counted."""
+
+    items: int
+    retired: list[str]
+    n_clusters: int | None
+    delta: float
+    epochs: int
+    t: int
+    done: bool
 
 
 class Page(Answer):
@@ -208,7 +372,134 @@ class History(Answer):
     threshold: list[float | None]
 
 
+class Pairs(Answer):
+    """Pairs of items: what is proven of each, how many there are, and the first of them as [low, high]."""
+
+    means: str
+    count: int
+    listed: list[list[int]]
+
+
+class ItemSoFar(Answer):
+    """What is proven of an item: items that share a letter are not proven different.
+
+    `possible` are the ids of the groups that it may still belong to; `settled`: it is known which; `used`: how many of
+    its results count.
+    """
+
+    arm: int
+    name: str
+    group_id: int | None
+    letters: str
+    possible: list[int]
+    settled: bool
+    used: int
+
+
+class PartialAnswers(Answer):
+    """What is proven now. Anything in it, now or at an earlier moment, is wrong with probability at most `error`."""
+
+    id: str
+    name: str
+    t: int
+    measurements: int
+    done: bool
+    question: Question
+    error: float
+    pairs: int = Field(description="How many pairs of items there are.")
+    apart: Pairs
+    alike: Pairs
+    cut: str | None = Field(description="What is not listed, if something is not.")
+    settled: int
+    items: list[ItemSoFar]
+
+
+class Curve(Answer):
+    """For each `radius`: how many groups there are at `least`, and how many are `enough`, both proven."""
+
+    id: str
+    name: str
+    t: int
+    radius: list[float]
+    least: list[int]
+    enough: list[int]
+    norm: str
+    scale: list[float]
+    error: float
+
+
+class DrawnItem(Answer):
+    """An item in a picture; `mean`, `low` and `high` of the picture's `numbers`, null before it was measured.
+
+    `at` and `error`: its place on the axes, and two standard errors of that. `evidence`: a character for each column of
+    the matrix. `retired`: it is measured no more, and in no group.
+    """
+
+    arm: int
+    name: str
+    group_id: int | None
+    retired: bool
+    measurements: int
+    mean: list[float | None] | None
+    low: list[float | None] | None
+    high: list[float | None] | None
+    at: list[float | None] | None = None
+    error: list[float | None] | None = None
+    settled: bool | None
+    possible: list[int] | None
+    evidence: str | None
+
+
+class Picture(Answer):
+    """Where items are and what is proven of them. The intervals are for orientation: `interval` says what they are."""
+
+    id: str
+    name: str
+    t: int
+    done: bool
+    question: Question
+    items: list[DrawnItem] = Field(description="Empty if there are more than 2000: `cut` says so.")
+    item_count: int
+    measured: int = Field(description="How many items have results that count.")
+    cut: str | None
+    interval: dict[str, Any]
+    numbers: list[dict[str, Any]] = Field(description="Which numbers of a result `mean`, `low` and `high` have.")
+    axes: dict[str, Any] | None = Field(description="Two principal axes, with their loadings; null for one number.")
+    groups: list[dict[str, Any]]
+    matrix: dict[str, Any] | None
+    no_matrix: str | None = Field(description="Why there is no matrix.")
+
+
 class Health(Answer):
-    """The store answers."""
+    """The store can be written."""
 
     status: str
+
+
+class Compiling(Answer):
+    """What is being compiled, once after an installation; all null if nothing is."""
+
+    compiling: str | None
+    seconds: float | None = Field(description="Since it began.")
+    expected: float | None = Field(description="About how many it takes in all.")
+
+
+class ItemsRead(Answer):
+    """A list of items as it was understood; `costs` is null where there are none, or where they are not used."""
+
+    count: int
+    names: list[str]
+    costs: list[float] | None
+    remarks: list[str]
+
+
+class Imported(Answer):
+    """What became of a table. With `check`, what would: `new`, `duplicates`, `unknown_items` and `problems`, with
+    their places in the table.
+    """
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"examples": [{"accepted": 120, "duplicates": 0, "done": False}]}
+    )
+    duplicates: int
+    order: dict[str, Any]

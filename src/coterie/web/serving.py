@@ -5,8 +5,12 @@ from __future__ import annotations
 import errno
 import ipaddress
 import logging
+import signal
 import socket
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -15,7 +19,9 @@ from fastapi import FastAPI
 from coterie.campaign import Campaigns
 from coterie.web.access import SHORTEST_GOOD_TOKEN, Access, prepare_tokens
 from coterie.web.app import DEFAULT_MAX_BODY, DEFAULT_RATE, create_app
+from coterie.web.connections import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections, limited
 
+_OTHER_FILES = 200  # that the process has open beside its connections: the store's, above all
 SWITCH_SECONDS = 0.001
 """How long one thread may keep the others waiting: an event loop and many short transactions share the interpreter."""
 
@@ -23,7 +29,9 @@ SWITCH_SECONDS = 0.001
 class Server(uvicorn.Server):
     """uvicorn's server that ends the streams of events first: they would hold it up."""
 
-    def __init__(self, app: FastAPI, access_log: bool = False) -> None:
+    def __init__(self, app: FastAPI, access_log: bool = False, limits: Connections | None = None) -> None:
+        connections = Connections() if limits is None else limits
+        proxies = list(connections.proxies)
         self._streams = app.state.event_streams
         super().__init__(
             uvicorn.Config(
@@ -33,8 +41,33 @@ class Server(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=60,
                 timeout_graceful_shutdown=5,
+                http=limited(connections),
+                ws="none",
+                proxy_headers=bool(proxies),  # else anybody could pretend to come from any address
+                forwarded_allow_ips=proxies,
             )
         )
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End in order at the usual signals. uvicorn's own way kills the process before the store is closed."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        ending = [signal.SIGINT, signal.SIGTERM]
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else: nohup
+            ending.append(signal.SIGHUP)
+        before = {number: signal.signal(number, self.handle_exit) for number in ending}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @property
+    def ended_by(self) -> int | None:
+        """The signal that ended it."""
+        return self._captured_signals[0] if self._captured_signals else None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop taking requests, finish those under way."""
@@ -73,8 +106,12 @@ def serve(
     rate: float = DEFAULT_RATE,
     max_body: int = DEFAULT_MAX_BODY,
     access_log: bool = False,
+    proxies: Sequence[str] = (),
+    connections: int = MOST_CONNECTIONS,
+    connections_per_address: int = MOST_PER_ADDRESS,
 ) -> None:
     """Serve a store until it is told to stop; what people need to know is printed."""
+    limits = Connections(_allowed_by_system(connections), connections_per_address, _checked_proxies(proxies))
     if token is None and not is_loopback(host):
         raise ValueError(f"others can reach {host}: set a token, with --token or COTERIE_TOKEN")
     if token is not None and new_token:
@@ -89,11 +126,37 @@ def serve(
             before = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_SECONDS)
             try:
-                Server(app, access_log).run(sockets=[listening])
+                server = Server(app, access_log, limits)
+                server.run(sockets=[listening])
             finally:
                 sys.setswitchinterval(before)
     finally:
         listening.close()
+    if server.ended_by is not None:  # whoever started it sees how it ended, now that the store is closed
+        signal.raise_signal(server.ended_by)
+
+
+def _checked_proxies(given: Sequence[str]) -> list[str]:
+    for address in given:
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            raise ValueError(f"--proxy is the address of a proxy, as 127.0.0.1, got {address!r}") from None
+    return list(given)
+
+
+def _allowed_by_system(connections: int) -> int:
+    """As many connections as are wanted, if the system lets this process have so many files open."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - _OTHER_FILES))
 
 
 def _listen(host: str, port: int) -> socket.socket:

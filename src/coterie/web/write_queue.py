@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from coterie.campaign import Campaigns
+from coterie.campaign.commands import ask_steps
+from coterie.campaign.tokens import Writer
 from coterie.web.json_response import to_json
-
-_READY_KEPT = 32  # as many as the store keeps in memory
 
 
 class WriteQueue:
@@ -19,18 +18,18 @@ class WriteQueue:
 
     def __init__(self, store: Campaigns) -> None:
         self._store = store
-        self._ready: dict[str, None] = {}
 
-    async def submit(self, name: str, id: str, *arguments: Any) -> Response:
+    async def submit(self, name: str, id: str, *arguments: Any, writer: Writer | None = None) -> Response:
         """The answer of the store's function `name`, once it is on disk.
 
         If the client leaves meanwhile, what it sent is put on disk all the same.
         """
-        if id not in self._ready:
-            # A campaign that is not in memory is read first, while the others go on.
-            await run_in_threadpool(self._store.status, id)
-            self._ready[id] = None
-            while len(self._ready) > _READY_KEPT:
-                del self._ready[next(iter(self._ready))]
-        answer = await asyncio.wrap_future(self._store.post(name, id, *arguments))
+        if name == "ask":
+            worker, n = arguments
+            for count in ask_steps(n):
+                answer = await asyncio.wrap_future(self._store.post(name, id, worker, count, n, writer=writer))
+                if answer["done"]:
+                    break
+        else:
+            answer = await asyncio.wrap_future(self._store.post(name, id, *arguments, writer=writer))
         return Response(to_json(answer), media_type="application/json")

@@ -10,12 +10,21 @@ export class Refused extends Error {
 }
 
 // The answer to a request; throws Refused with a sentence to show.
-export async function send(path, body) {
-  const options = body === undefined ? {} : {
+export async function send(path, body, method = "GET") {
+  const options = body === undefined ? { method } : {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   };
+  return answerTo(path, options);
+}
+
+// The same for a table, a file or a text, as it is.
+export async function sendTable(path, content) {
+  return answerTo(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: content });
+}
+
+async function answerTo(path, options) {
   let answer;
   try {
     answer = await fetch(path, { ...options, credentials: "same-origin" });
@@ -38,20 +47,6 @@ export function sayLogin(place) {
     place.replaceChildren("You are logged out: the server has been restarted, perhaps. ", link, ", then go on here: nothing typed is lost.");
   }
   place.hidden = false;
-}
-
-// One number as people type it, with a point or a comma; null if it is none.
-export function toNumber(text) {
-  let plain = text.trim().replace("\u2212", "-");
-  if (/^[^.,]*,[^.,]*$/.test(plain)) plain = plain.replace(",", ".");
-  return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(plain) && Number.isFinite(Number(plain)) ? Number(plain) : null;
-}
-
-// Several numbers with blanks, semicolons or commas between them.
-export function toNumbers(text, count) {
-  let parts = text.trim().split(/[\s;]+/).filter(Boolean);
-  if (parts.length !== count) parts = text.trim().split(/[\s;,]+/).filter(Boolean);
-  return parts.map((part) => ({ text: part, value: toNumber(part) }));
 }
 
 // Say what is wrong beside the field it is about.

@@ -1,5 +1,8 @@
 // A campaign's page: the form at the bench, and everything else kept up to date.
-import { sayLogin, send, showProblem, toNumber, toNumbers } from "./api.js";
+import { sayLogin, send, showProblem } from "./api.js";
+import { saysYes } from "./ask_back.js";
+import { watchCompiling } from "./compiling.js";
+import { explainFields, listNumbers, localNumbers, toNumber, toNumbers, whyNot } from "./numbers.js";
 import { localTimes } from "./times.js";
 
 const page = document.getElementById("campaign");
@@ -35,6 +38,7 @@ function empty() {
   find("failing").hidden = true;
   find("give-up").setAttribute("aria-expanded", "false");
   showProblem(find("value-problem"), "", ...fields());
+  find("understood").hidden = true;
 }
 
 // Ask for the next item and show it. `told`: what to say beside it.
@@ -68,13 +72,19 @@ function finish() {
   refresh();
 }
 
+// While a step is under way nothing can be typed: what is typed for the next item would be emptied when it comes.
+function lock(locked) {
+  busy = locked;
+  for (const button of measure.querySelectorAll("button")) button.disabled = locked;
+  for (const field of [...fields(), find("reason")]) field.readOnly = locked;
+}
+
 // Run one step at a time; what goes wrong is shown at `place`, and nothing typed is lost.
 async function step(place, work, ...about) {
   if (busy) return;
-  busy = true;
-  const buttons = [...measure.querySelectorAll("button")];
-  for (const button of buttons) button.disabled = true;
+  lock(true);
   showProblem(place, "", ...about);
+  const compiled = watchCompiling(find("compiling"));
   try {
     await work();
   } catch (error) {
@@ -88,8 +98,8 @@ async function step(place, work, ...about) {
     showProblem(place, error.message, ...about);
     (about[0] ?? find("save")).focus?.();
   } finally {
-    busy = false;
-    for (const button of buttons) button.disabled = false;
+    compiled();
+    lock(false);
   }
 }
 
@@ -113,7 +123,7 @@ function typed() {
   if (all.length === 1 && dim > 1) {
     const parts = toNumbers(all[0].value, dim);
     const wrong = parts.find((part) => part.value === null);
-    if (wrong) showProblem(place, `“${wrong.text}” is not a number.`, all[0]);
+    if (wrong) showProblem(place, `${wrong.problem ?? whyNot(wrong.text)}.`, all[0]);
     else if (parts.length !== dim) showProblem(place, `${dim} numbers are needed, there are ${parts.length}.`, all[0]);
     else return parts.map((part) => part.value);
     all[0].focus();
@@ -123,7 +133,7 @@ function typed() {
   for (const [i, field] of all.entries()) {
     if (toNumber(field.value) === null) {
       const where = dim === 1 ? "" : ` (${field.labels[0].innerText.trim()})`;
-      showProblem(place, field.value.trim() ? `“${field.value.trim()}” is not a number${where}.` : `Type the number measured${where}.`, field);
+      showProblem(place, field.value.trim() ? `${whyNot(field.value)}${where}.` : `Type the number measured${where}.`, field);
       field.focus();
       return null;
     }
@@ -153,7 +163,7 @@ function resultId(lease) {
 async function report(path, body, told) {
   let warnings = [];
   try {
-    warnings = (await send(path, body)).warnings ?? [];
+    warnings = (await sendOrAskBack(path, body)).warnings ?? [];
   } catch (error) {
     if (error.code !== "lease_answered") throw error;
     told = `${ask.name} has been reported by somebody else already: this result was not saved.`;
@@ -163,19 +173,41 @@ async function report(path, body, told) {
   await next(told);
 }
 
+// A value far from the earlier ones is saved only if the person says so.
+async function sendOrAskBack(path, body) {
+  try {
+    return await send(path, body);
+  } catch (error) {
+    if (error.code !== "far_off" || !(await saysYes(error.message))) throw error;
+    return send(path, { ...body, confirm: true });
+  }
+}
+
 function save(event) {
   event.preventDefault();
   const values = ask && typed();
   if (!values) return;
   const { lease, arm, name } = ask;
   const one = { id: resultId(lease), arm, values, lease, worker: worker() };
-  step(find("value-problem"), () => report(`${base}/tell`, { measurements: [one] }, `Saved ${values.join(", ")} for ${name}.`),
+  step(find("value-problem"), () => report(`${base}/tell`, { measurements: [one], confirm: false }, `Saved ${listNumbers(values)} for ${name}.`),
     ...fields().slice(0, 1));
 }
 
 function fail() {
   const { lease, name } = ask;
   step(find("value-problem"), () => report(`${base}/fail`, { lease, reason: find("reason").value }, `Skipped ${name}.`));
+}
+
+// Nobody has measured: that is no failure, and no new item is asked for.
+function undo() {
+  const { lease, name } = ask;
+  step(find("value-problem"), async () => {
+    await send(`${base}/undo`, { lease });
+    ask = null;
+    show("start");
+    say(`Undone: ${name} was not measured.`);
+    find("start").querySelector("button").focus();
+  });
 }
 
 function toggleFailing() {
@@ -203,8 +235,10 @@ if (measure) {
   find("start").addEventListener("submit", start);
   find("result").addEventListener("submit", save);
   find("result").addEventListener("paste", spread);
+  explainFields(fields, find("understood"));
   find("give-up").addEventListener("click", toggleFailing);
   find("fail").addEventListener("click", fail);
+  find("undo").addEventListener("click", undo);
   find("reason").addEventListener("keydown", (event) => {
     if (event.key === "Enter") {
       event.preventDefault();
@@ -234,7 +268,11 @@ async function refresh() {
   const began = performance.now();
   try {
     const answer = await fetch(`/campaigns/${id}/live`, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
-    if (answer.ok) replace(await answer.text());
+    if (answer.ok) {
+      replace(await answer.text());
+      refreshProven();
+      document.dispatchEvent(new Event("coterie-changed")); // picture.js waits for it
+    }
   } catch { /* the stream of events says when the server is back */ }
   // At most once a second, and never more than a quarter of the time.
   setTimeout(() => {
@@ -247,12 +285,52 @@ function replace(html) {
   const live = find("live");
   const open = [...live.querySelectorAll("details[open][id]")].map((part) => part.id);
   const focused = live.contains(document.activeElement) ? document.activeElement.id : "";
+  const kept = ["proven", "picture"].map(find).filter(Boolean); // these are asked for by themselves
   live.innerHTML = html;
+  for (const part of kept) find(part.id)?.replaceWith(part);
   for (const name of open) find(name)?.setAttribute("open", "");
   localTimes(live);
+  localNumbers(live);
   if (focused) find(focused)?.focus({ preventScroll: true });
-  if (measure && live.querySelector("[data-done='1']")) measure.hidden = true;
+  if (measure) measure.hidden = Boolean(live.querySelector("[data-done='1']")); // a correction may take a proof back
 }
+
+// What is proven so far takes the server longer: it is asked for by itself, and less often.
+let asking = false;
+let outdated = false;
+
+async function refreshProven() {
+  if (!find("proven")) return;
+  outdated = true;
+  if (asking || document.hidden) return;
+  asking = true;
+  outdated = false;
+  const began = performance.now();
+  try {
+    const answer = await fetch(`/campaigns/${id}/proven`, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
+    if (answer.ok) replaceProven(await answer.text());
+  } catch { /* the stream of events says when the server is back */ }
+  // At most every three seconds, and a tenth of the time.
+  setTimeout(() => {
+    asking = false;
+    if (outdated) refreshProven();
+  }, Math.max(3000, 10 * (performance.now() - began)));
+}
+
+function replaceProven(html) {
+  const part = find("proven");
+  const open = [...part.querySelectorAll("details[open][id]")].map((one) => one.id);
+  const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+  part.innerHTML = html;
+  localNumbers(part);
+  part.removeAttribute("aria-busy");
+  for (const name of open) find(name)?.setAttribute("open", "");
+  if (focused) find(focused)?.focus({ preventScroll: true });
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (outdated) refreshProven();
+});
 
 // What is wrong with the connection: one message, above everything else.
 function sayConnection(text) {
@@ -286,5 +364,7 @@ function connect() {
 }
 
 localTimes();
+localNumbers();
 if (page.dataset.reading) refresh();
+else refreshProven();
 connect();

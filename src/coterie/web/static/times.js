@@ -8,7 +8,7 @@ export function localTimes(root = document) {
   for (const element of root.querySelectorAll("time[datetime]")) {
     const time = new Date(element.dateTime);
     if (Number.isNaN(time.getTime())) continue;
-    element.textContent = "day" in element.dataset ? day.format(time) : time.toDateString() === today ? brief.format(time) : full.format(time);
+    element.textContent = "day" in element.dataset ? day.format(time) : "whole" in element.dataset ? full.format(time) : time.toDateString() === today ? brief.format(time) : full.format(time);
     element.title = full.format(time);
   }
 }
