@@ -5,6 +5,10 @@ PY     := $(VENV)/bin/python
 WORKERS ?= 2
 COVERAGE ?= --cov # what the tests leave out is printed at the end; COVERAGE= spares the time that counting takes
 
+# MovieLens's ratings come with recbole. An extra cannot ask for it without PyTorch and ray, of which nothing is used.
+MOVIELENS = $(PY) -m pip install --quiet --disable-pip-version-check --no-deps "recbole>=1.0.1" || \
+	  echo "recbole could not be installed: coterie.datasets.movielens() is left out"
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test checked guarantees lowest lint docs browser bench clean
 
@@ -31,10 +35,12 @@ $(PY):
 # The stamps: reinstall only when pyproject.toml has changed since.
 $(VENV)/.coterie-run: pyproject.toml | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper]"
+	@$(MOVIELENS)
 	@touch $@
 
 $(VENV)/.coterie-dev: pyproject.toml | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[paper,cluster,serve,parquet,docs,dev]"
+	@$(MOVIELENS)
 	@touch $@ $(VENV)/.coterie-run
 
 demo: $(VENV)/.coterie-run ## Group Iris live

@@ -14,6 +14,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "Instance": "coterie.problem.instance",
     "Noise": "coterie.problem.noise",
+    "Exactly": "coterie.problem.noise",
+    "Resolution": "coterie.problem.question",
+    "Gaussian": "coterie.problem.families",
+    "Counts": "coterie.problem.families",
+    "Bounded": "coterie.problem.families",
+    "AtMost": "coterie.problem.families",
+    "Symmetric": "coterie.problem.families",
     "same_partition": "coterie.problem.partition",
     "hardness": "coterie.theory.hardness",
     "allocation": "coterie.theory.hardness",
@@ -26,32 +33,55 @@ _HOMES = {
     "Session": "coterie.session",
     "SessionDone": "coterie.session",
     "cluster": "coterie.session",
+    "resolution_curve": "coterie.session.resolution_curve",
+    "ResolutionCurve": "coterie.session.resolution_curve",
     "simulate": "coterie.simulate.trials",
     "Trials": "coterie.simulate.trials",
+    "plan_budget": "coterie.simulate.budgets",
+    "BudgetPlan": "coterie.simulate.budgets",
+    "worlds": "coterie.worlds",
+    "BanditClustering": "coterie.tables.estimator",
     "verify": "coterie.certificate",
     "Verdict": "coterie.certificate",
+    "Certificate": "coterie.certificate",
     "methods": "coterie.methods",
     "plot": "coterie.plot",
     "datasets": "coterie.datasets",
+    "client": "coterie.client",
 }
 
 __all__ = [*_HOMES, "__version__"]
 
 if TYPE_CHECKING:
+    from coterie import client as client
     from coterie import datasets as datasets
     from coterie import methods as methods
     from coterie import plot as plot
+    from coterie import worlds as worlds
+    from coterie.certificate import Certificate as Certificate
     from coterie.certificate import Verdict as Verdict
     from coterie.certificate import verify as verify
     from coterie.clustering.maximin import kmeans_maximin as kmeans_maximin
+    from coterie.problem.families import AtMost as AtMost
+    from coterie.problem.families import Bounded as Bounded
+    from coterie.problem.families import Counts as Counts
+    from coterie.problem.families import Gaussian as Gaussian
+    from coterie.problem.families import Symmetric as Symmetric
     from coterie.problem.instance import Instance as Instance
+    from coterie.problem.noise import Exactly as Exactly
     from coterie.problem.noise import Noise as Noise
     from coterie.problem.partition import same_partition as same_partition
+    from coterie.problem.question import Resolution as Resolution
     from coterie.session import Session as Session
     from coterie.session import SessionDone as SessionDone
     from coterie.session import cluster as cluster
+    from coterie.session.resolution_curve import ResolutionCurve as ResolutionCurve
+    from coterie.session.resolution_curve import resolution_curve as resolution_curve
+    from coterie.simulate.budgets import BudgetPlan as BudgetPlan
+    from coterie.simulate.budgets import plan_budget as plan_budget
     from coterie.simulate.trials import Trials as Trials
     from coterie.simulate.trials import simulate as simulate
+    from coterie.tables.estimator import BanditClustering as BanditClustering
     from coterie.theory.alternative import Alternative as Alternative
     from coterie.theory.alternative import closest_alternative as closest_alternative
     from coterie.theory.evidence import pair_evidence as pair_evidence

@@ -97,7 +97,7 @@ def run_demo(
         _finish(run, np.random.default_rng(seed), show)
         live.update(_view(run), refresh=True)
     console.print(_groups_table(run))
-    for remark in (run.session.alarm, run.session.homogeneity):
+    for remark in (run.session.alarm, *run.session.alarms, run.session.homogeneity):
         if remark is not None:
             text = str(remark)
             console.print(text[0].upper() + text[1:], highlight=False, markup=False)
@@ -123,6 +123,7 @@ def _new_run(instance: Instance, method: Method, delta: float, threshold: str) -
         threshold=threshold,
         distance_ratio=datasets.distance_ratio(instance) if "distance_ratio" in method.needs else None,
         instance=instance if "instance" in method.needs else None,
+        noise=1.0,
     )
     if method.has_thresholds:
         # Z1 is about M·d and Z2 at most about t at D* = 2, so Z reaches β at about t = (√(M·d) + √(2β))².
