@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,13 +55,18 @@ def trials_of(
     running: Running,
     most: int | None = None,
     root: int = ROOT_SEED,
+    noise: Any = 1.0,
+    world: Any = None,
 ) -> One:
-    """Another instance in every trial where it is drawn, else another stream of noise. `most`: measurements."""
+    """Another instance in every trial where it is drawn, else another stream of noise. `most`: measurements.
+
+    `noise`: what the method may assume, `world`: what results are like, as in `coterie.simulate`.
+    """
 
     def plan(trial: int) -> Plan:
         instance = named(name, trial)
         ratio = distance_ratio(instance) if "distance_ratio" in method_named(method).needs else None
-        return plan_for(instance, method, deltas, threshold, most, ratio)
+        return plan_for(instance, method, deltas, threshold, most, ratio, noise, world)
 
     shared = None if name in DRAWN else plan(0)
     plan(0).load()
@@ -85,20 +91,11 @@ def many(one: One, trials: int, limit: float, running: Running) -> Endings | Non
         alarm = threading.Timer(seconds, running.cancel)
         alarm.start()
         try:
-            with ThreadPoolExecutor(workers) as pool:
-                try:
-                    found = list(pool.map(one, indices))
-                except BaseException:  # Ctrl-C, say: end the trials before the pool waits for them
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    running.cancel()
-                    raise
+            return together(one, indices, running)
         except TrialCancelledError:
             return None
         finally:
             alarm.cancel()
-        return Endings(
-            {delta: [ending for each in found for ending in each[delta]] for delta in (found[0] if found else {})}
-        )
 
     start = time.perf_counter()
     pilots = batch(range(trials, trials + workers), 2 * limit)
@@ -107,6 +104,20 @@ def many(one: One, trials: int, limit: float, running: Running) -> Endings | Non
         return None if pilots is None else batch(range(count), 4 * limit)
     pilots.pilots = True
     return pilots
+
+
+def together(one: One, indices: range, running: Running) -> Endings:
+    """These trials, one for each core at a time."""
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        try:
+            found = list(pool.map(one, indices))
+        except BaseException:  # Ctrl-C, say: end the trials before the pool waits for them
+            pool.shutdown(wait=False, cancel_futures=True)
+            running.cancel()
+            raise
+    return Endings(
+        {delta: [ending for each in found for ending in each[delta]] for delta in (found[0] if found else {})}
+    )
 
 
 def fitting(trials: int, limit: float, taken: float, together: int) -> int:

@@ -75,4 +75,4 @@ class Crew:
 
 def new_session(instance: coterie.Instance, delta: float, method: str = "croc") -> coterie.Session:
     """A session that may prove this instance's groups."""
-    return coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, delta, method=method)
+    return coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, delta, method=method, noise=1.0)

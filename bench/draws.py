@@ -54,7 +54,9 @@ def simulated(draw: int, hardness: float) -> dict[tuple[str, int], float]:
         own = coterie.datasets.mnist(dim, seed=draw, pca_of="all")
         instance = coterie.Instance(own.labels, own.centers * math.sqrt(widest / hardness))
         for method, column in TABLE_MNIST.items():
-            runs = coterie.simulate(instance, method, deltas=[MNIST_DELTA], trials=TRIALS[dim], progress=False)
+            runs = coterie.simulate(
+                instance, method, deltas=[MNIST_DELTA], trials=TRIALS[dim], progress=False, threshold="heuristic"
+            )
             found[method, dim] = float(runs.mean()[0]) / column[place].mean - 1
     return found
 

@@ -25,9 +25,16 @@ DRAWN = {"M=40 K=4 d=5 gap 1": (40, 4, 5, 1.0), "M=100 K=5 d=10 gap 3": (100, 5,
 """Another instance in every trial."""
 
 
+RATED: dict[str, list[float]] = {"ratings": [2.5, 3.3, 4.1], "clicks": [0.02, 0.05, 0.1, 0.2]}
+"""Mean ratings, or rates, of groups of 40 arms in all, dealt out evenly."""
+
+
 @cache
 def named(name: str, trial: int = 0) -> coterie.Instance:
-    """Iris, Yeast and MNIST (500 images) at D* = 2, the paper's synthetic ones as they are, drawn ones, families."""
+    """Iris, Yeast and MNIST (500 images) at D* = 2, the paper's synthetic ones as they are, drawn ones, ratings and
+    clicks, families."""
+    if name in RATED:
+        return coterie.Instance(np.arange(40) % len(RATED[name]), [[center] for center in RATED[name]])
     if name in FAMILIES:
         return FAMILIES[name].instance
     if name in DRAWN:

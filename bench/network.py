@@ -98,7 +98,13 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
             """Bytes of a run with so many trials a task."""
             remote.MOST_TRIALS = together
             before = counted()
-            run_trials(plan, 0, range(trials), scheduler=client, finished=lambda outcome: None)
+            run_trials(
+                plan,
+                0,
+                range(trials),
+                scheduler=client,
+                finished=lambda outcome: None,
+            )
             after = counted()
             return after[0] - before[0], after[1] - before[1]
 

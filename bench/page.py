@@ -1,4 +1,4 @@
-"""Tables of kept results on docs/PERFORMANCE.md: `python -m bench.page` writes them between their marks.
+"""Tables of kept results on pages of the documentation: `python -m bench.page` writes them between marks.
 
 A place on the page is `<!-- bench: scan -->`, the tables, `<!-- end of bench: scan -->`; where nothing is kept, it is
 empty. A test compares the page with the kept files.
@@ -7,8 +7,10 @@ empty. A test compares the page with the kept files.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+from bench import noise_page
 from bench.part import RESULTS, ROOT, Row, Table, part_named
 from bench.running import kept
 
@@ -16,11 +18,19 @@ PAGE = ROOT / "docs" / "PERFORMANCE.md"
 PLACES: dict[str, tuple[str, bool]] = {
     "families": ("needed", False),
     "scan": ("scan", True),
+    "forecast": ("forecast", True),
     "hands": ("hands", True),
     "foreign": ("foreign", True),
     "toofew": ("toofew", True),
+    "linkage": ("linkage", True),
+    "costs": ("costs", True),
 }
 """For each place its part, and whether that part's first table is shown too."""
+
+TUKEY_PAGE = ROOT / "docs" / "howto" / "from-tukey.md"
+TUKEY_PLACES = {"classic": ("classic", True)}
+RESOLUTION_PAGE = ROOT / "docs" / "howto" / "resolution.md"
+RESOLUTION_PLACES = {"resolution": ("resolution", True)}
 
 _PLACE = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- end of bench: \2 -->\n)", re.DOTALL)
 
@@ -44,8 +54,22 @@ def _spaced(text: str) -> str:
 
 
 def tables(place: str, folder: Path = RESULTS) -> str:
-    """The tables of a place, each with its title; nothing if they were not kept."""
-    name, with_first = PLACES[place]
+    """The tables of a place on the page on performance."""
+    return _tables(*PLACES[place], folder)
+
+
+def tukey_tables(place: str, folder: Path = RESULTS) -> str:
+    """The tables of a place on the page for people who use Tukey's letters."""
+    return _tables(*TUKEY_PLACES[place], folder)
+
+
+def resolution_tables(place: str, folder: Path = RESULTS) -> str:
+    """The tables of a place on the page about resolutions."""
+    return _tables(*RESOLUTION_PLACES[place], folder)
+
+
+def _tables(name: str, with_first: bool, folder: Path) -> str:
+    """The tables of a part, each with its title; nothing if they were not kept."""
     content = kept(name, folder)
     if content is None:
         return ""
@@ -59,9 +83,9 @@ def _escaped(title: str) -> str:
     return title.replace("\n", " ").replace("*", "\\*")
 
 
-def filled(page: str, folder: Path = RESULTS) -> str:
-    """The page with every place filled from the kept results."""
-    return _PLACE.sub(lambda found: found[1] + tables(found[2], folder) + found[4], page)
+def filled(page: str, folder: Path = RESULTS, of: Callable[[str, Path], str] = tables) -> str:
+    """The page with every place filled from the kept results: `of` gives the tables of a place."""
+    return _PLACE.sub(lambda found: found[1] + of(found[2], folder) + found[4], page)
 
 
 def places(page: str) -> list[str]:
@@ -69,7 +93,17 @@ def places(page: str) -> list[str]:
     return [found[2] for found in _PLACE.finditer(page)]
 
 
+FILLED: tuple[tuple[Path, Callable[[str, Path], str]], ...] = (
+    (PAGE, tables),
+    (noise_page.PAGE, noise_page.tables),
+    (TUKEY_PAGE, tukey_tables),
+    (RESOLUTION_PAGE, resolution_tables),
+)
+"""Every page with tables of kept results, and who writes them."""
+
+
 if __name__ == "__main__":
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(filled(text), encoding="utf-8")
-    print(f"{PAGE.relative_to(ROOT)}: {', '.join(places(text))}")
+    for path, of in FILLED:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(filled(text, of=of), encoding="utf-8")
+        print(f"{path.relative_to(ROOT)}: {', '.join(places(text))}")

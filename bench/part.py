@@ -79,6 +79,7 @@ class Part:
     seconds: float = 30.0  # a first guess; later the time that the kept run took
     has: Callable[[Row], bool] = lambda row: True
     more: Sequence[Table] = ()
+    with_trials: Callable[[int, bool, Progress, Path], list[Row]] | None = None  # `rows` with so many trials a cell
 
     def tables(self, rows: list[Row]) -> list[tuple[Table, list[Row]]]:
         """Its tables, each with its rows; those without rows are left out."""
@@ -90,7 +91,13 @@ class Part:
 PARTS = {
     "speed": "pulls a second beside the usual libraries, a version from scratch, and the random numbers alone",
     "needed": "measurements needed by every method and peer, beside the bounds; on families of hard instances too",
+    "noise": "measurements of CROC by what is known about the noise, and what happens if that is wrong (on request)",
+    "classic": "CROC beside fixed designs with Tukey's letters or Scott–Knott groups: measurements, wrong groups",
+    "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",
+    "resolution": "groups up to a resolution: CROC beside the same tests with items in turn (on request)",
+    "costs": "items that differ in cost: what CROC spends if it weighs costs, and if not (on request)",
     "scan": "measurements of CROC on random instances, over what may be expected",
+    "forecast": "how many more measurements are forecast, over the truth, on families that no forecast was fitted to",
     "hands": "measurements of CROC with several workers always busy, over those with one",
     "foreign": "results that CROC did not ask for: measurements until it stops, beside Uniform",
     "toofew": "three groups and K = 2: how often an alarm or a mixed group is seen",
@@ -106,7 +113,7 @@ PARTS = {
     "server": "round trips over HTTP, and the page",
     "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
 }
-ON_REQUEST = ("draws",)
+ON_REQUEST = ("noise", "linkage", "resolution", "costs", "draws")
 
 
 def part_named(name: str) -> Part:

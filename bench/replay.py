@@ -30,7 +30,7 @@ def record(instance: coterie.Instance, method: str, results: int) -> tuple[coter
 
     After the stop, results go on to come in that nobody asked for.
     """
-    session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method)
+    session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method, noise=1.0)
     rng = np.random.default_rng(1)
     arms: list[int] = []
     values: list[np.ndarray] = []
@@ -58,7 +58,7 @@ def campaign(folder: Path, results: int) -> Row:
     path, batch = folder / "store.db", 200
     start = time.perf_counter()
     with Campaigns(path) as store:
-        id = store.create("bench", instance.n_arms, instance.n_clusters, instance.dim, 0.1)["id"]
+        id = store.create("bench", instance.n_arms, instance.n_clusters, instance.dim, 0.1, noise=1.0)["id"]
         for done in range(0, results, batch):
             asks = store.ask(id, "bench", batch)["asks"]
             values = instance.means[[ask["arm"] for ask in asks]] + rng.standard_normal((len(asks), instance.dim))
@@ -97,7 +97,7 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
         session, entries, live = record(instance, method, results)
         best = np.inf
         for _ in range(REPEATS):
-            again = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method)
+            again = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, method, noise=1.0)
             start = time.perf_counter()
             again.replay(*entries)
             best = min(best, time.perf_counter() - start)

@@ -121,10 +121,10 @@ def show(names: list[str], folder: Path) -> None:
         print_rows(SUMMARY, lines)
 
 
-def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> bool:
+def measure(names: list[str], quick: bool, folder: Path, done: list[str], trials: int | None = None) -> bool:
     """One part after the other; each is kept as soon as it is measured. INOUT: done, the names of those.
 
-    False if one broke; the others are measured all the same.
+    `trials`: so many a cell, of parts that can be told. False if one broke; the others are measured all the same.
     """
     guesses = {name: _guess(name, quick, folder) for name in names}
     console.print(f"coterie {coterie.__version__} from {Path(coterie.__file__).parent}", markup=False)
@@ -140,7 +140,11 @@ def measure(names: list[str], quick: bool, folder: Path, done: list[str]) -> boo
         start = time.perf_counter()
         try:
             part = part_named(name)
-            rows = part.rows(quick, Progress(lambda text: print(text, flush=True)), _pictures(folder))
+            progress = Progress(lambda text: print(text, flush=True))
+            if trials is None or part.with_trials is None:
+                rows = part.rows(quick, progress, _pictures(folder))
+            else:
+                rows = part.with_trials(trials, quick, progress, _pictures(folder))
         except LeftOutError as error:
             console.print(f"{name} is left out: {error}", markup=False)
             continue
@@ -191,18 +195,30 @@ def _short(path: Path) -> Path:
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
-def run(names: list[str], quick: bool = False, out: Path | None = None, showing: bool = False) -> int:
+def run(
+    names: list[str], quick: bool = False, out: Path | None = None, showing: bool = False, trials: int | None = None
+) -> int:
     """The command. Returns its exit code."""
     folder = (QUICK_RESULTS if quick else RESULTS) if out is None else out.resolve()
     if quick and folder == RESULTS:
         raise ValueError(f"a quick run does not replace the full results in {RESULTS}: choose another --out")
     chosen = choose(names)
+    if trials is not None:
+        if trials < 1:
+            raise ValueError(f"trials must be at least 1, got {trials}")
+        told = [name for name in chosen if part_named(name).with_trials is not None]
+        if chosen != told:
+            fixed = next(name for name in chosen if name not in told)
+            raise ValueError(
+                f"the part {fixed!r} chooses its number of trials itself: --trials is for noise, classic, linkage and "
+                "resolution"
+            )
     if showing:
         show(chosen if names else [], folder)
         return 0
     done: list[str] = []
     try:
-        if not measure(chosen, quick, folder, done):
+        if not measure(chosen, quick, folder, done, trials):
             return 1
     except KeyboardInterrupt:
         print(f"coterie: stopped; kept in {_short(folder)}: {', '.join(done) or 'nothing yet'}", file=sys.stderr)

@@ -138,7 +138,7 @@ def without_http(folder: Path, round_trips: int) -> float:
     from coterie.campaign import Campaigns
 
     with Campaigns(folder / "threads.db") as store:
-        id = store.create("bench", N_ARMS, N_CLUSTERS, DIM)["id"]
+        id = store.create("bench", N_ARMS, N_CLUSTERS, DIM, noise=1.0)["id"]
         left = [WARM]
 
         def work(number: int) -> None:
@@ -165,7 +165,7 @@ def without_http(folder: Path, round_trips: int) -> float:
 
 def session_alone(round_trips: int) -> float:
     """Round trips a second of the session in memory, one at a time."""
-    session = coterie.Session(N_ARMS, N_CLUSTERS, DIM)
+    session = coterie.Session(N_ARMS, N_CLUSTERS, DIM, noise=1.0)
     rng = np.random.default_rng(0)
 
     def run(count: int) -> float:
@@ -195,7 +195,7 @@ def large_page(folder: Path, large: int) -> tuple[float, float, float]:
     from coterie.campaign import Campaigns
 
     with Campaigns(folder / "large.db") as store:
-        id = store.create("large", N_ARMS, N_CLUSTERS, DIM)["id"]
+        id = store.create("large", N_ARMS, N_CLUSTERS, DIM, noise=1.0)["id"]
         rng = np.random.default_rng(0)
         arms = np.arange(large) % N_ARMS
         values = centers_at[arms % N_CLUSTERS] * 0.05 + rng.normal(size=(large, DIM))

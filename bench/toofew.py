@@ -32,7 +32,13 @@ def ending(n_arms: int, dim: int, gap: float, run: int) -> str:
     centers[:, 0] = gap * np.arange(3)
     with warnings.catch_warnings(action="ignore"):  # they say what is counted here
         found = coterie.cluster(
-            lambda arm: centers[truth[arm]] + rng.standard_normal(dim), n_arms, 2, DELTA, budget=MOST, progress=False
+            lambda arm: centers[truth[arm]] + rng.standard_normal(dim),
+            n_arms,
+            2,
+            DELTA,
+            budget=MOST,
+            progress=False,
+            noise=1.0,
         )
     if found.alarm is not None:
         return "alarm"

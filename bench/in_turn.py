@@ -1,0 +1,61 @@
+"""The same candidates, freezes and tests as CROC for a resolution, with every item measured in turn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from coterie.engine.resolution.candidate import Candidate
+from coterie.engine.resolution.epoch import Epoch
+from coterie.engine.resolution.run import FreezingRun
+from coterie.methods.resolution import ResolutionRun
+from coterie.problem.checks import IntArray
+from coterie.problem.settings import Settings
+
+
+class InTurn(FreezingRun):
+    """Every item as often as any other: exploring, and while tests are at work."""
+
+    def ask(self) -> int | None:
+        if not self.done and not self._queue:
+            self._plan()
+        if self.done:
+            return None
+        arm = self._queue.popleft()
+        self.open(arm)
+        return arm
+
+    def _plan(self) -> None:
+        """A further result of every item; before it, a freeze where CROC would make one."""
+        if self.epoch is not None and not self._still_best(self.epoch):
+            self.epoch = None
+        if self.epoch is None and self.t and not (self._missing(self.tally.counts) > 0).any():
+            candidate = self._candidate = self._best()
+            if self._lacking(candidate, self.tally.counts).size == 0:
+                self.freeze(candidate)
+        self._queue.extend(range(self.n_arms))
+
+    def _lacking(self, candidate: Candidate, taken: IntArray) -> IntArray:
+        lacking = super()._lacking(candidate, taken)
+        # The slowest test decides how long all items are measured: what is explored counts as much as what is tested.
+        enough = taken.min() >= 0.5 * float(np.max(candidate.pulls, initial=0.0))
+        return lacking[:0] if enough else lacking
+
+    def _cost(self, candidate: Candidate) -> float:
+        return self.n_arms * float(np.max(candidate.pulls, initial=0.0))
+
+    def freeze(self, candidate: Candidate) -> None:
+        """Blocks of several results of a reference would only wait: it is measured no more often than an item."""
+        near, far = ([replace(one, ratio=1) for one in tests] for tests in (candidate.near, candidate.far))
+        super().freeze(replace(candidate, near=near, far=far))
+
+    def _remaining(self, epoch: Epoch) -> float:
+        lefts = [self._left(one, epoch) for one in epoch.tests if not one.met]
+        return self.n_arms * max((left for left in lefts if math.isfinite(left)), default=0.0)
+
+
+def measured_in_turn(settings: Settings) -> ResolutionRun:
+    """A run of this kind."""
+    return ResolutionRun(settings, InTurn)
