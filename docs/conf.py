@@ -32,8 +32,9 @@ toc_object_entries_show_parents = "hide"
 # Types of libraries whose inventories are not fetched, and of the package's own inside, which have no page.
 nitpick_ignore_regex = [
     ("py:.*", r"(np|numpy|matplotlib|pandas|fastapi|collections|concurrent|os|pathlib|uvicorn)\..*"),
-    ("py:class", r"(FloatArray|IntArray|NDArray|Axes|FastAPI|Path|PlainNoise|Trial|.*\._Dicts|_Dicts)"),
+    ("py:class", r"(FloatArray|IntArray|NDArray|Axes|FastAPI|Path|PlainNoise|Trial|Past|.*\._Dicts|_Dicts)"),
     ("py:class", r".*FurtherOptions"),
+    ("py:class", r"(.*\.AddedNoise|.*\.trials\.World|Pool)"),
 ]
 
 html_theme = "furo"
