@@ -84,7 +84,22 @@ def test_instance_from_files_equal_each_other(tmp_path: Path) -> None:
 
 
 def test_simulate_prints_every_delta() -> None:
-    arguments = ("simulate", "easy", "-d", 0.1, "-d", 0.001, "--trials", 8, "--seed", 3, "--workers", 1)
+    arguments = (
+        "simulate",
+        "easy",
+        "--method",
+        "boc",
+        "-d",
+        0.1,
+        "-d",
+        0.001,
+        "--trials",
+        8,
+        "--seed",
+        3,
+        "--workers",
+        1,
+    )
     answer = coterie(*arguments, "--threshold", "heuristic", "--json")
     assert answer.exit_code == 0, answer.stderr
     found = json.loads(answer.stdout)
@@ -98,11 +113,11 @@ def test_simulate_prints_every_delta() -> None:
 
 
 def test_simulate_says_what_it_gave_up() -> None:
-    answer = coterie("simulate", "moderate", "--trials", 3, "--max-pulls", 15, "--json")
+    answer = coterie("simulate", "moderate", "--method", "boc", "--trials", 3, "--max-pulls", 15, "--json")
     assert answer.exit_code == 0, answer.stderr
     row = json.loads(answer.stdout)["results"][0]
     assert (row["given_up"], row["mean_pulls"], row["wrong"]) == (3, None, 0)
-    assert "3 of 3" in coterie("simulate", "moderate", "--trials", 3, "--max-pulls", 15).stdout
+    assert "3 of 3" in coterie("simulate", "moderate", "--method", "boc", "--trials", 3, "--max-pulls", 15).stdout
 
 
 @pytest.mark.parametrize("method", ["boc", "boc-linear", "uniform", "oracle"])

@@ -11,28 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grouping import ok, refused
+from grouping import ok, refused, rows, text
 from typer.testing import CliRunner
 
 from coterie.cli import app
 
 NOISE = "0.2,25"
-
-
-def rows(seed: int = 3, items: int = 20, repeats: int = 8) -> list[list[str]]:
-    """Samples in three groups, in the order of the days: pH varies by 0.2, turbidity by 25."""
-    rng = np.random.default_rng(seed)
-    centers = np.array([[5.4, 110.0], [6.2, 120.0], [6.8, 300.0]])
-    found = []
-    for _ in range(repeats):
-        for item in range(items):
-            ph, turbidity = centers[item % 3] + rng.normal(size=2) * [0.2, 25.0]
-            found.append([f"S{item + 1:02}", f"{ph:.2f}", f"{turbidity:.1f}"])
-    return found
-
-
-def text(header: str, content: list[list[str]], mark: str = ",") -> str:
-    return "\n".join([header, *(mark.join(row) for row in content)]) + "\n"
 
 
 @pytest.fixture
@@ -170,8 +154,8 @@ def test_cells_that_are_not_numbers_are_counted_and_named(here: Path) -> None:
         (b"sample,ph,ph,x,x\na,1,2,3,4\n", "two columns 'ph', 'x': rename"),
         ("sample;Trübung\na;1\n".encode("latin-1"), 'not a CSV file in UTF-8: line 1 cannot be read; save it as'),
         ("sample,x\na,1\n".encode("utf-16"), 'save it as "CSV UTF-8"'),
-        (b"PK\x03\x04\x14\x00", 'is a spreadsheet, not a CSV file: save it as "CSV UTF-8"'),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a spreadsheet"),
+        (b"PK\x03\x04\x14\x00", "cannot be read as an Excel file"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a spreadsheet of an old kind (.xls), or one with a password: save it"),
         (b"sample;x\na;1,5\nb;1.5\nc;2\n", "line 2, column 'x': '1,5' has a decimal comma, but line 3"),
         (b"sample;x\na;1.234,5\nb;1\n", "line 2, column 'x': a number is needed, got '1.234,5'"),
         (b"sample,x\na,1,5\nb,1,4\n", "if it uses decimal commas, save it with semicolons"),
@@ -254,74 +238,6 @@ def test_bad_seeds(here: Path) -> None:
         answer = CliRunner().invoke(app, ["group", *map(str, options), "--seed", wrong])
         assert (answer.exit_code, answer.stdout) == (2, "")
         assert "--seed" in answer.stderr
-
-
-# The noise.
-
-
-def test_without_a_noise_it_says_what_the_repeats_tell(here: Path) -> None:
-    message = refused("plain.csv", "-k", 3)
-    proposed = re.search(
-        r"Your repeats vary by ph \S+, turbidity \S+ \(140 degrees of freedom\): --noise (\S+) has a margin for chance "
-        r"in every direction; if the columns of one measurement are known to vary independently, --noise (\S+) has",
-        message,
-    )
-    assert proposed is not None
-    wide, narrow = ([float(part) for part in one.split(",")] for one in proposed.groups())
-    assert all(1.0 < one / other < 1.2 for one, other in zip(wide, narrow, strict=True))
-    for noise in proposed.groups():
-        shown = ok("plain.csv", "-k", 3, "--noise", noise)
-        assert "would have been enough: if there are" in shown
-        assert "note" not in shown
-        assert "warning" not in shown
-    (here / "few.csv").write_text(text("sample,ph,turbidity", rows(repeats=1)))
-    assert "has too few repeats to tell it (0 degrees of freedom, 20 are needed)" in refused("few.csv", "-k", 3)
-    (here / "copies.csv").write_text(text("sample,ph,turbidity", [row for row in rows(repeats=1) for _ in range(3)]))
-    assert "some do not vary at all: are they copies" in refused("copies.csv", "-k", 3)
-
-
-def test_a_noise_too_small_proves_nothing(here: Path) -> None:
-    for noise in ("1", "0.02,2.5"):
-        shown = ok("plain.csv", "-k", 3, "--noise", noise)
-        assert "turbidity vary more than the noise stated, so nothing is proven. Use --noise " in shown
-        assert re.search(r"Alarm: S\d+, S\d+, S\d+, S\d+ are pairwise known to differ, so the noise is larger", shown)
-        assert "Certain" not in shown
-        assert "Undecided" not in shown
-        assert "groups, a guess" in shown
-    shown = ok(
-        "plain.csv", "-k", 3, "--noise", "0.2,15", "--delta", 0.2
-    )  # proven, but for a noise that is not the true one
-    assert "for the noise stated, which is too small: no proof." in shown
-    assert "wrong with probability" not in shown
-
-
-def test_a_noise_too_large_is_harmless_and_said(here: Path) -> None:
-    shown = ok("plain.csv", "-k", 3, "--noise", "0.4,25")
-    assert "note: repeats of ph vary less than the noise stated. That does not harm the proof" in shown
-
-
-@pytest.mark.parametrize(
-    ("noise", "what"),
-    [
-        ("big", "--noise must be a number, numbers 0.2,25 or a covariance"),
-        ("", "--noise must be a number"),
-        ("0,1", "positive numbers, got '0,1'"),
-        ("nan", "positive numbers"),
-        ("1,2,3", "has 2 value columns (ph, turbidity), --noise has 3 entries: give 2, or one for all\n"),
-        ("[[1,0],[0]]", "rows differ in length"),
-        ("[[1,2],[2,1]]", "positive definite"),
-    ],
-)
-def test_noises_that_are_none(here: Path, noise: str, what: str) -> None:
-    assert what in refused("plain.csv", "-k", 3, "--noise", noise)
-
-
-def test_forms_of_the_same_noise(here: Path) -> None:
-    first = json.loads(ok("plain.csv", "-k", 3, "--noise", NOISE, "--json"))
-    for noise in ("0.2 25", "0.2; 25", "[0.2, 25]"):
-        assert json.loads(ok("plain.csv", "-k", 3, "--noise", noise, "--json")) == first
-    whole = json.loads(ok("plain.csv", "-k", 3, "--noise", "[[0.04,0],[0,625]]", "--json"))
-    assert whole["labels"] == first["labels"]
 
 
 # The number of groups.

@@ -37,7 +37,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 # Setting up happens once, elsewhere; and a server ends only when it is told to.
-NOT_IN_STORIES = ("pip install", "make ", "git ", "cd ", "python3 -m venv", "source ")
+NOT_IN_STORIES = ("pip install", "make ", "git ", "cd ", "python3 -m venv", "source ", "pipx ", "uvx ", "uv ")
 
 
 def name_of(page: Path) -> str:
@@ -62,7 +62,7 @@ def check_command(line: str) -> None:
     words = shlex.split(line, comments=True)
     if words[:1] == ["make"]:
         assert set(words[1:]) <= TARGETS, line
-    elif words[:2] == ["pip", "install"]:
+    elif words[:2] == ["pip", "install"] or words[:1] in (["pipx"], ["uv"], ["uvx"]):
         for extra in re.findall(r"\[([\w,]+)\]", line):
             assert set(extra.split(",")) <= EXTRAS.keys(), line
     elif words[:1] == ["coterie"]:

@@ -28,7 +28,7 @@ def new_session(inst: coterie.Instance, method: str, **more: Any) -> coterie.Ses
         more["distance_ratio"] = 0.3
     if method == "oracle":
         more["instance"] = inst
-    return coterie.Session(inst.n_arms, inst.n_clusters, inst.dim, method=method, **more)
+    return coterie.Session(inst.n_arms, inst.n_clusters, inst.dim, method=method, **{"noise": 1.0, **more})
 
 
 def world(inst: coterie.Instance, seed: int) -> Callable[[int], np.ndarray]:
@@ -190,7 +190,7 @@ def test_what_a_session_hands_out_is_a_copy() -> None:
 
 def test_a_guess_with_an_empty_group_proves_nothing() -> None:
     """Two distinct values for three groups: no statistic, no weakest place, and the session goes on."""
-    session = coterie.Session(5, 3, 1, method="boc")
+    session = coterie.Session(5, 3, 1, method="boc", noise=1.0)
     for _ in range(40):
         arm = session.ask()
         session.tell(arm, [100.0 * (arm % 2)])

@@ -45,7 +45,7 @@ class SessionMachine(RuleBasedStateMachine):
         dim=st.integers(1, 3),
         delta=st.sampled_from([0.3, 0.05, 1e-6]),
         spread=st.sampled_from([4.0, 8.0, 2.0, 0.5, 0.0]),
-        noise=st.sampled_from(["none", "one", "some", "covariance"]),
+        noise=st.sampled_from(["unit", "one", "some", "covariance"]),
         named=st.booleans(),
         data=st.data(),
     )
@@ -57,12 +57,12 @@ class SessionMachine(RuleBasedStateMachine):
         self.dim, self.n_arms, self.n_clusters = dim, n_arms, n_clusters
         root = ROOT[:dim, :dim]
         given, self.root = {
-            "none": (None, np.eye(dim)),
+            "unit": (1.0, np.eye(dim)),
             "one": (0.5, 0.5 * np.eye(dim)),
             "some": ([0.7, 2.0, 0.3][:dim], np.diag([0.7, 2.0, 0.3][:dim])),
             "covariance": ((root @ root.T).tolist(), root),
         }[noise]
-        self.exact = noise in ("none", "one")  # changing units loses nothing: exact ties stay ties
+        self.exact = noise in ("unit", "one")  # changing units loses nothing: exact ties stay ties
         rest = data.draw(st.lists(st.integers(0, n_clusters - 1), min_size=more_arms, max_size=more_arms))
         self.labels = np.array([*range(n_clusters), *rest])
         self.means = spread * CENTERS[self.labels, :dim]  # in units of the noise

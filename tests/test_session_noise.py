@@ -31,7 +31,7 @@ def drive(
         more["distance_ratio"] = 0.4
     if method == "oracle":
         more["instance"] = inst
-    session = coterie.Session(inst.n_arms, inst.n_clusters, inst.dim, method=method, **more)
+    session = coterie.Session(inst.n_arms, inst.n_clusters, inst.dim, method=method, **{"noise": 1.0, **more})
     rng = np.random.default_rng(21)
     arms: list[int] = []
     while not session.done:
@@ -67,7 +67,7 @@ def test_wrong_noise_changes_the_stop(kind: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("noise", [None, 0.5, COVARIANCE])
+@pytest.mark.parametrize("noise", [1.0, 0.5, COVARIANCE])
 def test_a_far_away_origin_keeps_the_arms_and_the_stop(method: str, noise: Any) -> None:
     near, arms = drive(INST, method, np.eye(2), noise=noise)
     shifted = coterie.Instance(INST.labels, INST.centers + 1e6)
@@ -85,7 +85,10 @@ def test_a_batch_with_a_covariance_keeps_every_bit_of_single_tells() -> None:
     dim = 5
     root = rng.normal(size=(dim, dim))
     settings: Any = {"noise": root @ root.T + np.eye(dim)}
-    single, batch = coterie.Session(6, 3, dim, **settings), coterie.Session(6, 3, dim, **settings)
+    single, batch = (
+        coterie.Session(6, 3, dim, **{"noise": 1.0, **settings}),
+        coterie.Session(6, 3, dim, **{"noise": 1.0, **settings}),
+    )
     arms = np.tile(np.arange(6), 30)
     values = rng.normal(size=(180, dim))
     for arm, x in zip(arms, values, strict=True):

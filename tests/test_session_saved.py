@@ -24,7 +24,7 @@ def new_session(method: str, **more: Any) -> coterie.Session:
         more["distance_ratio"] = 0.5
     if method == "oracle":
         more["instance"] = INST
-    return coterie.Session(INST.n_arms, INST.n_clusters, INST.dim, method=method, **more)
+    return coterie.Session(INST.n_arms, INST.n_clusters, INST.dim, method=method, **{"noise": 1.0, **more})
 
 
 def through_json(session: coterie.Session) -> coterie.Session:
@@ -84,7 +84,7 @@ def test_saving_after_every_measurement_gives_the_same_stop(method: str) -> None
     more: dict[str, Any] = {"instance": far} if method == "oracle" else {}
     if method == "boc-linear":
         more["distance_ratio"] = 0.5
-    whole = coterie.Session(7, 3, 2, method=method, threshold="heuristic", **more)
+    whole = coterie.Session(7, 3, 2, method=method, threshold="heuristic", **{"noise": 1.0, **more})
     saved = through_json(whole)
     rng = np.random.default_rng(13)
     while not whole.done:

@@ -24,7 +24,7 @@ def new_session(method: str, **more: Any) -> coterie.Session:
         more["distance_ratio"] = RATIO
     if method == "oracle":
         more["instance"] = INST
-    return coterie.Session(INST.n_arms, INST.n_clusters, INST.dim, method=method, **more)
+    return coterie.Session(INST.n_arms, INST.n_clusters, INST.dim, method=method, **{"noise": 1.0, **more})
 
 
 class Plain:
@@ -278,7 +278,7 @@ def test_arms_can_be_told_by_name() -> None:
 def test_numbers_of_any_kind_are_taken() -> None:
     four: Any = np.int64(4)
     one: Any = np.int32(1)
-    session = coterie.Session(four, 2, one)
+    session = coterie.Session(four, 2, one, noise=1.0)
     session.tell(np.int64(0), 1)
     session.tell(np.array(1), np.float32(2.0))
     session.tell(2, [3])

@@ -29,7 +29,7 @@ def play(session: coterie.Session, means: Any, seed: int, most: int = 2000) -> c
 
 def mixed_session(**more: Any) -> coterie.Session:
     """Proven for K = 2, by results that show three groups."""
-    return play(coterie.Session(12, 2, 1, **more), CLOSE, seed=1)
+    return play(coterie.Session(12, 2, 1, **{"noise": 1.0, **more}), CLOSE, seed=1)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def refuted_and_done(monkeypatch: pytest.MonkeyPatch) -> coterie.Session:
 
 @pytest.mark.parametrize("names", [None, list("uvwxyz")])
 def test_an_alarm_says_what_it_saw_and_what_to_do(names: list[str] | None) -> None:
-    session = coterie.Session(6, 2, 1, names=names)
+    session = coterie.Session(6, 2, 1, names=names, noise=1.0)
     assert session.alarm is None
     alarm = play(session, FAR, 0).alarm
     assert isinstance(alarm, Alarm)
@@ -68,7 +68,7 @@ def test_an_alarm_says_what_it_saw_and_what_to_do(names: list[str] | None) -> No
 
 def test_an_alarm_without_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """It blocks nothing: asking goes on."""
-    session = coterie.Session(6, 2, 1)
+    session = coterie.Session(6, 2, 1, noise=1.0)
     for _ in range(9):
         session.tell(session.ask(), 0.0)
     monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda _: (5, 0, 3)))
@@ -93,7 +93,7 @@ def test_of_many_items_twelve_are_named() -> None:
 
 
 def test_asking_goes_on_after_an_alarm() -> None:
-    session = play(coterie.Session(6, 2, 1), FAR, 0)
+    session = play(coterie.Session(6, 2, 1, noise=1.0), FAR, 0)
     for _ in range(30):
         if session.done:
             break
@@ -103,7 +103,7 @@ def test_asking_goes_on_after_an_alarm() -> None:
 
 
 def test_only_croc_raises_alarms() -> None:
-    session = play(coterie.Session(6, 2, 1, method="uniform"), FAR, 0)
+    session = play(coterie.Session(6, 2, 1, method="uniform", noise=1.0), FAR, 0)
     assert session.done
     assert session.alarm is None
 
@@ -166,7 +166,7 @@ def test_homogeneity_matches_the_log(name: str) -> None:
 
 def test_results_out_of_order_count_in_the_order_of_asks() -> None:
     """Results that wait for an earlier ask of their arm do not count, and are not looked at."""
-    session = coterie.Session(4, 2, 1)
+    session = coterie.Session(4, 2, 1, noise=1.0)
     means, rng = [0.0, 0.0, 9.0, 9.0], np.random.default_rng(0)
     session.ask(6)
     held = session.pending[0]
@@ -212,7 +212,7 @@ def test_groups_that_look_mixed_are_named() -> None:
 
 
 def test_groups_that_look_like_one_are_said_to() -> None:
-    session = play(coterie.Session(6, 3, 1), FAR, 0)
+    session = play(coterie.Session(6, 3, 1, noise=1.0), FAR, 0)
     found = session.homogeneity
     assert found
     assert found.mixed == ()
@@ -223,7 +223,10 @@ def test_groups_that_look_like_one_are_said_to() -> None:
 @pytest.mark.parametrize("offset", [1e9, -(2.0**39)])
 def test_far_data_keep_their_verdict(offset: float) -> None:
     """An offset of 2^39 standard deviations leaves 2^-13 of them to each value, and sums of them would lose more."""
-    near, far = coterie.Session(4, 2, 1, method="uniform"), coterie.Session(4, 2, 1, method="uniform")
+    near, far = (
+        coterie.Session(4, 2, 1, method="uniform", noise=1.0),
+        coterie.Session(4, 2, 1, method="uniform", noise=1.0),
+    )
     rng = np.random.default_rng(3)
     while not near.done:
         arm = near.ask()
@@ -242,7 +245,7 @@ def test_the_certificate_says_it_too(seed: int) -> None:
     """Its groups have their own numbers; what stands beside the proof does not change it."""
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.arange(9) % 3)
-    session = play(coterie.Session(9, 3, 2, delta=0.07), 5.0 * np.eye(3)[:, :2][truth], seed)
+    session = play(coterie.Session(9, 3, 2, delta=0.07, noise=1.0), 5.0 * np.eye(3)[:, :2][truth], seed)
     certificate, found = session.certificate, session.homogeneity
     assert certificate is not None
     assert found is not None
@@ -258,6 +261,10 @@ def test_the_certificate_says_it_too(seed: int) -> None:
 
 
 def test_lines_are_few() -> None:
-    for session in (mixed_session(), play(coterie.Session(6, 2, 1), FAR, 0), coterie.Session(3, 2, 1)):
+    for session in (
+        mixed_session(),
+        play(coterie.Session(6, 2, 1, noise=1.0), FAR, 0),
+        coterie.Session(3, 2, 1, noise=1.0),
+    ):
         assert 1 <= len(repr(session).splitlines()) <= 4
         assert re.fullmatch(r"<Session .*>", repr(session), re.DOTALL)

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from bench.page import PAGE, PLACES, filled, places, tables
+import pytest
+
+from bench import noise_page
+from bench.page import (
+    PAGE,
+    PLACES,
+    RESOLUTION_PAGE,
+    TUKEY_PAGE,
+    filled,
+    places,
+    resolution_tables,
+    tables,
+    tukey_tables,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results"
@@ -49,6 +63,42 @@ def test_the_page_on_performance_has_the_kept_tables_between_its_marks() -> None
         path = RESULTS / f"{name}.json"
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
         assert bool(tables(place)) == any(with_first or "family" in row for row in rows)
+
+
+def test_the_page_on_evidence_has_the_kept_costs_between_its_marks() -> None:
+    page = noise_page.PAGE.read_text(encoding="utf-8")
+    assert sorted(places(page)) == sorted(noise_page.PLACES)
+    assert filled(page, of=noise_page.tables) == page
+    for place in noise_page.PLACES:
+        assert bool(noise_page.tables(place)) == (RESULTS / "noise.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "of", "name"), [(TUKEY_PAGE, tukey_tables, "classic"), (RESOLUTION_PAGE, resolution_tables, "resolution")]
+)
+def test_a_how_to_has_the_kept_tables_between_its_marks(path: Path, of: Callable[[str, Path], str], name: str) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert places(page) == [name]
+    assert filled(page, of=of) == page
+    assert bool(of(name, RESULTS)) == (RESULTS / f"{name}.json").exists()
+
+
+def test_costs_are_multiples_of_the_known_noise() -> None:
+    def row(case: str, method: str, delta: float, mean: float | None, promised: bool = True) -> dict[str, object]:
+        return {"case": case, "method": method, "delta": delta, "mean": mean, "promised": promised, "wrong": 3,
+                "trials": 64}  # fmt: skip
+
+    rows = [
+        row("Iris", "known", 0.1, 100.0), row("Iris", "any noise", 0.1, 250.0),
+        row("Iris", "known", 1e-10, 200.0), row("Iris", "any noise", 1e-10, None),
+        row("clicks", "any noise", 0.1, 1234.5), row("clicks", "counts", 0.1, 999.0),
+        row("Iris, t", "known", 0.1, 50.0, promised=False),
+    ]  # fmt: skip
+    assert noise_page.costs(rows).splitlines() == [
+        "| told | Iris |", "| --- | ---: |", "| known | 1.00 / 1.00 |", "| any noise | 2.50 / – |", "",
+    ]  # fmt: skip
+    assert noise_page.other_noises(rows).splitlines()[2:] == ["| clicks | 1,234 | 999 |", ""]
+    assert noise_page.not_covered(rows).splitlines()[2:] == ["| Iris, t | known | 50 | 3 of 64 |", ""]
 
 
 def test_tables_on_the_page_are_those_of_the_kept_rows(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ class Recorded(coterie.Session):
     """Writes down what it is told, how many asks are open then, and what is given up."""
 
     def __init__(self, method: str = "croc") -> None:
-        super().__init__(EASY.n_arms, EASY.n_clusters, EASY.dim, 0.05, method=method)
+        super().__init__(EASY.n_arms, EASY.n_clusters, EASY.dim, 0.05, method=method, noise=1.0)
         self.told: list[tuple[Any, Any, Any]] = []
         self.open_asks: list[int] = []
         self.given_up: list[int] = []

@@ -147,7 +147,7 @@ def test_names_of_compiled_steps_are_found_in_their_machine_code() -> None:
     compiled: Any = advance.advance
     assert compiled.overloads  # loaded, and compiled
     names = {name for _, name in named_at(compiled)}
-    assert {"advance.advance", "steps.closest_alternative_now", "guess.add_measurement"} <= names
+    assert {"advance.advance", "steps.closest_alternative_now", "guess.move_centers"} <= names
     assert plain("_ZN7coterie6engine5guess6sum_upB3v28B54c8") == "guess.sum_up"
     with pytest.raises(StopIteration):
         elf_functions(b"\x7fELF" + bytes(100))

@@ -36,7 +36,9 @@ def instance(name: str) -> coterie.Instance:
 @pytest.mark.parametrize("peer", PEERS)
 def test_peer_finds_the_groups(peer: str, name: str) -> None:
     asked = instance(name)
-    trials = coterie.simulate(asked, peer, deltas=(0.01,), trials=3, seed=1, max_pulls=100_000, progress=False)
+    trials = coterie.simulate(
+        asked, peer, deltas=(0.01,), trials=3, seed=1, max_pulls=100_000, progress=False, threshold="heuristic"
+    )
     assert (trials.stopping_times >= asked.n_arms).all()
     assert trials.correct.all()
 
@@ -44,7 +46,10 @@ def test_peer_finds_the_groups(peer: str, name: str) -> None:
 @pytest.mark.parametrize("peer", PEERS)
 def test_peer_repeats_itself_for_a_seed(peer: str) -> None:
     first, second, other = (
-        coterie.simulate(instance("moderate"), peer, trials=4, seed=seed, progress=False) for seed in (5, 5, 6)
+        coterie.simulate(
+            instance("moderate"), peer, trials=4, seed=seed, progress=False, threshold="heuristic", deltas=(0.1,)
+        )
+        for seed in (5, 5, 6)
     )
     assert np.array_equal(first.stopping_times, second.stopping_times)
     assert np.array_equal(first.correct, second.correct)
@@ -54,9 +59,13 @@ def test_peer_repeats_itself_for_a_seed(peer: str) -> None:
 @pytest.mark.parametrize("peer", PEERS)
 def test_peer_keeps_to_its_budget(peer: str) -> None:
     asked = instance("challenging")
-    free = coterie.simulate(asked, peer, deltas=(0.1,), trials=3, seed=1, progress=False).stopping_times[:, 0]
+    free = coterie.simulate(
+        asked, peer, deltas=(0.1,), trials=3, seed=1, progress=False, threshold="heuristic"
+    ).stopping_times[:, 0]
     for most in (1, 10, 11, int(free.min()) - 1, int(free.min()), int(free.max())):
-        held = coterie.simulate(asked, peer, deltas=(0.1,), trials=3, seed=1, max_pulls=most, progress=False)
+        held = coterie.simulate(
+            asked, peer, deltas=(0.1,), trials=3, seed=1, max_pulls=most, progress=False, threshold="heuristic"
+        )
         assert held.stopping_times[:, 0].tolist() == np.where(free <= most, free, -1).tolist()
 
 
@@ -66,7 +75,15 @@ def test_peer_error_rate_within_delta(peer: str) -> None:
     asked = coterie.Instance([0, 0, 0, 1, 1], [[0.0], [1.0]])
     runs, delta = 150, 0.1
     trials = coterie.simulate(
-        asked, peer, deltas=(delta,), trials=runs, seed=3, max_pulls=1_000_000, workers=1, progress=False
+        asked,
+        peer,
+        deltas=(delta,),
+        trials=runs,
+        seed=3,
+        max_pulls=1_000_000,
+        workers=1,
+        progress=False,
+        threshold="heuristic",
     )
     assert int((~trials.correct).sum()) <= most_allowed(runs, delta)  # one that did not stop counts as wrong
 

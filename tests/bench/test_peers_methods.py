@@ -161,7 +161,9 @@ def test_the_command_line_simulates_a_peer(peer: str) -> None:
     words = ["simulate", "easy", "--method", peer, "--trials", "4", "--delta", "0.1", "--seed", "2", "--json"]
     answer = CliRunner().invoke(app, [*words, "--register", "bench.peers"])
     assert answer.exit_code == 0, answer.output
-    here = coterie.simulate(coterie.datasets.synthetic("easy"), peer, trials=4, seed=2, progress=False)
+    here = coterie.simulate(
+        coterie.datasets.synthetic("easy"), peer, trials=4, seed=2, progress=False, threshold="heuristic", deltas=(0.1,)
+    )
     assert f"{float(here.mean()[0])}" in answer.stdout
 
 
@@ -178,7 +180,7 @@ def test_a_campaign_runs_to_its_end_and_opens_again(peer: str, kind: str, tmp_pa
         return found
 
     with Campaigns(url) as store:
-        id = store.create("peer", 6, 3, 2, method=peer)["id"]
+        id = store.create("peer", 6, 3, 2, method=peer, noise=1.0)["id"]
     number = 0
     while not plain.done:
         with Campaigns(url) as store:  # each time like another process
@@ -217,7 +219,7 @@ def test_a_campaign_loses_nothing_when_its_method_asks_for_an_arm_that_there_is_
     methods.register(methods.compose("wanders-off", sampling=wanders_off, stopping="pairs"))
     try:
         with Campaigns(url) as store:
-            id = store.create("odd", 6, 3, 2, method="wanders-off")["id"]
+            id = store.create("odd", 6, 3, 2, method="wanders-off", noise=1.0)["id"]
             for number in range(8):
                 measured(store, id, number)
             with pytest.raises(Conflict, match="method 'wanders-off' asked for arm 99: the arms are 0 to 5"):
@@ -241,7 +243,7 @@ def test_a_campaign_loses_nothing_when_its_method_fails_on_a_result(tmp_path: Pa
     methods.register(methods.compose("fails", stopping=fails))
     try:
         with Campaigns(url) as store:
-            id = store.create("odd", 6, 3, 2, method="fails")["id"]
+            id = store.create("odd", 6, 3, 2, method="fails", noise=1.0)["id"]
             for number in range(7):
                 measured(store, id, number)
             for _ in range(2):  # the lease stays open, and nothing is half done

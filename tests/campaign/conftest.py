@@ -83,7 +83,7 @@ class World:
         return values
 
     def create(self, store: Campaigns, **more: Any) -> str:
-        return str(store.create("world", self.n_arms, self.n_clusters, self.dim, **more)["id"])
+        return str(store.create("world", self.n_arms, self.n_clusters, self.dim, **{"noise": 1.0, **more})["id"])
 
     def answer(self, ask: dict[str, Any], k: int, **more: Any) -> dict[str, Any]:
         """A result for an ask, as the k-th measurement of its arm."""

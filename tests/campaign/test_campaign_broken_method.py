@@ -31,7 +31,7 @@ def test_a_method_that_breaks_the_contract_loses_nothing(
     arm: Any, said: str, method: str, opened: Callable[[], Campaigns]
 ) -> None:
     store = opened()
-    id = store.create("x", 4, 2, 1, method=method)["id"]
+    id = store.create("x", 4, 2, 1, method=method, noise=1.0)["id"]
     for k in range(8):
         (ask,) = store.ask(id, "w")["asks"]
         store.tell(id, [{"id": str(k), "arm": ask["arm"], "values": [float(k)], "lease": ask["lease"]}])

@@ -58,7 +58,7 @@ def test_every_option_of_every_command_is_documented() -> None:
 
 
 def test_a_campaign_from_beginning_to_end(here: Path) -> None:
-    made = json.loads(ok("new", "beans", "--names", "a,b,c", "-k", 2, "--json"))
+    made = json.loads(ok("new", "beans", "--names", "a,b,c", "-k", 2, "--noise", 1, "--json"))
     assert (made["n_arms"], made["names"], made["dim"]) == (3, ["a", "b", "c"], 1)
     heights = {"a": 9.0, "b": -9.0, "c": 9.5}
     count = 0
@@ -128,6 +128,11 @@ def test_fail_frees_the_lease(here: Path) -> None:
     assert json.loads(ok("status", "beans", "--json"))["open_leases"] == []
 
 
+def measured(text: str) -> list[list[str]]:
+    """Lines of an export without when and by whom they were told."""
+    return [line.split(",")[:-3] for line in text.splitlines()]
+
+
 def test_import_and_export(here: Path) -> None:
     ok("new", "one", "--names", "a,b,c", "-k", 2, "--dim", 2, "--noise", "1.5,2")
     ok("new", "two", "--names", "a,b,c", "-k", 2, "--dim", 2, "--noise", "[[2.25,0],[0,4]]")
@@ -136,7 +141,8 @@ def test_import_and_export(here: Path) -> None:
     assert "0 measurements taken in, 2 were on record" in ok("import", "one", "old.csv", "--values", "h,w")
     ok("export", "one", "--out", "one.csv")
     assert json.loads(ok("import", "two", "one.csv", "--json"))["accepted"] == 2
-    assert ok("export", "two") == (here / "one.csv").read_text() == ok("export", "one")
+    assert (here / "one.csv").read_text() == ok("export", "one")
+    assert measured(ok("export", "two")) == measured(ok("export", "one"))
     (here / "bad.csv").write_text("arm,a,b\nz,1,2")
     assert "line 2, column 'arm'" in refused("import", "one", "bad.csv")
     assert "No such file" in refused("import", "one", "nowhere.csv")
@@ -195,7 +201,7 @@ def test_replay_of_a_pool(here: Path) -> None:
         (("new", "x", "-k", 2), "say how many items there are"),
         (("new", "x", "-k", 2, "-a", 3, "--names", "a,b"), "--arms is 3, but there are 2 names"),
         (("new", "x", "-k", 3, "-a", 3), "n_clusters must be smaller"),
-        (("new", "x", "-k", 2, "-a", 3, "--noise", "big"), "--noise must be a number"),
+        (("new", "x", "-k", 2, "-a", 3, "--noise", "big"), "--noise big: write one of any, gaussian,"),
         (("new", "x", "-k", 2, "-a", 3, "--noise", "-1"), "must be positive"),
         (("new", "x", "-k", 2, "-a", 3, "--names-file", "nowhere"), "No such file"),
         (("ask", "peas"), "there is no campaign 'peas'"),
@@ -235,7 +241,7 @@ def test_what_is_wrong_is_one_line(here: Path, arguments: tuple[Any, ...], what:
     ok("new", "beans", "-a", 3, "-k", 2)
     ok("new", "trees", "--names", "oak,ash,larch", "-k", 2, "--values", "height,girth")
     with Campaigns(here / "coterie.db") as store:
-        ids = [store.create("twice", 3, 2, 1)["id"] for _ in range(2)]
+        ids = [store.create("twice", 3, 2, 1, noise=1.0)["id"] for _ in range(2)]
         store.tell(ids[1], [{"id": "a", "arm": 0, "values": 1.0}])
     (here / "words.txt").write_text("no database " * 100)
     assert what in refused(*arguments)
@@ -257,7 +263,10 @@ def test_what_was_recorded_is_said_and_doubtful_values_are_named(here: Path) -> 
     told = ok("tell", "beans", "--arm", "pinto", "--id", "m1", "15.2", "8.10")
     assert told == "on record: pinto: length 15.2, width 8.10 (measurement 1 of this item, id m1)\n"
     assert "measurement 2 of this item" in ok("tell", "beans", "--arm", "pinto", "15.3", "8.2")
-    typo = coterie("tell", "beans", "--arm", "pinto", "15.1", "81")
+    asked = coterie("tell", "beans", "--arm", "pinto", "15.1", "81")  # nobody is there to be asked
+    assert asked.exit_code == 2
+    assert "81 (width) is 243 standard deviations from the 8.15 of pinto before. Save it anyway?" in asked.stderr
+    typo = coterie("tell", "beans", "--arm", "pinto", "15.1", "81", "--yes")
     assert typo.exit_code == 0
     assert "measurement 3 of this item" in typo.stdout
     far = "warning: pinto: 81 (width) lies 243 standard deviations from the mean of its 2 earlier results, 8.15."
@@ -267,12 +276,12 @@ def test_what_was_recorded_is_said_and_doubtful_values_are_named(here: Path) -> 
     answer = coterie("import", "beans", "more.csv", "--in-order")
     assert "2 measurements taken in" in answer.stdout
     assert "warning: fava: 80 (width) lies 240" in answer.stderr
-    assert ok("export", "beans").splitlines()[0] == "id,arm,length,width"
+    assert ok("export", "beans").splitlines()[0] == "id,arm,length,width,told,worker,token"
     assert "fava,14.0,8.0" in ok("export", "beans")
     ok("new", "again", "--names", "navy,pinto,fava", "-k", 2, "--values", "length,width", "--noise", "0.5,0.3")
     ok("export", "beans", "-o", "all.csv")
     ok("import", "again", "all.csv", "--in-order")
-    assert ok("export", "again") == ok("export", "beans")
+    assert measured(ok("export", "again")) == measured(ok("export", "beans"))
 
 
 def hint(text: str) -> list[str]:
@@ -289,7 +298,7 @@ def test_hints_work_when_they_are_copied(here: Path) -> None:
     assert words[-4:] == [*store, "LENGTH", "WIDTH-MM"]
     ok(*words[:-2], 1, 2)
     status = ok("status", "dry beans", *store)
-    assert "Assumed: exactly 2 groups; noise of standard deviation 1 (none was given)." in status
+    assert "Assumed: exactly 2 groups; any noise: results of items in one group have the same distribution" in status
     assert "navy" in ok(*hint(status), "--worker", "c") + asked
     with Campaigns(here / "my lab.db") as opened:
         (row,) = opened.list()
@@ -314,7 +323,7 @@ def test_the_steps_after_the_proof_can_be_copied(here: Path) -> None:
         assert answer.exit_code == 0, answer.output
     assert answer.stdout.startswith("valid: 4 arms in 2 groups")
     groups = (here / "groups.csv").read_text().splitlines()
-    assert groups[0] == "item,group,proven,measurements,mean x,mean y"
+    assert groups[0] == "item,group,proven,measurements,mean x,mean y,letters"
     cells = [line.split(",") for line in groups[1:]]
     assert [(item, group, proven, count) for item, group, proven, count, *_ in cells] == [
         ("a", "1", "yes", "9"), ("b", "2", "yes", "9"), ("c", "1", "yes", "9"), ("d", "2", "yes", "9"),
@@ -334,7 +343,7 @@ def test_status_shows_the_alarm_and_whether_groups_look_like_one(here: Path) -> 
     rows = [f"{name},{means[name] + draws[k]}" for k, name in enumerate("abcd" * 6)]
     (here / "old.csv").write_text("\n".join(["arm,v0", *rows]))
     for name, count in (("few", 2), ("right", 3)):
-        ok("new", name, "--names", "a,b,c,d", "-k", count)
+        ok("new", name, "--names", "a,b,c,d", "-k", count, "--noise", 1)
         ok("import", name, "old.csv")
     shown = " ".join(ok("status", "few").split())
     assert "but the measurements refute 2 groups: there are at least 3" in shown

@@ -159,7 +159,7 @@ from coterie.campaign import Campaigns, StoreUnavailable
 path = sys.argv[1]
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Campaigns(path)
-id = store.create("x", 6, 3, 2, method="uniform")["id"]
+id = store.create("x", 6, 3, 2, method="uniform", noise=1.0)["id"]
 def tell(k):
     return store.tell(id, [{"id": str(k), "arm": k % 6, "values": [k / 7, -k / 3]}])
 kept = [k for k in range(10) if tell(k)["accepted"]]
@@ -243,7 +243,7 @@ def protect(on):
 
 protect(True)
 for call in (lambda: store.tell(id, [{"id": "a", "arm": 0, "values": [0.0, 0.0]}]),
-             lambda: store.ask(id, "v"), lambda: store.create("x", 3, 2, 1)):
+             lambda: store.ask(id, "v"), lambda: store.create("x", 3, 2, 1, noise=1.0)):
     try:
         call()
     except StoreUnavailable as error:

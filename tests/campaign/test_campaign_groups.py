@@ -78,7 +78,7 @@ def test_ids_keep_the_groups_and_the_largest_overlap(labels: list[list[int]]) ->
 
 
 def test_groups_of_a_campaign_are_followed_in_the_log(store: Campaigns) -> None:
-    id = store.create("x", 4, 2, 1)["id"]
+    id = store.create("x", 4, 2, 1, noise=1.0)["id"]
     for k, (arm, value) in enumerate([(0, 0.0), (1, 0.2), (2, 5.0), (3, 4.8)]):
         store.tell(id, [{"id": str(k), "arm": arm, "values": [value]}])
     groups = store.status(id)["groups"]

@@ -24,7 +24,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     store = opened()
     names = ["a", "b", "c"]
     rows = [{"arm": "cab"[k % 3], "x": float(k)} for k in range(30)]
-    id, plain = (store.create("x", 3, 2, 1, names=names)["id"] for _ in range(2))
+    id, plain = (store.create("x", 3, 2, 1, names=names, noise=1.0)["id"] for _ in range(2))
     answer = store.import_table(id, rows, seed=2)
     assert (answer["accepted"], answer["order"]) == (30, {"shuffled": True, "seed": 2})
     found = told(store, id)
@@ -58,7 +58,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
 
 def test_a_file_that_grew_brings_in_its_new_rows_only(opened: Callable[[], Campaigns]) -> None:
     store = opened()
-    id = store.create("x", 3, 2, 1)["id"]
+    id = store.create("x", 3, 2, 1, noise=1.0)["id"]
     rows = [{"id": f"m{k}", "arm": k % 3, "x": float(k)} for k in range(60)]
     store.import_table(id, rows[:30])
     before = told(store, id)

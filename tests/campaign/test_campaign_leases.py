@@ -144,7 +144,7 @@ def test_a_failed_measurement_frees_its_lease(store: Campaigns, world: Any) -> N
     id = world.create(store)
     ((arm, lease),) = asked(store.ask(id, "ann"))
     answer = store.fail(id, lease, "spilled\x00 it")
-    assert answer == {"freed": True, "lease": lease, "arm": arm, "name": str(arm)}
+    assert answer == {"freed": True, "lease": lease, "arm": arm, "name": str(arm), "ended": "failed"}
     assert store.fail(id, lease, "again")["freed"]
     assert [event["kind"] for event in store.events(id)["events"]] == ["asked", "failed"]
     assert store.events(id)["events"][1]["reason"] == "spilled  it"
@@ -246,7 +246,7 @@ def test_two_skewed_clocks_do_not_race_each_other(url: str, world: Any) -> None:
 def test_a_stop_found_when_a_lease_ends_is_on_record(opened: Callable[[], Campaigns], clock: Any) -> None:
     """Results that waited for a lease can complete the proof when it expires; a replay must stop there too."""
     store = opened()
-    id = store.create("x", 3, 2, 1, lease_seconds=60.0)["id"]
+    id = store.create("x", 3, 2, 1, lease_seconds=60.0, noise=1.0)["id"]
     asks = store.ask(id, "w", 12)["asks"]
     seen: set[int] = set()
     for k, ask in enumerate(asks):

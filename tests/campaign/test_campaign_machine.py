@@ -1,4 +1,6 @@
-"""Any order of asking, telling, being late, repeating, failing, expiring and reopening, against a plain model."""
+"""Any order of asking, telling, being late, repeating, failing, undoing, expiring, archiving and reopening, against a
+plain model.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coterie.campaign import Campaigns, Conflict, NotFound
+from coterie.campaign import BadValue, Campaigns, Conflict, NotFound
 from coterie.session import Session
+from coterie.session.revising import checked_revision
 
 WORKERS = ("ann", "bob")
 LEASE = 60.0
@@ -30,7 +33,10 @@ class CampaignMachine(RuleBasedStateMachine):
         self.stores = [self._open(), self._open()]
         self.leases: dict[str, dict[str, Any]] = {}  # every lease ever: ticket, arm, worker, expires, state, answer
         self.told: list[dict[str, Any]] = []
+        self.before: dict[str, list[list[float]]] = {}  # of measurements that were corrected, what they were
         self.count = 0
+        self.lease_seconds = LEASE
+        self.late = 0
 
     def _open(self) -> Campaigns:
         return Campaigns(self.folder / "store.db", clock=lambda: self.now)
@@ -47,9 +53,11 @@ class CampaignMachine(RuleBasedStateMachine):
     )
     def create(self, on_expiry: str, method: str, delta: float) -> None:
         self.skips = on_expiry == "skip"
-        made = self.stores[0].create("x", 3, 2, 1, delta, method, "heuristic", lease_seconds=LEASE, on_expiry=on_expiry)
+        made = self.stores[0].create(
+            "x", 3, 2, 1, delta, method, "heuristic", lease_seconds=LEASE, on_expiry=on_expiry, noise=1.0
+        )
         self.id = made["id"]
-        self.session = Session(3, 2, 1, delta, method, "heuristic")
+        self.session = Session(3, 2, 1, delta, method, "heuristic", noise=1.0)
 
     # What the model knows.
 
@@ -90,6 +98,27 @@ class CampaignMachine(RuleBasedStateMachine):
     stores_ = st.integers(0, 1)
     values_ = st.floats(-8, 8)
 
+    @rule(
+        at=stores_,
+        changes=st.sampled_from([{"add": 1}, {"retire": [0]}, {"retire": [2]}, {"n_clusters": 3}, {"delta": 1e-6}]),
+    )
+    def revise(self, at: int, changes: dict[str, Any]) -> None:
+        """Items join or are retired, K is raised, δ lowered; also once it is done."""
+        assume(self.session.n_arms < 6 or "add" not in changes)
+        try:
+            checked_revision(self.session, *(changes.get(key) for key in ("add", "retire", "n_clusters", "delta")))
+        except ValueError:
+            with pytest.raises((BadValue, Conflict)):
+                self.stores[at].revise(self.id, **changes)
+            return
+        ended = self.session.done
+        answer = self.stores[at].revise(self.id, **changes)
+        if not ended:
+            self._write()
+        self.session.revise(**changes)
+        assert (answer["done"], answer["t"]) == (self.session.done, self.session.t)
+        assert answer["items"] == len(self.session.items.present)
+
     @rule(at=stores_, worker=st.sampled_from(WORKERS), n=st.integers(1, 3))
     def ask(self, at: int, worker: str, n: int) -> None:
         answer = self.stores[at].ask(self.id, worker, n)
@@ -102,7 +131,7 @@ class CampaignMachine(RuleBasedStateMachine):
         expected = [k for k in own if not self.skips or self.leases[k]["expires"] > self.time][:n]
         for key in expected:
             if self.leases[key]["expires"] <= self.time:
-                self.leases[key]["expires"] = self.time + LEASE
+                self.leases[key]["expires"] = self.time + self.lease_seconds
         fresh: list[tuple[int, int]] = []
         while len(expected) + len(fresh) < n:
             opened = self.session.open(1)
@@ -119,8 +148,8 @@ class CampaignMachine(RuleBasedStateMachine):
         for ask, (ticket, arm) in zip(given, fresh, strict=True):
             assert ask["lease"] not in self.leases
             self.leases[ask["lease"]] = {
-                "ticket": ticket, "arm": arm, "worker": worker, "expires": self.time + LEASE, "state": "open",
-                "answer": None,
+                "ticket": ticket, "arm": arm, "worker": worker, "expires": self.time + self.lease_seconds,
+                "state": "open", "answer": None,
             }  # fmt: skip
 
     @rule(at=stores_, value=values_, data=st.data())
@@ -135,6 +164,7 @@ class CampaignMachine(RuleBasedStateMachine):
         answer = self.stores[at].tell(self.id, [one])
         self._write()
         on_time = lease["state"] == "open"
+        self.late += lease["state"] == "expired" or (on_time and lease["expires"] <= self.time)
         self._take(lease["arm"], value, lease["ticket"] if on_time else None)
         if on_time:
             lease |= {"state": "answered", "answer": one["id"]}
@@ -162,6 +192,7 @@ class CampaignMachine(RuleBasedStateMachine):
         key = next((key for key in self.open if self.leases[key]["arm"] == arm), None)
         self._take(arm, value, None if key is None else self.leases[key]["ticket"])
         if key is not None:
+            self.late += self.leases[key]["expires"] <= self.time
             self.leases[key] |= {"state": "answered", "answer": None}  # a result that names it is another one
         self.told.append(one)
 
@@ -176,10 +207,39 @@ class CampaignMachine(RuleBasedStateMachine):
     @rule(at=stores_, data=st.data(), value=values_)
     def tell_something_else(self, at: int, data: st.DataObject, value: float) -> None:
         one = data.draw(st.sampled_from(self.told))
-        assume(one["values"] != [value])
+        assume([value] not in (one["values"], *self.before.get(one["id"], [])))
         fresh = {"id": "fresh", "arm": 0, "values": [0.0]}
         with pytest.raises(Conflict, match="on record with another content"):
             self.stores[at].tell(self.id, [fresh, {**one, "values": [value]}])
+
+    @precondition(lambda self: self.told)
+    @rule(at=stores_, value=values_, data=st.data())
+    def correct(self, at: int, value: float, data: st.DataObject) -> None:
+        """Of any result, counted or not, before the stop or after it; the model corrects its session."""
+        row = data.draw(st.integers(0, len(self.told) - 1))
+        one = self.told[row]
+        answer = self.stores[at].correct(self.id, one["id"], [value], "typed wrong", "ann")
+        self.time = max(self.time, self.now)  # nothing expires by it
+        made = self.session.correct(row, [value], "typed wrong", "ann")
+        assert answer["corrected"] == (made is not None)
+        assert answer["reopened"] == (made is not None and made.reopened)
+        assert answer["done"] == self.session.done
+        if made is not None:
+            assert answer["old"] == one["values"] == list(made.old)
+            self.before.setdefault(one["id"], []).append(one["values"])
+            self.told[row] = {**one, "values": [value]}
+        again = self.stores[1 - at].correct(self.id, one["id"], [value], "typed wrong", "ann")
+        assert not again["corrected"]
+
+    @precondition(lambda self: self.before)
+    @rule(at=stores_, data=st.data())
+    def tell_again_what_was_told_first(self, at: int, data: st.DataObject) -> None:
+        """A client that has not heard of the correction sends its result again."""
+        name = data.draw(st.sampled_from(sorted(self.before)))
+        one = next(one for one in self.told if one["id"] == name)
+        answer = self.stores[at].tell(self.id, [{**one, "values": self.before[name][0]}])
+        self._write()
+        assert answer == {"accepted": 0, "duplicates": 1, "done": self.session.done}
 
     @rule(at=stores_, data=st.data())
     def answer_a_lease_twice(self, at: int, data: st.DataObject) -> None:
@@ -206,6 +266,39 @@ class CampaignMachine(RuleBasedStateMachine):
             self.session.forget(self.leases[key]["ticket"])
             self.leases[key]["state"] = "failed"
 
+    @rule(at=stores_, data=st.data())
+    def undo(self, at: int, data: st.DataObject) -> None:
+        assume(self.open)
+        key = data.draw(st.sampled_from(self.open))
+        answer = self.stores[at].undo(self.id, key, "not begun")
+        self._write()
+        if self.leases[key]["state"] == "open":
+            self.session.forget(self.leases[key]["ticket"])
+            self.leases[key]["state"] = "undone"
+        assert answer["ended"] == self.leases[key]["state"]
+
+    @rule(at=stores_, seconds=st.sampled_from([20.0, LEASE, 300.0]))
+    def change_lease_time(self, at: int, seconds: float) -> None:
+        answer = self.stores[at].change_lease_time(self.id, seconds)
+        assert answer == {
+            "changed": seconds != self.lease_seconds,
+            "lease_seconds": seconds,
+            "before": self.lease_seconds,
+        }
+        if answer["changed"]:
+            self.time = max(self.time, self.now)
+        self.lease_seconds = seconds
+
+    @rule(at=stores_)
+    def archive_and_take_up_again(self, at: int) -> None:
+        self.stores[at].archive(self.id)
+        self.time = max(self.time, self.now)
+        for store in self.stores:
+            with pytest.raises(Conflict, match="archived"):
+                store.ask(self.id, WORKERS[0])
+            assert store.list() == []
+        self.stores[1 - at].unarchive(self.id)
+
     @rule(seconds=st.sampled_from([1.0, 30.0, 61.0, 1e6]))
     def time_passes(self, seconds: float) -> None:
         self.now = max(self.now, self.time) + seconds
@@ -230,11 +323,22 @@ class CampaignMachine(RuleBasedStateMachine):
             assert found["waiting"] == session.waiting
             assert found["labels"] == (None if session.labels is None else session.labels.tolist())
             assert found["measurements"] == len(self.told)
+            assert len(found["corrections"]) == sum(map(len, self.before.values())) == len(session.corrections)
             assert [one["lease"] for one in found["open_leases"]] == self.open
             assert [one["worker"] for one in found["open_leases"]] == [self.leases[k]["worker"] for k in self.open]
             assert [list(pair) for pair in session.pending] == [
                 [self.leases[key]["ticket"], self.leases[key]["arm"]] for key in self.open
             ]
+            missed = found["failures"]
+            states = [lease["state"] for lease in self.leases.values()]
+            assert {kind: missed[kind] for kind in ("failed", "expired", "undone", "late")} == {
+                **{kind: states.count(kind) for kind in ("failed", "expired", "undone")},
+                "late": self.late,
+            }
+            assert missed["asked"] == len(self.leases)
+            assert sum(one["failed"] for one in missed["items"]) == states.count("failed")
+            assert sum(one["expired"] for one in missed["workers"]) == states.count("expired")
+            assert found["lease_seconds"] == self.lease_seconds
         rows = self.stores[0].measurements(self.id)["measurements"]
         assert [(row["id"], row["arm"], row["values"]) for row in rows] == [
             (one["id"], one["arm"], one["values"]) for one in self.told

@@ -72,7 +72,7 @@ def test_a_finished_campaign_shows_everything_under_other_rules(
     opened: Callable[[], Campaigns], higher_rules: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened()
-    id = store.create("finished", 6, 2, 1, delta=1e-6)["id"]
+    id = store.create("finished", 6, 2, 1, delta=1e-6, noise=1.0)["id"]
     measure(store, id, 2000)
     before = everything(store, id)
     assert before["status"]["done"]
@@ -90,13 +90,19 @@ def test_a_finished_campaign_shows_everything_under_other_rules(
     assert opened().status(id)["labels"] == before["status"]["labels"]
 
 
+@pytest.mark.parametrize(
+    ("noise", "results"),
+    [(1.0, 60), (None, 90), ("gaussian", 90), (coterie.Bounded(-9, 12), 150), (coterie.Symmetric(), 90)],
+    ids=["known", "any", "gaussian", "bounded", "symmetric"],
+)
 def test_a_campaign_goes_on_under_other_rules_and_says_so(
-    opened: Callable[[], Campaigns], higher_rules: Callable[[], None], tmp_path: Path
+    opened: Callable[[], Campaigns], higher_rules: Callable[[], None], tmp_path: Path, noise: Any, results: int
 ) -> None:
+    """With bets, too: those of open rounds are part of the record."""
     store = opened()
-    id, twin = (store.create(name, 6, 2, 1, delta=1e-6)["id"] for name in ("half", "twin"))
+    id, twin = (store.create(name, 6, 2, 1, delta=1e-6, noise=noise)["id"] for name in ("half", "twin"))
     for one in (id, twin):
-        measure(store, one, 60)
+        measure(store, one, results)
         store.ask(one, "slow", 2)  # still open
     before = store.status(id)
     assert any(event["kind"] == "round" for event in store.events(id)["events"])  # there is something to take over
@@ -142,7 +148,7 @@ print(json.dumps([event["kind"] for event in store.events(half, before["seq"])["
 def test_changed_sampling_constants_lose_no_campaign(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with Campaigns(path) as store:
-        finished, half = (store.create(name, 6, 2, 1, delta=1e-6)["id"] for name in ("finished", "half"))
+        finished, half = (store.create(name, 6, 2, 1, delta=1e-6, noise=1.0)["id"] for name in ("finished", "half"))
         measure(store, finished, 2000)
         measure(store, half, 60, seed=1)
         before = everything(store, finished)

@@ -32,10 +32,10 @@ def own() -> Iterator[Method]:
 def test_a_name_that_is_a_setting_does_not_mislead(word: str) -> None:
     """The field comes from the exception: not from whatever word stands in the message."""
     with pytest.raises(BadValue) as caught:
-        CampaignSettings.of(3, 2, 1, names=[word, word, "other"])
+        CampaignSettings.of(3, 2, 1, names=[word, word, "other"], noise=1.0)
     assert caught.value.field == "names"
     with pytest.raises(BadValue) as caught:
-        CampaignSettings.of(3, 2, 1, method=f"{word} of mine")
+        CampaignSettings.of(3, 2, 1, method=f"{word} of mine", noise=1.0)
     assert caught.value.field == "method"
 
 
@@ -69,7 +69,7 @@ def test_every_error_names_its_field(given: dict[str, Any], field: str) -> None:
 
 def test_the_message_about_a_simulation_method_lists_the_others() -> None:
     with pytest.raises(BadValue, match="it is for simulations; choose one of croc, boc, boc-linear, uniform"):
-        CampaignSettings.of(3, 2, 1, method="oracle")
+        CampaignSettings.of(3, 2, 1, method="oracle", noise=1.0)
 
 
 def test_json_goes_there_and_back() -> None:
@@ -111,13 +111,13 @@ def mark(path: Path, **changes: Any) -> None:
 
     with sqlite3.connect(path) as connection:
         (text,) = connection.execute("SELECT settings FROM campaigns").fetchone()
-        connection.execute("UPDATE campaigns SET settings = ?", [json.dumps(json.loads(text) | changes)])
+        connection.execute("UPDATE campaigns SET about = '', settings = ?", [json.dumps(json.loads(text) | changes)])
     connection.close()
 
 
 def test_a_store_of_a_later_release_is_listed_and_not_continued(tmp_path: Path) -> None:
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("later", 3, 2, 1, method="uniform")["id"]
+        id = store.create("later", 3, 2, 1, method="uniform", noise=1.0)["id"]
     mark(tmp_path / "store.db", engine=99)
     with Campaigns(tmp_path / "store.db") as store:
         assert [one["name"] for one in store.list()] == ["later"]
@@ -136,7 +136,7 @@ def test_a_store_of_a_later_release_is_listed_and_not_continued(tmp_path: Path) 
 
 def test_a_method_that_this_process_does_not_know_is_refused(tmp_path: Path, own: Method) -> None:
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("own", 3, 2, 1, method="uniform")["id"]
+        id = store.create("own", 3, 2, 1, method="uniform", noise=1.0)["id"]
     mark(tmp_path / "store.db", method="elsewhere")
     with Campaigns(tmp_path / "store.db") as store:
         assert store.list()[0]["method"] == "elsewhere"
@@ -150,11 +150,17 @@ def test_a_method_that_this_process_does_not_know_is_refused(tmp_path: Path, own
 
 
 def test_the_http_model_has_the_fields_of_the_settings() -> None:
-    shown = set(CampaignSettings.of(3, 2, 1).as_dict()) - {"engine"}
-    assert set(NewCampaign.model_fields) == shown | {"name"}
+    shown = set(CampaignSettings.of(3, 2, 1, noise=1.0).as_dict()) - {"engine"}
+    sometimes = {"resolution", "groups", "costs", "cost_unit"}  # shown where they are asked for
+    assert set(NewCampaign.model_fields) == shown | {"name", *sometimes}
     assert set(FIELDS) - {"instance"} <= set(NewCampaign.model_fields)
     made = CampaignSettings.of(3, 2, 1).as_dict()
-    for name, field in NewCampaign.model_fields.items():
+    assert NewCampaign.model_fields["n_clusters"].default is None  # given, or a resolution is
+    assert made.pop("n_clusters") == 2
+    assert NewCampaign.model_fields["noise"].default is None
+    assert made.pop("noise") == {"family": "any"}  # in a store null is the standard Gaussian of the first release
+    for name in made.keys() & NewCampaign.model_fields.keys():
+        field = NewCampaign.model_fields[name]
         if not field.is_required():
             assert field.default == made[name], name
 

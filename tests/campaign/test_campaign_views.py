@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import coterie
 from coterie.campaign import Campaigns
 from coterie.methods.croc import CrocMethodRun
 from coterie.tables import fit
@@ -34,7 +35,7 @@ def test_results_after_the_stop_show_that_there_are_more_groups(tmp_path: Path) 
     The test names anything among the second campaign's right groups with probability at most 0.001.
     """
     with Campaigns(tmp_path / "store.db") as store:
-        few = store.create("few", 6, 2, 1)["id"]
+        few = store.create("few", 6, 2, 1, noise=1.0)["id"]
         store.import_table(few, rows(MEANS, 60))
         status = store.status(few)
         assert status["done"]
@@ -44,7 +45,7 @@ def test_results_after_the_stop_show_that_there_are_more_groups(tmp_path: Path) 
         assert "there may be more than 2 groups, or the noise may be larger than was said" in status["doubt"]
         assert status["doubt"].endswith("such a warning ever comes with probability at most 0.001 + 0.05.")
         assert proven(store, few) == ["no", "no", "does not fit", "does not fit", "does not fit", "does not fit"]
-        right = store.create("right", 6, 2, 1)["id"]
+        right = store.create("right", 6, 2, 1, noise=1.0)["id"]
         store.import_table(right, rows([0.0, 0.0, 8.0, 8.0, 8.0, 8.0], 60))
         status = store.status(right)
         assert (status["done"], status["misfits"], status["doubt"]) == (True, [], None)
@@ -54,16 +55,19 @@ def test_results_after_the_stop_show_that_there_are_more_groups(tmp_path: Path) 
             == f"Proven after {status['t']} measurements: 2 groups, wrong with probability at most 0.05."
         )
         assert status["homogeneity"]["text"].startswith("Each group looks like one: its measurements differ by no more")
-        guess = store.create("guess", 6, 2, 1, method="uniform", threshold="heuristic")["id"]
+        guess = store.create("guess", 6, 2, 1, method="uniform", threshold="heuristic", noise=1.0)["id"]
         store.import_table(guess, rows(MEANS, 60))
         assert store.status(guess)["doubt"].endswith("at most 0.001, if the groups are right.")
         assert set(proven(store, guess)) == {"no", "does not fit"}
 
 
-def test_one_odd_result_after_the_stop_is_no_doubt_a_wild_one_is(tmp_path: Path) -> None:
+MANY = 20
+
+
+def test_odd_results_after_the_stop_are_no_doubt_wild_ones_are(tmp_path: Path) -> None:
     """4.6 standard deviations would be too much for one look at a number of results that was fixed beforehand."""
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("one", 6, 2, 1)["id"]
+        id = store.create("one", 6, 2, 1, noise=1.0)["id"]
         store.import_table(id, rows([0.0, 0.0, 8.0, 8.0, 8.0, 8.0], 5))
         status = store.status(id)
         assert status["done"]
@@ -72,10 +76,11 @@ def test_one_odd_result_after_the_stop_is_no_doubt_a_wild_one_is(tmp_path: Path)
             late = [(row["arm"], row["values"][0]) for row in told if not row["counted"]]
             own = [value for arm, value in late if arm == 2]
             others = [value for arm, value in late if arm in (3, 4, 5)]
-            n = len(own) + 1
+            n = len(own) + MANY
             mean = np.mean(others) + apart * np.sqrt(1.0 / n + 1.0 / len(others))
-            late.append((2, float(n * mean - sum(own))))
-            store.tell(id, [{"id": f"{apart}", "arm": 2, "values": [late[-1][1]]}])
+            each = float(n * mean - sum(own)) / MANY  # none of them is far away for one result
+            late += [(2, each)] * MANY
+            store.tell(id, [{"id": f"{apart}/{k}", "arm": 2, "values": [each]} for k in range(MANY)])
             arms, values = (np.array(column) for column in zip(*late, strict=True))
             assert fit.misfits(status["labels"], arms, values[:, None]), "the χ² test names it"
             assert bool(store.status(id)["misfits"]) == doubted
@@ -83,7 +88,7 @@ def test_one_odd_result_after_the_stop_is_no_doubt_a_wild_one_is(tmp_path: Path)
 
 def test_before_the_stop_there_is_no_such_doubt(tmp_path: Path) -> None:
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("one", 6, 2, 1)["id"]
+        id = store.create("one", 6, 2, 1, noise=1.0)["id"]
         assert store.status(id)["doubt"] is None
         store.import_table(id, rows(MEANS, 1))
         assert store.status(id)["misfits"] == []
@@ -92,12 +97,34 @@ def test_before_the_stop_there_is_no_such_doubt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "noise of standard deviation 1 (none was given). Error probability allowed: 0.05. Method: croc."),
-        ({"noise": 0.5, "delta": 0.01}, "noise of standard deviation 0.5. Error probability allowed: 0.01."),
-        ({"noise": [0.2, 25.0]}, "noise of standard deviations 0.2, 25."),
-        ({"noise": [0.2, 25.0], "value_names": ["ph", "mud"]}, "noise of standard deviations 0.2 (ph), 25 (mud)."),
-        ({"noise": [[1.0, 0.5], [0.5, 1.0]]}, "noise of covariance [[1.0, 0.5], [0.5, 1.0]]."),
-        ({"method": "boc", "threshold": "heuristic"}, "Method: boc, heuristic threshold."),
+        (
+            {},
+            "any noise: results of items in one group have the same distribution, whatever it is, and do not depend on",
+        ),
+        ({}, " one another. Error probability allowed: 0.05. Method: croc."),
+        ({"noise": 1.0}, "noise of standard deviation 1: results are Gaussian with exactly the covariance stated, or"),
+        ({"noise": "gaussian"}, "Gaussian noise of unknown covariance: results are Gaussian and do not depend on"),
+        (
+            {"noise": coterie.Counts(100)},
+            "counts out of 100 trials: each number of a result is a number of successes out",
+        ),
+        (
+            {"noise": coterie.Bounded(1, 5)},
+            "results between 1 and 5: results lie between 1 and 5 and do not depend on one",
+        ),
+        (
+            {"noise": coterie.AtMost(2.0)},
+            "noise with a standard deviation of at most 2.0: results vary by no more than",
+        ),
+        ({"noise": coterie.Symmetric()}, "noise that is symmetric for each item: results do not depend on one"),
+        ({"noise": 0.5, "delta": 0.01}, "noise of standard deviation 0.5: results are Gaussian"),
+        ({"noise": [0.2, 25.0]}, "noise of standard deviations 0.2, 25: results"),
+        (
+            {"noise": [0.2, 25.0], "value_names": ["ph", "mud"]},
+            "noise of standard deviations 0.2 (ph), 25 (mud): results",
+        ),
+        ({"noise": [[1.0, 0.5], [0.5, 1.0]]}, "noise of covariance [[1.0, 0.5], [0.5, 1.0]]: results"),
+        ({"method": "boc", "threshold": "heuristic", "noise": 1.0}, "Method: boc, heuristic threshold."),
     ],
 )
 def test_the_assumptions_are_said(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
@@ -130,7 +157,7 @@ def told(store: Campaigns, id: str, means: Any, most: int, seed: int = 0) -> dic
 
 def test_items_that_differ_are_said_to(tmp_path: Path) -> None:
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("few", 6, 2, 1, names=list("uvwxyz"))["id"]
+        id = store.create("few", 6, 2, 1, names=list("uvwxyz"), noise=1.0)["id"]
         assert store.status(id)["alarm"] is None
         status = told(store, id, FAR, 60)
         alarm = status["alarm"]
@@ -147,7 +174,7 @@ def test_items_that_differ_are_said_to(tmp_path: Path) -> None:
 def test_after_an_alarm_asking_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda driver: (0, 2, 5) if driver.t >= 9 else None))
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("few", 6, 2, 1)["id"]
+        id = store.create("few", 6, 2, 1, noise=1.0)["id"]
         status = told(store, id, 0.01 * FAR, 60)
         alarm = status["alarm"]
         assert (status["t"], alarm["arms"], status["done"]) == (9, [0, 2, 5], False)
@@ -163,7 +190,7 @@ def test_after_an_alarm_asking_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_groups_that_look_mixed_are_said_and_not_called_proven(tmp_path: Path) -> None:
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("few", 12, 2, 1)["id"]
+        id = store.create("few", 12, 2, 1, noise=1.0)["id"]
         status = told(store, id, np.repeat([0.0, 30.0, 36.0], 4), 200, seed=1)
         assert status["done"]
         assert status["misfits"] == []
@@ -176,7 +203,7 @@ def test_groups_that_look_mixed_are_said_and_not_called_proven(tmp_path: Path) -
         assert "but the measurements speak against that: a group looks mixed." in status["verdict"]
         assert proven(store, id) == ["no"] * 12
         assert json.loads(store.export(id, "certificate"))["homogeneity"]["threshold"] == looks["threshold"]
-        guess = store.create("guess", 12, 2, 1, method="uniform", threshold="heuristic")["id"]
+        guess = store.create("guess", 12, 2, 1, method="uniform", threshold="heuristic", noise=1.0)["id"]
         status = told(store, guess, np.repeat([0.0, 30.0, 36.0], 4), 200, seed=1)
         assert status["verdict"].endswith("has reached the heuristic threshold (no proof), and a group looks mixed.")
 
@@ -184,7 +211,7 @@ def test_groups_that_look_mixed_are_said_and_not_called_proven(tmp_path: Path) -
 def test_a_proof_of_what_is_refuted_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An alarm was raised, and the campaign went on to a proof for its number of groups."""
     with Campaigns(tmp_path / "store.db") as store:
-        id = store.create("few", 6, 2, 1)["id"]
+        id = store.create("few", 6, 2, 1, noise=1.0)["id"]
         status = told(store, id, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0], 60)
         assert status["done"]
         assert proven(store, id) == ["yes"] * 6

@@ -210,7 +210,7 @@ def epoch_section(claim: Certificate, events: Events) -> dict[str, Any]:
 
 
 def run_of(
-    labels: Any, centers: Any, delta: float, seed: int, noise: Any = None, batch: int = 1
+    labels: Any, centers: Any, delta: float, seed: int, noise: Any = 1.0, batch: int = 1
 ) -> tuple[Certificate, Events]:
     """A session to its end; with a batch, results come back in an order of their own."""
     labels, centers = np.asarray(labels), np.asarray(centers, dtype=float)

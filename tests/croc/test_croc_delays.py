@@ -33,7 +33,7 @@ def delayed_run(seed: int) -> tuple[bool, bool]:
     n_arms, dim = int(rng.integers(5, 7)), int(rng.integers(1, 3))
     truth = rng.permutation(np.concatenate([[0, 1], rng.integers(0, 2, n_arms - 2)]))
     means = np.outer(truth * rng.uniform(0.4, 1.0), np.ones(dim) / math.sqrt(dim))
-    session = coterie.Session(n_arms, 2, dim, DELTA)
+    session = coterie.Session(n_arms, 2, dim, DELTA, noise=1.0)
     under_way: list[tuple[int, int, np.ndarray]] = []
     asked = 0
     while not session.done and session.t < 1200:

@@ -40,7 +40,7 @@ def test_runs_end_from_bad_starts(how: str, sizes: tuple[int, ...]) -> None:
     for seed in range(6):
         rng = np.random.default_rng(seed)
         means = np.repeat(1.5 * np.arange(len(sizes)), sizes)[:, None] * np.ones(2)
-        session = coterie.Session(sum(sizes), len(sizes), 2, 0.05)
+        session = coterie.Session(sum(sizes), len(sizes), 2, 0.05, noise=1.0)
         bad_start(session, means, how, rng)
         assert ends_from(session, means, rng, 20_000)
 
@@ -51,7 +51,7 @@ def test_a_false_alarm_does_not_hold_the_run() -> None:
     for seed in range(10):
         rng = np.random.default_rng(seed)
         means = np.array([0.0, 0.0, 0.0, 60.0, 60.0, 60.0])[:, None]
-        session = coterie.Session(6, 2, 1, 0.05)
+        session = coterie.Session(6, 2, 1, 0.05, noise=1.0)
         for arm in range(6):
             session.tell(arm, (30.0 if arm == 2 else means[arm]) + rng.standard_normal(1))
         alarms += session.alarm is not None
@@ -83,8 +83,8 @@ def test_results_told_in_turn_are_enough(shape: tuple[int, int, int, float]) -> 
         rng = np.random.default_rng(seed)
         centers = gap * np.arange(n_groups)[:, None] * np.eye(1, dim)
         truth = np.arange(n_arms) % n_groups
-        croc = coterie.Session(n_arms, n_groups, dim, 0.05)
-        uniform = coterie.Session(n_arms, n_groups, dim, 0.05, method="uniform")
+        croc = coterie.Session(n_arms, n_groups, dim, 0.05, noise=1.0)
+        uniform = coterie.Session(n_arms, n_groups, dim, 0.05, method="uniform", noise=1.0)
         for i in range(20_000):
             x = centers[truth[i % n_arms]] + rng.standard_normal(dim)
             for session in (croc, uniform):

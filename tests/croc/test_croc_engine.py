@@ -23,7 +23,7 @@ CENTERS = np.array([[0.0, 0.0], [1.2, 0.0], [0.0, 1.2]])
 def conversation(seed: int, steps: int, delta: float = 0.05, truth: Any = TRUTH, centers: Any = CENTERS) -> Any:
     """A session after so many moves, or at its end: bursts of asks, answers in any order, results nobody asked for."""
     rng = np.random.default_rng(seed)
-    session: Any = coterie.Session(len(truth), len(centers), centers.shape[1], delta)
+    session: Any = coterie.Session(len(truth), len(centers), centers.shape[1], delta, noise=1.0)
     for _ in range(steps):
         if session.done:
             break
@@ -312,7 +312,7 @@ def test_session_equals_simulation(delta: float, seed: int) -> None:
     run = CrocRun(12, 3, 2, -math.log(delta))
     run.play(10**6, CENTERS, TRUTH, np.random.default_rng(seed))
     rng = np.random.default_rng(seed)
-    session: Any = coterie.Session(12, 3, 2, delta)
+    session: Any = coterie.Session(12, 3, 2, delta, noise=1.0)
     while not session.done:
         arm = session.ask()
         session.tell(arm, CENTERS[TRUTH[arm]] + rng.standard_normal(2))
@@ -360,7 +360,7 @@ def test_edges_of_the_settings(n_arms: int, n_groups: int, dim: int, delta: floa
         centers[k, 0] = gap * k
         centers[k, dim - 1] += gap * (k % 2)
     truth = np.arange(n_arms) % n_groups
-    session = coterie.Session(n_arms, n_groups, dim, delta)
+    session = coterie.Session(n_arms, n_groups, dim, delta, noise=1.0)
     while not session.done:
         assert session.t < 20_000
         arm = session.ask()
@@ -388,7 +388,7 @@ def test_largest_round_has_room() -> None:
 @pytest.mark.parametrize(("n_groups", "dim", "value"), [(2, 1, 0.0), (3, 2, 0.0), (2, 3, -7.0), (4, 50, 1e6)])
 def test_equal_results_prove_nothing(n_groups: int, dim: int, value: float) -> None:
     """If everything measured is the same, no evidence arises: neither a proof nor an alarm nor an endless loop."""
-    session = coterie.Session(6, n_groups, dim, 0.9)
+    session = coterie.Session(6, n_groups, dim, 0.9, noise=1.0)
     for _ in range(1500):
         session.tell(session.ask(), np.full(dim, value))
     assert not session.done
@@ -399,7 +399,7 @@ def test_equal_results_prove_nothing(n_groups: int, dim: int, value: float) -> N
 
 
 def test_results_without_noise_prove_the_groups() -> None:
-    session = coterie.Session(7, 3, 2, 0.01)
+    session = coterie.Session(7, 3, 2, 0.01, noise=1.0)
     truth = [0, 1, 2, 2, 1, 0, 0]
     while not session.done:
         assert session.t < 2000
@@ -411,7 +411,7 @@ def test_results_without_noise_prove_the_groups() -> None:
 
 def test_whole_numbers_with_ties_prove_the_groups() -> None:
     rng = np.random.default_rng(3)
-    session = coterie.Session(8, 2, 1, 0.01)
+    session = coterie.Session(8, 2, 1, 0.01, noise=1.0)
     while not session.done:
         assert session.t < 5000
         arm = session.ask()
@@ -423,7 +423,7 @@ def test_whole_numbers_with_ties_prove_the_groups() -> None:
 def test_results_far_from_zero_prove_the_groups(far: float) -> None:
     """Groups that are hugely apart take one look at every arm, and a second at a few."""
     rng = np.random.default_rng(4)
-    session = coterie.Session(6, 2, 2, 1e-6)
+    session = coterie.Session(6, 2, 2, 1e-6, noise=1.0)
     while not session.done:
         assert session.t < 30
         arm = session.ask()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
-from croc_cases import DRAWN, FAMILIES, PINNED, drawn_case, engine_facts, reference_facts
+from croc_cases import DRAWN, FAMILIES, PINNED, PRICED, drawn_case, engine_facts, priced_case, reference_facts
 
 from coterie.reference_croc import ReferenceCroc
 
@@ -22,6 +23,22 @@ def test_drawn_instances_equal_reference(batch: int) -> None:
 def test_instances_that_pin_constants_equal_reference(name: str) -> None:
     """The instances on which `test_croc_constants` shows that each constant of the rule changes the run."""
     assert engine_facts(PINNED[name]) == reference_facts(PINNED[name])
+
+
+@pytest.mark.parametrize("batch", range(PRICED // len(FAMILIES)))
+def test_instances_with_costs_equal_reference(batch: int) -> None:
+    for number in range(batch * len(FAMILIES), (batch + 1) * len(FAMILIES)):
+        case = priced_case(number)
+        assert engine_facts(case) == reference_facts(case), f"{number}: {case}"
+
+
+def test_costs_change_what_is_measured_and_equal_costs_do_not() -> None:
+    changed = 0
+    for number in range(8):
+        plain, priced = drawn_case(number), priced_case(number)
+        assert reference_facts(replace(plain, costs=(0.3,) * len(plain.labels))) == reference_facts(plain)
+        changed += reference_facts(priced)["arms"] != reference_facts(plain)["arms"]
+    assert changed >= 5
 
 
 def test_drawn_instances_show_what_is_compared() -> None:

@@ -139,7 +139,7 @@ def late_results(seed: int) -> tuple[int, int]:
     """One run at δ = 0.3: asked in bursts, told late, in any order, some given up; and now and then nobody looks."""
     rng = np.random.default_rng(seed)
     truth, centers = hard_instance(rng, (2, 2), (5, 6), 2)
-    session = coterie.Session(truth.size, 2, centers.shape[1], 0.3)
+    session = coterie.Session(truth.size, 2, centers.shape[1], 0.3, noise=1.0)
     while not session.done and session.t < 1200:
         burst = int(rng.choice([1, 2, 5, 30]))
         session.ask(burst)

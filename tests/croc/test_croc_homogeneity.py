@@ -38,7 +38,7 @@ def run(method: str, way: str, sizes: list[int], dim: int, gap: float, seed: int
     truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     centers = np.zeros((len(sizes), dim))
     centers[:, 0] = gap * rng.permutation(len(sizes))
-    session = coterie.Session(truth.size, len(sizes), dim, 0.05, method)
+    session = coterie.Session(truth.size, len(sizes), dim, 0.05, method, noise=1.0)
     sums, counts = np.zeros((truth.size, dim)), np.zeros(truth.size)
 
     def measure(arm: int) -> Any:
@@ -91,7 +91,7 @@ def test_too_small_a_k_is_seldom_proven_without_a_word() -> None:
     for seed in range(100):
         rng = np.random.default_rng(seed)
         truth = rng.permutation(np.arange(30) % 3)
-        session = coterie.Session(30, 2, 1)
+        session = coterie.Session(30, 2, 1, noise=1.0)
         while not session.done and session.alarm is None:
             arm = session.ask()
             session.tell(arm, 3.0 * truth[arm] + rng.standard_normal())

@@ -20,7 +20,7 @@ def with_budget(budget: int | None, seed: int, delta: float = 0.01) -> Any:
         x: np.ndarray = CENTERS[TRUTH[arm]] + rng.standard_normal(2)
         return x
 
-    return coterie.cluster(measure, 10, 3, delta=delta, budget=budget, progress=False)
+    return coterie.cluster(measure, 10, 3, delta=delta, budget=budget, progress=False, noise=1.0)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -77,6 +77,6 @@ def test_budget_that_is_larger_than_needed_changes_nothing() -> None:
 
 @pytest.mark.parametrize("method", ["boc", "uniform"])
 def test_only_croc_has_partial_results(method: str) -> None:
-    session = coterie.Session(4, 2, 1, method=method)
+    session = coterie.Session(4, 2, 1, method=method, noise=1.0)
     with pytest.raises(ValueError, match="only method 'croc'"):
         session.partial()

@@ -18,7 +18,7 @@ N = len(TRUTH)
 
 
 def new_session(delta: float = 0.05) -> Any:
-    return coterie.Session(N, 3, 2, delta, method="croc")
+    return coterie.Session(N, 3, 2, delta, method="croc", noise=1.0)
 
 
 def draw(arm: int, rng: np.random.Generator) -> np.ndarray:
@@ -232,7 +232,7 @@ def test_ask_can_find_the_groups_proven() -> None:
     ended = {"nothing asked": 0, "fewer asked": 0}
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        session = coterie.Session(5, 2, 1, 0.1)
+        session = coterie.Session(5, 2, 1, 0.1, noise=1.0)
         while not session.done:
             before, size = session.pending, int(rng.integers(1, 4))
             try:
@@ -259,7 +259,7 @@ def test_ask_can_find_the_groups_proven() -> None:
 
 def test_unasked_results_alone_prove_clear_groups() -> None:
     rng = np.random.default_rng(7)
-    session = coterie.Session(6, 2, 2, 0.05)
+    session = coterie.Session(6, 2, 2, 0.05, noise=1.0)
     while not session.done:
         assert session.t < 60
         arm = session.t % 6
@@ -272,7 +272,7 @@ def test_unasked_results_alone_prove_clear_groups() -> None:
 def test_unasked_results_alone_prove_groups_that_take_longer() -> None:
     """The pairs from the start prove with any sampling rule, also if the rounds that CROC opens are never measured."""
     rng = np.random.default_rng(7)
-    session = coterie.Session(6, 2, 2, 0.05)
+    session = coterie.Session(6, 2, 2, 0.05, noise=1.0)
     while not session.done:
         assert session.t < 384
         arm = session.t % 6
@@ -378,7 +378,7 @@ def test_unasked_results_leave_a_wrong_candidate_whose_round_nobody_measures(see
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.arange(8) % 3)
     centers = np.array([[0.0, 0.0], [1.3, 0.0], [0.0, 1.3]])
-    session = coterie.Session(8, 3, 2, delta=0.05)
+    session = coterie.Session(8, 3, 2, delta=0.05, noise=1.0)
     for i in range(64 * 8):
         if session.done:
             break

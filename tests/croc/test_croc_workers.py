@@ -16,7 +16,7 @@ FOUR = coterie.Instance([0, 0, 1, 1], [[0.0], [0.5]])
 
 def work(instance: Any, workers: int, seed: int, delta: float = 0.05, lost: float = 0.0, cap: int = 20_000) -> Any:
     """Always so many asks open; they are answered in a random order, or given up with probability `lost`."""
-    session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, delta)
+    session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, delta, noise=1.0)
     rng, order = np.random.default_rng(seed), np.random.default_rng(10**6 + seed)
     while not session.done:
         assert session.t < cap, "unfinished"
@@ -56,7 +56,7 @@ def test_rounds_are_under_way_together() -> None:
 def test_a_round_is_composed_when_all_asks_before_are_out(workers: int) -> None:
     """That is what makes a round's composition independent of its own results (docs/CROC.md, section 4)."""
     rng, order = np.random.default_rng(workers), np.random.default_rng(3)
-    session: Any = coterie.Session(4, 2, 1, 1e-6)
+    session: Any = coterie.Session(4, 2, 1, 1e-6, noise=1.0)
     asked: dict[int, int] = {}
     seen = 0
     while not session.done and session.t < 3000:
@@ -80,7 +80,7 @@ def test_a_round_is_composed_when_all_asks_before_are_out(workers: int) -> None:
 def test_many_workers_pull_in_rounds_only_once_groups_are_clear() -> None:
     """With the candidate frozen and no risk of misgrouping, no ask goes to an arm that no test needs."""
     instance = coterie.Instance([0, 0, 0, 1, 1, 1], [[0.0], [1.5]])
-    session: Any = coterie.Session(6, 2, 1, 1e-40)
+    session: Any = coterie.Session(6, 2, 1, 1e-40, noise=1.0)
     rng = np.random.default_rng(0)
     while croc_run(session).round < 3:
         arm = session.ask()
@@ -92,7 +92,7 @@ def test_many_workers_pull_in_rounds_only_once_groups_are_clear() -> None:
 
 def test_more_asks_than_rounds_have_room_for() -> None:
     """Asks without end and without answers: rounds grow, then arms are explored; nothing breaks, and all ends well."""
-    session: Any = coterie.Session(4, 2, 1, 1e-6)
+    session: Any = coterie.Session(4, 2, 1, 1e-6, noise=1.0)
     rng = np.random.default_rng(2)
     while croc_run(session).round < 2:
         arm = session.ask()
@@ -112,7 +112,7 @@ def test_more_asks_than_rounds_have_room_for() -> None:
 def test_resuming_keeps_rounds_under_way(workers: int) -> None:
     """Saved and loaded in the middle of several rounds, a session goes on as if it had not been."""
     instance = coterie.Instance([0, 0, 1, 1, 2, 2, 2], np.array([[0.0], [1.0], [2.5]]))
-    session: Any = coterie.Session(7, 3, 1, 1e-4)
+    session: Any = coterie.Session(7, 3, 1, 1e-4, noise=1.0)
     other: Any = None
     rng, order = np.random.default_rng(7), np.random.default_rng(8)
     while not session.done:

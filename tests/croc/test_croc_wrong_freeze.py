@@ -71,7 +71,7 @@ def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ig
     set_estimate(state, labels)
     renewal.choose_representatives(state)
     misgrouping.misgrouping_risk(state, work)
-    epoch = rounds.freeze(state)
+    epoch = rounds.freeze(state, work)
     while state.ints[T] < limit:
         if claims.unmet(state, epoch, work) == 0:
             return True

@@ -31,7 +31,7 @@ def test_more_groups_than_k_raise_the_alarm(seed: int) -> None:
     """
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.arange(12) % 4)
-    session = coterie.Session(12, 3, 2, 0.01)
+    session = coterie.Session(12, 3, 2, 0.01, noise=1.0)
     found = None
     for _ in range(400):
         if session.done:

@@ -161,7 +161,8 @@ from coterie.engine.croc import run as croc
 inst = coterie.datasets.synthetic("easy")
 for method in ("boc", "croc"):
     coterie.simulate(inst, method, trials=1, progress=False)
-    session = coterie.Session(inst.n_arms, inst.n_clusters, inst.dim, 0.1, method)
+    noise = 1.0 if method == "boc" else None
+    session = coterie.Session(inst.n_arms, inst.n_clusters, inst.dim, 0.1, method, noise=noise)
     for i in range(15):
         arm = session.ask()
         session.tell(arm, inst.means[arm] + np.sin(i))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,6 +15,9 @@ from coterie.reference_croc import ReferenceCroc
 
 DRAWN = 120
 """So many drawn cases are compared."""
+
+PRICED = 24
+"""… and so many with costs."""
 
 FAMILIES = ("any", "one dominates", "whole numbers", "K = M - 1", "single arms", "close", "workers", "wrong K")
 
@@ -31,6 +35,7 @@ class Case:
     workers: int = 1  # open asks; results come in any order if there are several
     unreliable: float = 0.0  # the chance that an ask is given up, or that a result comes that nobody asked for
     whole: bool = False  # values rounded to whole numbers: exact ties
+    costs: tuple[float, ...] | None = None  # of a measurement of each arm
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -69,6 +74,17 @@ def drawn_case(number: int, sizes: tuple[int, int] = (3, 12), dims: tuple[int, i
     return case
 
 
+def priced_case(number: int) -> Case:
+    """A case with costs: that with this number, with ratios of 2 to 5,000 between its arms, some of them equal."""
+    case = drawn_case(number)
+    rng = np.random.default_rng([13, number])
+    spread = float(rng.choice([0.3, 1.2, 4.0]))
+    costs = np.exp(rng.uniform(-spread, spread, len(case.labels)))
+    if number % 3 == 0:
+        costs = np.where(rng.random(costs.size) < 0.4, math.exp(spread), 1.0)
+    return replace(case, costs=tuple(costs.tolist()))
+
+
 class Run(Protocol):
     """What the engine and the reference have in common."""
 
@@ -85,8 +101,8 @@ class Run(Protocol):
 class EngineRun:
     """A session, with the verbs of the reference."""
 
-    def __init__(self, n_arms: int, n_clusters: int, dim: int, delta: float) -> None:
-        self.session = coterie.Session(n_arms, n_clusters, dim, delta=delta, method="croc")
+    def __init__(self, n_arms: int, n_clusters: int, dim: int, delta: float, costs: Any) -> None:
+        self.session = coterie.Session(n_arms, n_clusters, dim, delta=delta, method="croc", noise=1.0, costs=costs)
 
     @property
     def done(self) -> bool:
@@ -144,7 +160,7 @@ def follow(run: Run, case: Case) -> list[int]:
 
 def engine_facts(case: Case) -> dict[str, Any]:
     """What the engine does: arms, time, groups, freezes and rounds."""
-    run = EngineRun(*case.shape, case.delta)
+    run = EngineRun(*case.shape, case.delta, case.costs)
     arms = follow(run, case)
     events, session = run.session.events, run.session
     freezes, rounds, t = [], [], 0
@@ -168,7 +184,7 @@ def engine_facts(case: Case) -> dict[str, Any]:
 
 def reference_facts(case: Case) -> dict[str, Any]:
     """The same of the reference."""
-    run = ReferenceCroc(*case.shape, case.delta)
+    run = ReferenceCroc(*case.shape, case.delta, case.costs)
     arms = follow(run, case)
     return {
         "arms": arms,
@@ -204,6 +220,8 @@ def _between(n_arms: int, dim: int, place: float, in_between: int, seed: int) ->
 
 
 PINNED: dict[str, Case] = {
+    "costs, cores": priced_case(7),
+    "costs, pools": priced_case(5),
     "an alarm": Case((0, 0, 1, 2), _line(0.0, 20.0, 50.0), 2, 0.05, 0),
     "one of four, three groups": Case((0, 1, 2, 0), _line(5.2, 3.2, -8.9), 3, 1e-10, 4),
     "two groups far apart": Case((0, 1, 1, 0, 1, 1), ((-0.2, -2.3, 1.6), (3.3, -6.4, -1.0)), 2, 1e-10, 2),

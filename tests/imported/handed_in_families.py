@@ -26,8 +26,9 @@ CLIP = 6.0
 
 
 def _known_factor(
-    contrast: Array, guess: Array, arm_scores: Array, pool_scores: Array, bet: Array, kept: Array, parameters: Array,
-    arm_pulls: float, pool_pulls: float, spread: float, weight: float, home: int, k: int,
+    contrast: Array, guess: Array, arm_scores: Array, pool_scores: Array, bet: Array, shared: Array, learned: Array,
+    kept: Array, parameters: Array, arm_pulls: float, pool_pulls: float, spread: float, weight: float, level: float,
+    share: float, home: int, k: int,
 ) -> float:  # fmt: skip
     """docs/CROC.md, section 4: the prior N(θ0, τ²·I), multiplied out."""
     v = 1.0 / arm_pulls + 1.0 / pool_pulls
@@ -47,8 +48,9 @@ def _known_pulls(parameters: Array, level: float, square: float, pool: float, di
 
 
 def _at_most_factor(
-    contrast: Array, guess: Array, arm_scores: Array, pool_scores: Array, bet: Array, kept: Array, parameters: Array,
-    arm_pulls: float, pool_pulls: float, spread: float, weight: float, home: int, k: int,
+    contrast: Array, guess: Array, arm_scores: Array, pool_scores: Array, bet: Array, shared: Array, learned: Array,
+    kept: Array, parameters: Array, arm_pulls: float, pool_pulls: float, spread: float, weight: float, level: float,
+    share: float, home: int, k: int,
 ) -> float:  # fmt: skip
     """E x = 0 and E x² ≤ w for equal means and a covariance of at most I, whatever the law. parameters: c."""
     v = 1.0 / arm_pulls + 1.0 / pool_pulls
@@ -66,14 +68,18 @@ def _at_most_pulls(parameters: Array, level: float, square: float, pool: float, 
     return level / max(growth, 1e-300)
 
 
-def _exchangeable_bet(centers: Array, totals: Array, parameters: Array, bet: Array) -> None:
+def _exchangeable_bet(
+    centers: Array, totals: Array, metric: Array, learned: Array, parameters: Array, bet: Array
+) -> None:
     """Û of all groups: a score's direction and middle come from two of them."""
     for k in range(totals.size):
         for q in range(centers.shape[1]):
             bet[k * centers.shape[1] + q] = centers[k, q]
 
 
-def _exchangeable_score(position: Array, bet: Array, parameters: Array, scores: Array, home: int) -> None:
+def _exchangeable_score(
+    position: Array, bet: Array, shared: Array, parameters: Array, scores: Array, round_scores: Array, home: int
+) -> None:
     """g of a result in every test that it can be in: as the arm's against k, and as the pool's for an arm of k."""
     dim = position.size
     n_groups = bet.size // dim
@@ -88,8 +94,9 @@ def _exchangeable_score(position: Array, bet: Array, parameters: Array, scores: 
 
 
 def _exchangeable_factor(
-    contrast: Array, guess: Array, arm_scores: Array, pool_scores: Array, bet: Array, kept: Array, parameters: Array,
-    arm_pulls: float, pool_pulls: float, spread: float, weight: float, home: int, k: int,
+    contrast: Array, guess: Array, arm_scores: Array, pool_scores: Array, bet: Array, shared: Array, learned: Array,
+    kept: Array, parameters: Array, arm_pulls: float, pool_pulls: float, spread: float, weight: float, level: float,
+    share: float, home: int, k: int,
 ) -> float:  # fmt: skip
     """The mean of g over the arm's results, by its mean over all of both sides."""
     n_groups = pool_scores.size // 2

@@ -23,6 +23,7 @@ def start_measuring(page: Any, name: str) -> None:
 
 def measure_once(page: Any, k: int) -> bool:
     """Type a result for the item on the screen and wait for the next; False once there is none."""
+    page.wait_for_function("() => !document.getElementById('save').disabled")  # the item on the screen is the next one
     name = page.locator("#item").inner_text()
     for place, value in zip(page.locator("[name=value]").all(), measure(name, k), strict=True):
         place.fill(f"{value:.6g}")
@@ -36,4 +37,4 @@ def measure_once(page: Any, k: int) -> bool:
 
 
 def new_campaign(api: Any, **more: Any) -> str:
-    return str(api.create(**{"name": "fruit", "n_arms": 6, "n_clusters": 3, "dim": 2, "names": NAMES} | more))
+    return str(api.create(**{"n_arms": 6, "n_clusters": 3, "dim": 2, "names": NAMES} | more))

@@ -26,7 +26,7 @@ def clean_table() -> Iterator[None]:
 
 
 def tally_of(*results: tuple[int, float], n_arms: int = 3) -> Tally:
-    tally = Tally(Settings.of(n_arms, 2, 1, delta=0.1))
+    tally = Tally(Settings.of(n_arms, 2, 1, delta=0.1, noise=1.0))
     for arm, x in results:
         tally.add(arm, np.array([x]), asked=False)
     return tally
@@ -83,7 +83,7 @@ def test_uniform_with_the_papers_rule_equals_the_engine() -> None:
 
 def test_uniform_with_several_workers_asks_for_the_arms_of_the_engine() -> None:
     methods.register(methods.compose("plain"))
-    sessions = [coterie.Session(6, 3, 2, 0.2, method, "heuristic") for method in ("plain", "uniform")]
+    sessions = [coterie.Session(6, 3, 2, 0.2, method, "heuristic", noise=1.0) for method in ("plain", "uniform")]
     rng = np.random.default_rng(3)
     while not sessions[1].done:
         arms = [session.ask() for session in sessions]
@@ -108,7 +108,7 @@ def test_pairs_stop_when_every_test_has_reached_its_level() -> None:
     """Against the evidence of all pairs, recomputed from the results at the stop and one result before."""
     methods.register(methods.compose("pairs", stopping="pairs"))
     rng = np.random.default_rng(8)
-    session = coterie.Session(6, 3, 2, 0.05, "pairs")
+    session = coterie.Session(6, 3, 2, 0.05, "pairs", noise=1.0)
     stacks: list[list[Any]] = [[] for _ in range(6)]
     level = math.log(6 / 0.05)  # H = (6 − 3 + 1)·3/2
     best = np.full((6, 6), -np.inf)
@@ -137,7 +137,12 @@ def test_pairs_error_rate_within_delta() -> None:
     """False alarm: 2e-5, the chance of more than 9 errors in 40 runs if each has probability at most 0.05."""
     hard = coterie.Instance([0, 0, 1, 1], [[0.0], [1.5]])
     trials = coterie.simulate(
-        hard, methods.compose("pairs", stopping="pairs"), deltas=(0.05,), trials=40, progress=False
+        hard,
+        methods.compose("pairs", stopping="pairs"),
+        deltas=(0.05,),
+        trials=40,
+        progress=False,
+        threshold="heuristic",
     )
     assert (trials.stopping_times > 0).all()
     assert trials.errors()[0] <= 9
@@ -145,7 +150,7 @@ def test_pairs_error_rate_within_delta() -> None:
 
 def test_a_sampling_rule_decides_once_every_arm_has_a_result() -> None:
     methods.register(methods.compose("stuck", sampling=last_arm))
-    session = coterie.Session(4, 2, 1, method="stuck")
+    session = coterie.Session(4, 2, 1, method="stuck", noise=1.0)
     arms = []
     for _ in range(7):
         arms.append(session.ask())
@@ -165,7 +170,9 @@ def test_a_class_has_an_instance_in_every_run_and_a_stop_its_labels() -> None:
             self.seen += 1
             return Reading(self.seen, 3, np.arange(tally.n_arms) % tally.n_clusters)
 
-    trials = coterie.simulate(INST, methods.compose("fifth", stopping=Fifth), trials=5, progress=False)
+    trials = coterie.simulate(
+        INST, methods.compose("fifth", stopping=Fifth), trials=5, progress=False, threshold="heuristic", deltas=(0.1,)
+    )
     assert (trials.stopping_times == 6 + 2).all()  # the rule is consulted from the sixth result on
     assert not trials.correct.any()
 
@@ -173,8 +180,8 @@ def test_a_class_has_an_instance_in_every_run_and_a_stop_its_labels() -> None:
 def test_a_session_goes_on_where_it_was_saved() -> None:
     methods.register(methods.compose("pairs", stopping="pairs"))
     rng = np.random.default_rng(2)
-    whole = coterie.Session(6, 3, 2, 0.1, "pairs")
-    saved = coterie.Session(6, 3, 2, 0.1, "pairs")
+    whole = coterie.Session(6, 3, 2, 0.1, "pairs", noise=1.0)
+    saved = coterie.Session(6, 3, 2, 0.1, "pairs", noise=1.0)
     while not whole.done:
         arm = whole.ask()
         assert saved.ask() == arm
@@ -200,7 +207,9 @@ def test_a_session_goes_on_where_it_was_saved() -> None:
 )  # fmt: skip
 def test_rules_that_break_the_contract_are_named(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(MethodError, match=message):
-        coterie.simulate(INST, methods.compose("odd", **rules), trials=1, progress=False)
+        coterie.simulate(
+            INST, methods.compose("odd", **rules), trials=1, progress=False, threshold="heuristic", deltas=(0.1,)
+        )
 
 
 def test_unknown_rules_list_the_known_ones() -> None:

@@ -60,7 +60,9 @@ def variant(**steps: Any) -> Method:
 
 
 def played(method: Method) -> coterie.Trials:
-    return coterie.simulate(INST, method, trials=1, seed=3, workers=1, progress=False)
+    return coterie.simulate(
+        INST, method, trials=1, seed=3, workers=1, progress=False, threshold="heuristic", deltas=(0.1,)
+    )
 
 
 def returning(value: Any) -> Callable[..., Any]:
@@ -155,7 +157,7 @@ def test_the_truth_that_a_method_is_given_cannot_be_changed() -> None:
 
 
 def settings_of(method: str = "odd") -> Settings:
-    return Settings.of(4, 2, 2, method=method)
+    return Settings.of(4, 2, 2, method=method, noise=1.0)
 
 
 def test_what_a_method_keeps_is_not_the_callers() -> None:

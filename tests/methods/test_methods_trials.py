@@ -110,4 +110,4 @@ def test_a_name_of_the_package_does_not_make_a_method_its_own() -> None:
 
     impostor = Method("boc", "not the paper's", start)
     with pytest.raises(MethodError, match="method 'boc' started something that is no"):
-        coterie.simulate(SHAPES["line"], impostor, trials=1, progress=False)
+        coterie.simulate(SHAPES["line"], impostor, trials=1, progress=False, threshold="heuristic", deltas=(0.1,))

@@ -207,9 +207,9 @@ def test_missing_package_names_the_extra(
 
 @needs_paper
 def test_changed_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    original = datasets._packaged_file("sklearn", "scikit-learn", "datasets/data/iris.csv").read_text()
+    original = datasets.packaged_file("sklearn", "scikit-learn", "datasets/data/iris.csv").read_text()
     changed = tmp_path / "iris.csv"
-    monkeypatch.setattr(datasets, "_packaged_file", lambda *_: changed)
+    monkeypatch.setattr(datasets, "packaged_file", lambda *_: changed)
     changed.write_text(original.replace("5.1,3.5,1.4,0.2,0", "5.1,3.5,1.4,0.3,0", 1))
     with pytest.raises(ValueError, match="SHA-256"):
         datasets._iris_raw.__wrapped__()

@@ -24,7 +24,7 @@ def new_session(method: str, **more: Any) -> coterie.Session:
         more["distance_ratio"] = 0.3
     if method == "oracle":
         more["instance"] = INST
-    return coterie.Session(INST.n_arms, INST.n_clusters, INST.dim, method=method, **more)
+    return coterie.Session(INST.n_arms, INST.n_clusters, INST.dim, method=method, **{"noise": 1.0, **more})
 
 
 def measured(arm: int, rng: np.random.Generator) -> np.ndarray:
@@ -151,7 +151,7 @@ def test_several_sessions_are_drawn_as_shares_of_their_thresholds() -> None:
 
 def test_a_result_of_cluster_will_do() -> None:
     rng = np.random.default_rng(5)
-    result = coterie.cluster(lambda arm: measured(arm, rng), INST.n_arms, INST.n_clusters, progress=False)
+    result = coterie.cluster(lambda arm: measured(arm, rng), INST.n_arms, INST.n_clusters, progress=False, noise=1.0)
     assert curves(plot.evidence(result)) == curves(plot.evidence(result.session))
     one, other = plot.proportions(result, INST), plot.proportions(result.session, INST)
     for line, same in zip(one.lines, other.lines, strict=True):

@@ -24,7 +24,7 @@ def played(dim: int, method: str = "boc", **more: Any) -> tuple[coterie.Session,
     """A session of some 60 measurements, and the mean of each arm."""
     rng = np.random.default_rng(dim)
     centers = 4.0 * rng.normal(size=(3, dim))
-    session = coterie.Session(LABELS.size, 3, dim, method=method, delta=1e-9, **more)
+    session = coterie.Session(LABELS.size, 3, dim, method=method, delta=1e-9, **{"noise": 1.0, **more})
     sums = np.zeros((LABELS.size, dim))
     for _ in range(60):
         if session.done:
@@ -48,7 +48,7 @@ def points_of(ax: Any, session: coterie.Session) -> tuple[np.ndarray, np.ndarray
     from matplotlib.colors import to_hex
 
     points, areas = np.full((session.n_arms, 2), np.nan), np.zeros(session.n_arms)
-    for k in range(session.n_clusters):
+    for k in range(session.n_clusters or 0):
         mine = session.labels == k
         points[mine], areas[mine] = ax.collections[k].get_offsets(), ax.collections[k].get_sizes()
         assert to_hex(ax.collections[k].get_facecolor()[0]).upper() == colour_of(k)
@@ -108,7 +108,7 @@ def test_components_are_those_in_units_of_the_noise() -> None:
 
 
 def test_only_measurements_that_counted_are_in_the_means() -> None:
-    session = coterie.Session(4, 2, 2, method="croc", delta=0.01)
+    session = coterie.Session(4, 2, 2, method="croc", delta=0.01, noise=1.0)
     session.tell([0, 1, 2, 3], [[0.0, 0.0], [1.0, 0.0], [2.0, 2.0], [1.0, 2.0]])
     arms = session.ask(12)
     first, second = [ticket for ticket, arm in session.pending if arm == arms[0]][:2]
@@ -128,7 +128,9 @@ def test_only_measurements_that_counted_are_in_the_means() -> None:
 def test_a_result_of_cluster_and_names_of_groups() -> None:
     rng = np.random.default_rng(0)
     centers = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
-    result = coterie.cluster(lambda m: centers[LABELS[m]] + rng.normal(size=2), LABELS.size, 3, progress=False)
+    result = coterie.cluster(
+        lambda m: centers[LABELS[m]] + rng.normal(size=2), LABELS.size, 3, progress=False, noise=1.0
+    )
     ax = plot.means(result, groups=["a", "b", "c"])
     assert legend_of(ax) == ["a", "b", "c", "centers"]
     ax = plot.means(result)
@@ -137,7 +139,7 @@ def test_a_result_of_cluster_and_names_of_groups() -> None:
 
 
 def test_many_arms_are_not_named() -> None:
-    session = coterie.Session(31, 2, 2, method="uniform")
+    session = coterie.Session(31, 2, 2, method="uniform", noise=1.0)
     session.tell(list(range(31)), np.arange(62.0).reshape(31, 2))
     assert not plot.means(session).texts
 
@@ -153,8 +155,8 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(TypeError, match=r"means needs a coterie\.Session .*, got \[1, 2\]"):
         plot.means([1, 2])  # type: ignore[arg-type]  # what is refused
     with pytest.raises(ValueError, match="has none that count yet"):
-        plot.means(coterie.Session(4, 2, 2))
-    some = coterie.Session(4, 2, 2)
+        plot.means(coterie.Session(4, 2, 2, noise=1.0))
+    some = coterie.Session(4, 2, 2, noise=1.0)
     some.tell([0, 2], [[0.0, 0.0], [1.0, 1.0]])
     with pytest.raises(ValueError, match=r"measure 2 arms at least once \(\[1, 3\]\)"):
         plot.means(some)

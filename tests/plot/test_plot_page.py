@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "PLOTS.md").read_text(encoding="utf-8")
 
 @pytest.fixture
 def session() -> coterie.Session:
-    found = coterie.Session(4, 2, 2, method="uniform")
+    found = coterie.Session(4, 2, 2, method="uniform", noise=1.0)
     found.tell([0, 1, 2, 3], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]])
     return found
 
@@ -65,7 +65,7 @@ def ran(code: str) -> str:
 
 DRAWN = """
 import sys, coterie
-s = coterie.Session(4, 2, 2, method="uniform")
+s = coterie.Session(4, 2, 2, method="uniform", noise=1.0)
 s.tell([0, 1, 2, 3], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]])
 """
 

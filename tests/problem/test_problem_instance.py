@@ -84,6 +84,41 @@ NAN, INF = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize(
+    ("means", "labels"),
+    [
+        ([[1.0], [2.0], [0.0]], [0, 1, 2]),
+        ([[1.0], [1.0]], [0, 0]),
+        ([[0.0, 3.0], [1.0, 0.0], [-0.0, 3.0]], [0, 1, 0]),
+    ],
+)
+def test_any_means_make_an_instance(means: list[list[float]], labels: list[int]) -> None:
+    inst = Instance.of_means(means)
+    assert inst.labels.tolist() == labels
+    assert np.array_equal(inst.means, means)
+    assert inst.sizes.sum() == len(means)
+    again = pickle.loads(pickle.dumps(inst))
+    assert again == inst
+    for one in (inst, again):
+        with pytest.raises(ValueError, match="read-only"):
+            one.means[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("means", "message"),
+    [
+        ([1.0, 2.0], r"means must have shape \(M, d\)"),
+        ([[1.0]], "at least 2 arms"),
+        ([[NAN], [1.0]], "means must be finite"),
+        (np.empty((3, 0)), "got d = 0"),
+        ([[1e300], [-1e300]], "overflows"),
+    ],
+)
+def test_bad_means_are_refused(means: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Instance.of_means(means)
+
+
+@pytest.mark.parametrize(
     ("labels", "centers", "error", "message"),
     [
         ([0, 0, 0], [[1.0]], ValueError, "n_clusters must be at least 2, got 1"),

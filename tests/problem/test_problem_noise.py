@@ -56,7 +56,9 @@ def test_identity_changes_nothing() -> None:
     assert noise.is_identity
     assert noise.whiten(x).tolist() == noise.color(x).tolist() == x.tolist()
     assert noise.whiten(x) is not x
-    assert not Noise.of(1.0, 2).is_identity
+    assert Noise.of(1.0, 2).is_identity
+    assert Noise.of([1.0, 1.0], 2).is_identity
+    assert not Noise.of([1.0, 2.0], 2).is_identity
 
 
 @pytest.mark.parametrize("description", DESCRIPTIONS)

@@ -64,7 +64,9 @@ def test_some_trials_keep_the_numbers_of_all(method: str) -> None:
             assert np.array_equal(stops.times, whole[outcome.trial].stops[threshold].times)
             assert np.array_equal(stops.correct, whole[outcome.trial].stops[threshold].correct)
         assert 0 < outcome.seconds < 60
-    trials = coterie.simulate(INST, method, deltas=(1e-3,), trials=12, seed=3, distance_ratio=0.5)
+    trials = coterie.simulate(
+        INST, method, deltas=(1e-3,), trials=12, seed=3, distance_ratio=0.5, threshold="heuristic"
+    )
     kind = plan.reported_at("heuristic")
     assert [whole[trial].stops[kind].times[1] for trial in range(12)] == trials.stopping_times[:, 0].tolist()
     same = trials_from(plan, "heuristic", (1e-3,), 3, list(whole.values())[::-1])

@@ -53,15 +53,17 @@ def test_cluster_keeps_the_numbers(two_workers: Any, method: str) -> None:
 
 
 def test_a_client_is_used_and_left_open(two_workers: Any) -> None:
-    here = coterie.simulate(INST, max_pulls=50, trials=9)
+    here = coterie.simulate(INST, max_pulls=50, trials=9, method="boc", threshold="heuristic", deltas=(0.1,))
     with two_workers.client() as client:
         for _ in range(2):
-            there = coterie.simulate(INST, max_pulls=50, trials=9, scheduler=client)
+            there = coterie.simulate(
+                INST, max_pulls=50, trials=9, scheduler=client, method="boc", threshold="heuristic", deltas=(0.1,)
+            )
             assert np.array_equal(there.stopping_times, here.stopping_times)
         assert client.status == "running"
         two_workers.until(lambda: not client.futures)  # nothing is kept on the cluster
     with pytest.raises(ConnectionError, match=r"the distributed\.Client is closed"):
-        coterie.simulate(INST, trials=1, scheduler=client)
+        coterie.simulate(INST, trials=1, scheduler=client, method="boc", threshold="heuristic", deltas=(0.1,))
 
 
 def test_an_asynchronous_client_is_refused(two_workers: Any) -> None:
@@ -70,7 +72,7 @@ def test_an_asynchronous_client_is_refused(two_workers: Any) -> None:
     async def attempt() -> None:
         async with Client(two_workers.address, asynchronous=True, set_as_default=False) as client:
             with pytest.raises(TypeError, match="asynchronous"):
-                coterie.simulate(INST, trials=1, scheduler=client)
+                coterie.simulate(INST, trials=1, scheduler=client, method="boc", threshold="heuristic", deltas=(0.1,))
 
     asyncio.run(attempt())
 
@@ -80,9 +82,9 @@ def test_short_trials_share_a_task(two_workers: Any) -> None:
         return int(dask_scheduler.task_prefixes["uniform-trials"].state_counts["memory"])
 
     with two_workers.client() as client:
-        coterie.simulate(INST, "uniform", trials=2, scheduler=client)
+        coterie.simulate(INST, "uniform", trials=2, scheduler=client, threshold="heuristic", deltas=(0.1,))
         before = client.run_on_scheduler(tasks)
-        coterie.simulate(INST, "uniform", trials=500, scheduler=client)
+        coterie.simulate(INST, "uniform", trials=500, scheduler=client, threshold="heuristic", deltas=(0.1,))
         assert 4 <= client.run_on_scheduler(tasks) - before < 100
 
 
@@ -124,7 +126,7 @@ def test_it_waits_when_all_workers_are_gone(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(remote, "LOOK", 0.2)
-    here = coterie.simulate(SLOW, "uniform", trials=24, threshold="proven")
+    here = coterie.simulate(SLOW, "uniform", trials=24, threshold="proven", deltas=(0.1,))
     workers = [cluster.worker("one"), cluster.worker("two")]
     with cluster.client() as client:
         client.wait_for_workers(2, timeout=60)

@@ -47,7 +47,7 @@ def test_the_waits_add_up_to_less_than_ten_seconds() -> None:
 )
 def test_what_is_no_address_is_refused(scheduler: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        coterie.simulate(INST, trials=1, scheduler=scheduler)
+        coterie.simulate(INST, trials=1, scheduler=scheduler, method="boc", threshold="heuristic", deltas=(0.1,))
 
 
 @pytest.mark.parametrize("given", ["127.0.0.1:8786", " tcp://127.0.0.1:8786 ", "tcp://[::1]:8786", "tcp://h-1.x:1"])
@@ -58,7 +58,15 @@ def test_addresses_that_are_fine(given: str) -> None:
 
 def test_workers_and_scheduler_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="workers=2 are threads of this machine"):
-        coterie.simulate(INST, trials=1, workers=2, scheduler="tcp://127.0.0.1:8786")
+        coterie.simulate(
+            INST,
+            trials=1,
+            workers=2,
+            scheduler="tcp://127.0.0.1:8786",
+            method="boc",
+            threshold="heuristic",
+            deltas=(0.1,),
+        )
 
 
 @pytest.fixture
@@ -124,7 +132,9 @@ def test_what_is_no_scheduler_is_named(
     number = request.getfixturevalue(port)
     capfd.readouterr()
     with pytest.raises(ConnectionError, match=re.escape(message.replace("PORT", str(number)))):
-        coterie.simulate(INST, trials=1, scheduler=f"tcp://127.0.0.1:{number}")
+        coterie.simulate(
+            INST, trials=1, scheduler=f"tcp://127.0.0.1:{number}", method="boc", threshold="heuristic", deltas=(0.1,)
+        )
     found = capfd.readouterr()
     if port != "http_port":  # whose server logs what it was asked
         assert found == ("", "")
@@ -135,7 +145,14 @@ def test_an_unknown_host_is_named() -> None:
     with pytest.raises(
         ConnectionError, match=r"host 'no-such-host\.invalid'|tcp://no-such-host\.invalid:8786 does not"
     ):
-        coterie.simulate(INST, trials=1, scheduler="tcp://no-such-host.invalid:8786")
+        coterie.simulate(
+            INST,
+            trials=1,
+            scheduler="tcp://no-such-host.invalid:8786",
+            method="boc",
+            threshold="heuristic",
+            deltas=(0.1,),
+        )
 
 
 def test_the_command_says_it_in_one_line(free_port: int) -> None:
@@ -157,23 +174,34 @@ def test_workers_that_cannot_do_it_are_named(cluster: Any, monkeypatch: pytest.M
         patch.setattr(connecting, "WORKERS", 1.0)
         message = f"the scheduler at {cluster.address} has no workers: start some with `dask worker {cluster.address}`"
         with pytest.raises(TimeoutError, match=re.escape(message)):
-            coterie.simulate(INST, trials=1, scheduler=cluster.address)
+            coterie.simulate(
+                INST, trials=1, scheduler=cluster.address, method="boc", threshold="heuristic", deltas=(0.1,)
+            )
     with cluster.client() as client:
         cluster.worker("good")
         without = cluster.worker("without", "import sys\nsys.modules['coterie'] = None")
         client.wait_for_workers(2, timeout=60)
         with pytest.raises(ConnectionError, match="is a Dask worker, not a scheduler"):
-            coterie.simulate(INST, trials=1, scheduler=cluster.address_of("good", client))
+            coterie.simulate(
+                INST,
+                trials=1,
+                scheduler=cluster.address_of("good", client),
+                method="boc",
+                threshold="heuristic",
+                deltas=(0.1,),
+            )
         named = re.escape(f"1 of 2 workers ({cluster.address_of('without', client)})")
         with pytest.raises(ImportError, match=f"coterie is not installed on {named}: install version"):
-            coterie.simulate(INST, trials=1, scheduler=cluster.address)
+            coterie.simulate(
+                INST, trials=1, scheduler=cluster.address, method="boc", threshold="heuristic", deltas=(0.1,)
+            )
         without.kill()
         cluster.until(lambda: len(client.nthreads()) == 1)
         cluster.worker("old", "import coterie\ncoterie.__version__ = '0.0.9'")
         cluster.until(lambda: len(client.nthreads()) == 2)
         named = re.escape(f"1 of 2 workers ({cluster.address_of('old', client)})")
         with pytest.raises(ImportError, match=rf"coterie is {coterie.__version__} here, but 0\.0\.9 on {named}"):
-            coterie.simulate(INST, trials=1, scheduler=client)
+            coterie.simulate(INST, trials=1, scheduler=client, method="boc", threshold="heuristic", deltas=(0.1,))
 
 
 def test_a_worker_of_another_version_that_joins_later_is_named(cluster: Any) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,14 @@ def registered() -> Iterator[str]:
     methods.unregister("noisiest")
 
 
+def check_that_threads_end(before: int) -> None:
+    """A thread that was just being started when a signal came ends a moment later."""
+    until = time.monotonic() + 10.0
+    while threading.active_count() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
 def test_a_registered_method_is_simulated_by_name(registered: str) -> None:
     settings: dict[str, Any] = {"deltas": (0.2, 0.01), "trials": 6, "seed": 2, "progress": False}
     one, three = (coterie.simulate(INST, registered, workers=workers, **settings) for workers in (1, 3))
@@ -50,7 +59,10 @@ def test_a_registered_method_is_simulated_by_name(registered: str) -> None:
     assert (one.stopping_times[:, 0] <= one.stopping_times[:, 1]).all()
     assert len(set(one.stopping_times[:, 0].tolist())) > 1
     assert (
-        coterie.simulate(INST, registered, max_pulls=5, trials=2, progress=False).stopping_times.tolist() == [[-1]] * 2
+        coterie.simulate(
+            INST, registered, max_pulls=5, trials=2, progress=False, threshold="heuristic", deltas=(0.1,)
+        ).stopping_times.tolist()
+        == [[-1]] * 2
     )
 
 
@@ -61,8 +73,8 @@ def test_an_error_of_a_method_ends_the_others_and_is_passed_on() -> None:
     before = threading.active_count()
     odd = methods.compose("odd", sampling=breaks, stopping=lambda tally: Reading(0, 1))
     with pytest.raises(MethodError, match="method 'odd' asked for arm 99: the arms are 0 to 3"):
-        coterie.simulate(INST, odd, trials=200, workers=3, progress=False)
-    assert threading.active_count() == before
+        coterie.simulate(INST, odd, trials=200, workers=3, progress=False, threshold="heuristic", deltas=(0.1,))
+    check_that_threads_end(before)
 
 
 def test_an_interrupt_ends_trials_that_never_would() -> None:
@@ -78,8 +90,16 @@ def test_an_interrupt_ends_trials_that_never_would() -> None:
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        coterie.simulate(INST, methods.compose("endless", stopping=interrupts), trials=4, workers=2, progress=False)
-    assert threading.active_count() == before
+        coterie.simulate(
+            INST,
+            methods.compose("endless", stopping=interrupts),
+            trials=4,
+            workers=2,
+            progress=False,
+            threshold="heuristic",
+            deltas=(0.1,),
+        )
+    check_that_threads_end(before)
 
 
 SCRIPT = """
@@ -130,7 +150,15 @@ def test_a_method_that_cannot_travel_is_named(two_workers: Any) -> None:
         return lock
 
     with pytest.raises(MethodError, match=r"method 'held' cannot be sent to the workers: .*module that the workers"):
-        coterie.simulate(INST, Method("held", "", start), trials=1, scheduler=two_workers.address, progress=False)
+        coterie.simulate(
+            INST,
+            Method("held", "", start),
+            trials=1,
+            scheduler=two_workers.address,
+            progress=False,
+            threshold="heuristic",
+            deltas=(0.1,),
+        )
 
 
 @pytest_dask
@@ -145,7 +173,9 @@ def test_a_method_whose_module_the_workers_lack_is_named(
     with pytest.raises(
         MethodError, match="method 'first' cannot be loaded on a worker: No module named 'only_here_rul"
     ):
-        coterie.simulate(INST, method, trials=1, scheduler=two_workers.address, progress=False)
+        coterie.simulate(
+            INST, method, trials=1, scheduler=two_workers.address, progress=False, threshold="heuristic", deltas=(0.1,)
+        )
 
 
 @pytest_dask
@@ -156,7 +186,9 @@ def test_an_error_of_a_method_comes_back_from_a_worker(two_workers: Any) -> None
     try:
         odd = methods.compose("odd", sampling=wants_arm_ninety, stopping=after_twenty)
         with pytest.raises(MethodError, match="method 'odd' asked for arm 90") as raised:
-            coterie.simulate(INST, odd, trials=1, scheduler=two_workers.address, progress=False)
+            coterie.simulate(
+                INST, odd, trials=1, scheduler=two_workers.address, progress=False, threshold="heuristic", deltas=(0.1,)
+            )
         assert raised.value.method == "odd"
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])

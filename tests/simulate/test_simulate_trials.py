@@ -18,7 +18,8 @@ SETTINGS: dict[str, Any] = {"distance_ratio": 0.5, "seed": 5, "trials": 12}
 
 def test_any_number_of_workers_keeps_the_numbers() -> None:
     one, two, five, as_many_as_cores = (
-        coterie.simulate(INST, deltas=(0.1, 1e-3), workers=workers, **SETTINGS) for workers in (1, 2, 5, None)
+        coterie.simulate(INST, "boc", threshold="heuristic", deltas=(0.1, 1e-3), workers=workers, **SETTINGS)
+        for workers in (1, 2, 5, None)
     )
     for other in (two, five, as_many_as_cores):
         assert np.array_equal(other.stopping_times, one.stopping_times)
@@ -28,9 +29,9 @@ def test_any_number_of_workers_keeps_the_numbers() -> None:
 
 
 def test_a_trial_depends_on_the_seed_and_its_number_alone() -> None:
-    few = coterie.simulate(INST, **{**SETTINGS, "trials": 3})
-    many = coterie.simulate(INST, **SETTINGS)
-    other = coterie.simulate(INST, **{**SETTINGS, "seed": 6})
+    few = coterie.simulate(INST, "boc", threshold="heuristic", deltas=(0.1,), **{**SETTINGS, "trials": 3})
+    many = coterie.simulate(INST, "boc", threshold="heuristic", deltas=(0.1,), **SETTINGS)
+    other = coterie.simulate(INST, "boc", threshold="heuristic", deltas=(0.1,), **{**SETTINGS, "seed": 6})
     assert np.array_equal(few.stopping_times, many.stopping_times[:3])
     assert not np.array_equal(other.stopping_times, many.stopping_times)
     assert (few.seed, other.seed) == (5, 6)
@@ -70,6 +71,7 @@ def test_a_session_on_the_same_stream_keeps_the_numbers(method: str, kind: str) 
             *(6, 3, 2, 0.2, method, kind),
             distance_ratio=0.5 if method == "boc-linear" else None,
             instance=INST if method == "oracle" else None,
+            noise=1.0,
         )
         while not session.done:
             arm = session.ask()
@@ -79,9 +81,9 @@ def test_a_session_on_the_same_stream_keeps_the_numbers(method: str, kind: str) 
 
 
 def test_trials_that_do_not_stop_are_marked() -> None:
-    free = coterie.simulate(INST, deltas=(0.1, 1e-9), **SETTINGS)
+    free = coterie.simulate(INST, "boc", threshold="heuristic", deltas=(0.1, 1e-9), **SETTINGS)
     limit = int(np.median(free.stopping_times[:, 0]))
-    held = coterie.simulate(INST, deltas=(0.1, 1e-9), max_pulls=limit, **SETTINGS)
+    held = coterie.simulate(INST, "boc", threshold="heuristic", deltas=(0.1, 1e-9), max_pulls=limit, **SETTINGS)
     stopped = free.stopping_times <= limit
     assert 0 < stopped.sum() < stopped.size
     assert np.array_equal(held.stopping_times, np.where(stopped, free.stopping_times, -1))
@@ -90,7 +92,9 @@ def test_trials_that_do_not_stop_are_marked() -> None:
     for figure in (held.mean(), held.std(), held.median()):
         assert np.isnan(figure).all()
     assert np.isfinite(free.mean()).all()
-    short = coterie.simulate(INST, max_pulls=3, **SETTINGS)  # fewer than there are arms
+    short = coterie.simulate(
+        INST, "boc", threshold="heuristic", deltas=(0.1,), max_pulls=3, **SETTINGS
+    )  # fewer than there are arms
     assert (short.stopping_times == -1).all()
     assert short.errors().tolist() == [0]
 
@@ -130,17 +134,22 @@ def test_to_frame_has_a_row_for_each_trial_and_delta() -> None:
 
 
 def test_a_single_delta_needs_no_sequence() -> None:
-    several = coterie.simulate(INST, deltas=np.array([0.2]), **SETTINGS)
-    assert np.array_equal(coterie.simulate(INST, deltas=0.2, **SETTINGS).stopping_times, several.stopping_times)
+    several = coterie.simulate(INST, "boc", threshold="heuristic", deltas=np.array([0.2]), **SETTINGS)
+    assert np.array_equal(
+        coterie.simulate(INST, "boc", threshold="heuristic", deltas=0.2, **SETTINGS).stopping_times,
+        several.stopping_times,
+    )
 
 
 def test_it_is_silent_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    coterie.simulate(INST, trials=1, progress=False)  # the engine may say that it is compiled
+    coterie.simulate(
+        INST, trials=1, progress=False, method="boc", threshold="heuristic", deltas=(0.1,)
+    )  # the engine may say that it is compiled
     capfd.readouterr()
-    coterie.simulate(INST, trials=2, workers=1)
-    coterie.simulate(INST, trials=2, workers=1, progress=False)
+    coterie.simulate(INST, trials=2, workers=1, method="boc", threshold="heuristic", deltas=(0.1,))
+    coterie.simulate(INST, trials=2, workers=1, progress=False, method="boc", threshold="heuristic", deltas=(0.1,))
     assert capfd.readouterr() == ("", "")
-    coterie.simulate(INST, trials=2, workers=1, progress=True)
+    coterie.simulate(INST, trials=2, workers=1, progress=True, method="boc", threshold="heuristic", deltas=(0.1,))
     captured = capfd.readouterr()
     assert captured.out == ""
     assert "boc on 6 arms" in captured.err
@@ -177,4 +186,4 @@ def test_it_is_silent_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> N
 )
 def test_bad_input_is_refused(change: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        coterie.simulate(**{"instance": INST, "trials": 1, **change})
+        coterie.simulate(**{"instance": INST, "method": "boc", "trials": 1, **change})

@@ -17,7 +17,7 @@ import pytest
 from journal_rows import append, begin, facts, summary
 
 from coterie.store import BadValue, Conflict, Journal, Snapshot, StoreUnavailable, open_journal
-from coterie.store.journal import VERSION
+from coterie.store.journal import VERSION, Selection, Token
 from coterie.store.rows import ALL_KINDS, Ask, Note, Told
 
 CHAIN_OF_20 = "8fe2a1533ba65dc8ad3f9bdef2268d103bbbb319d1c407e5f01e6fec56251362"
@@ -339,7 +339,7 @@ def test_addresses(tmp_path: Path) -> None:
         open_journal(new).close()
         assert open_journal(new, create=False).name.startswith("jsonl:///")
     open_journal(tmp_path / "one").close()  # a folder that exists needs no slash
-    assert json.loads((tmp_path / "two" / "journal.json").read_text()) == {"format": "coterie-journal", "version": 3}
+    assert json.loads((tmp_path / "two" / "journal.json").read_text()) == {"format": "coterie-journal", "version": 5}
     with pytest.raises(StoreUnavailable, match="is a folder with other files"):
         open_journal(tmp_path)
     with pytest.raises(StoreUnavailable, match="No such file or directory"):
@@ -348,3 +348,63 @@ def test_addresses(tmp_path: Path) -> None:
 
 def test_all_kinds_have_a_table() -> None:
     assert set(ALL_KINDS) == {type(row) for row in facts(10)}
+
+
+def test_some_campaigns_are_selected(journal: Journal) -> None:
+    with journal.writing() as writing:
+        for k in range(6):
+            about = '{"n": 3}' if k % 2 else ""
+            writing.add_campaign(f"c{k}", f"Beans {k}", '{"n_arms": 3}', float(k // 2), about)
+
+    def ids(*wanted: Any, **more: Any) -> list[str]:
+        with journal.reading() as reading:
+            return [row["id"] for row in reading.select(Selection(*wanted, **more))]
+
+    assert ids(10) == ["c0", "c1", "c2", "c3", "c4", "c5"]
+    assert ids(2, newest_first=True) == ["c5", "c4"]
+    assert ids(10, after=(1.0, "c2")) == ["c3", "c4", "c5"]
+    assert ids(10, after=(1.0, "c2"), newest_first=True) == ["c1", "c0"]
+    assert ids(10, name="bEANS 4") == ["c4"]
+    assert ids(10, name="%") == []
+    assert ids(10, only="c3") == ["c3"]
+    with journal.reading() as reading:
+        assert [row["settings"] for row in reading.select(Selection(2))] == ['{"n_arms": 3}', ""]
+    with journal.writing(["c1"]) as writing:
+        after = {"last_at": 9.0, "t": 0, "measurements": 0, "open_leases": 0, "done": 0, "archived": 9.0}
+        writing.append("c1", [Note(1, "archived", "{}", 9.0)], after)  # type: ignore[arg-type]
+    assert ids(2) == ["c0", "c2"]
+    assert ids(2, archived=True) == ["c0", "c1"]
+    with journal.reading() as reading:
+        found = reading.campaign("c1")
+    assert found is not None
+    assert (found["archived"], found["about"]) == (9.0, '{"n": 3}')
+
+
+def test_a_removed_campaign_is_gone_and_swept_in_parts(journal: Journal) -> None:
+    begin(journal, "a", "b")
+    append(journal, "a", 30)
+    append(journal, "b", 4)
+    token: Token = {"hash": "h", "scope": "worker", "label": "x", "created": 0.0, "campaign": "a"}
+    with journal.writing() as writing:
+        writing.add_token(token)
+        writing.add_session({"hash": "s", "token": "h", "until": 9.0})
+        writing.keep_snapshot(Snapshot("a", 30, 1, "x", b"content"))
+    with journal.writing(["a"]) as writing:
+        writing.remove_campaign("a")
+    with journal.reading() as reading:
+        assert (reading.campaign("a"), reading.named("campaign a")) == (None, None)
+        assert [row["id"] for row in reading.campaigns()] == ["b"]
+        assert (reading.tokens(), reading.sessions()) == ([], [])
+    with journal.writing(["a", "b"]) as writing:
+        assert set(writing.locked) == {"b"}
+    parts = 1
+    while True:
+        with journal.writing() as writing:
+            if not writing.sweep(7):
+                break
+        parts += 1
+        assert parts < 20
+    with journal.reading() as reading:
+        assert reading.count("a") == 0
+        assert reading.snapshot("a") is None
+        assert reading.count("b") == 4

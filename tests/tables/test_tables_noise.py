@@ -152,7 +152,9 @@ def test_with_too_few_repeats_nothing_is_proposed() -> None:
     noise = replay_pool(content, 2, noise=1.0)["noise"]
     assert (noise["freedom"], noise["upper"], noise["upper_covariance"], noise["together"]) == (1, None, None, None)
     assert noise["direction"] is None
-    still = replay_pool({name: block * [1.0, 1.0, 0.0] for name, block in pool(np.eye(3), 0).items()}, 2)["noise"]
+    still = replay_pool({name: block * [1.0, 1.0, 0.0] for name, block in pool(np.eye(3), 0).items()}, 2, noise=1.0)[
+        "noise"
+    ]
     assert still["upper"][2] == 0.0  # a column that does not vary
     assert still["upper_covariance"] is None
 

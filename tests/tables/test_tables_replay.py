@@ -40,8 +40,8 @@ def test_enough_is_what_a_session_takes(method: str) -> None:
         used[arm] += 1
         return blocks[arm][used[arm] - 1]
 
-    result = coterie.cluster(measure, 6, 3, method=method, threshold="heuristic", progress=False)
-    found = replay_pool(content, 3, method=method, threshold="heuristic", in_order=True)
+    result = coterie.cluster(measure, 6, 3, method=method, threshold="heuristic", noise=1.0, progress=False)
+    found = replay_pool(content, 3, method=method, threshold="heuristic", noise=1.0, in_order=True)
     assert found["done"]
     assert found["dry"] is None
     assert found["partial"] is None
@@ -57,7 +57,7 @@ def test_files_and_dictionaries_agree(tmp_path: Path) -> None:
     path = tmp_path / "pool.csv"
     lines = ["arm,x,y", *(f"{row['arm']},{float(row['x'])!r},{float(row['y'])!r}" for row in rows)]
     path.write_text("\n".join(lines))
-    arrays, dictionaries, file = (replay_pool(one, 3) for one in (content, rows, path))
+    arrays, dictionaries, file = (replay_pool(one, 3, noise=1.0) for one in (content, rows, path))
     assert (arrays["read"]["values"], file["read"]["values"]) == (["v0", "v1"], ["x", "y"])
     assert (file["read"]["source"], file["read"]["item_column"]) == ("pool.csv", "arm")
     for found in (arrays, dictionaries, file):
@@ -72,7 +72,7 @@ def test_files_and_dictionaries_agree(tmp_path: Path) -> None:
 
 def test_a_pool_that_runs_dry_gives_a_partial_answer() -> None:
     content = pool(3, seed=1, spread=0.6)
-    found = replay_pool(content, 3, delta=1e-6)
+    found = replay_pool(content, 3, delta=1e-6, noise=1.0)
     assert not found["done"]
     assert found["t"] == found["recorded"] == 18  # everything was used before giving up
     assert found["dry"]["recorded"] == 3
@@ -80,7 +80,7 @@ def test_a_pool_that_runs_dry_gives_a_partial_answer() -> None:
     assert found["dry"]["t"] <= 18
     assert sorted(found["partial"]["settled"] + found["partial"]["undecided"]) == sorted(content)
     assert found["partial"]["undecided"]
-    plain = replay_pool(content, 3, delta=1e-6, method="boc")
+    plain = replay_pool(content, 3, delta=1e-6, noise=1.0, method="boc")
     assert not plain["done"]
     assert plain["partial"] is None
 
@@ -89,7 +89,7 @@ def test_the_rest_of_the_pool_can_still_settle_it() -> None:
     """One arm has a single measurement: it runs dry early, and the others' measurements finish the proof."""
     content = pool(12, seed=3, spread=3.5)
     content["item4"] = content["item4"][:1]
-    found = replay_pool(content, 3, delta=1e-12)
+    found = replay_pool(content, 3, delta=1e-12, noise=1.0)
     assert found["dry"]["name"] == "item4"
     assert found["done"]
     assert found["dry"]["t"] < found["t"] <= found["recorded"] == 61
@@ -97,7 +97,7 @@ def test_the_rest_of_the_pool_can_still_settle_it() -> None:
 
 def test_numbered_arms_come_in_their_order() -> None:
     rows = [{"arm": arm, "v": float(value)} for arm, value in [(10, 5.0), (2, 0.0), (7, 5.1), (2, 0.2)] * 20]
-    found = replay_pool(rows, 2)
+    found = replay_pool(rows, 2, noise=1.0)
     assert found["names"] == ["2", "7", "10"]
     assert found["done"]
     assert found["labels"] == [0, 1, 1]
@@ -106,7 +106,7 @@ def test_numbered_arms_come_in_their_order() -> None:
 def test_noise_is_taken_into_account() -> None:
     content = pool(200)
     wide = {arm: block * [10.0, 1.0] for arm, block in content.items()}
-    assert replay_pool(wide, 3, noise=[10.0, 1.0])["t"] == replay_pool(content, 3)["t"]
+    assert replay_pool(wide, 3, noise=[10.0, 1.0])["t"] == replay_pool(content, 3, noise=1.0)["t"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_noise_is_taken_into_account() -> None:
         ({"a": [], "b": []}, "has no measurements"),
         ({"a": [[1.0]], "b": [[1.0, 2.0]], "c": [[1.0]]}, "of one d"),
         ([{"arm": "a", "v": 1.0}, {"arm": "b", "v": 2.0}], "n_clusters must be smaller than the number of arms"),
-        (7, "a file or a list of dictionaries"),
+        (7, "a file, a DataFrame or a list of dictionaries, got 7"),
     ],
 )
 def test_bad_pools(given: Any, what: str) -> None:
@@ -138,7 +138,8 @@ def test_bad_pools(given: Any, what: str) -> None:
         ({"threshold": "noise"}, "threshold", "unknown threshold 'noise'"),
         ({"noise": -1.0}, "noise", "noise standard deviations must be positive"),
         ({"noise": [1.0, 2.0, 3.0]}, "noise", "noise must be None, a standard deviation, 2 of them"),
-        ({"method": "boc-linear"}, "distance_ratio", "distance_ratio is needed"),
+        ({"method": "boc-linear", "noise": 1.0}, "distance_ratio", "distance_ratio is needed"),
+        ({"method": "boc"}, "noise", "needs to know the noise, and nothing was said about it"),
         ({"distance_ratio": "a"}, "distance_ratio", "distance_ratio must hold real numbers"),
         ({"seed": -1}, "seed", "seed must be at least 0"),
         ({"values": ["x"]}, "x", "the table has no column 'x'"),
@@ -209,7 +210,7 @@ def test_the_whole_answer_names_misfits_as_rarely_as_it_is_wrong() -> None:
     truth = [0, 1, 2, 0, 1, 2]
     bad = 0
     for seed in range(300):
-        found = replay_pool(pool(40, seed=100 + seed), 3)
+        found = replay_pool(pool(40, seed=100 + seed), 3, noise=1.0)
         assert found["done"]
         bad += found["labels"] != truth or bool(found["misfits"])
     assert bad <= binom.ppf(1 - 1e-6, 300, 0.051)
@@ -250,9 +251,9 @@ def test_too_many_groups_get_a_hint() -> None:
         assert found["fewer"]["n_clusters"] == 3
         assert found["fewer"]["t"] == replay_pool(lab(1), 3, noise=[0.2, 25.0])["t"]
     alike = {f"a{i}": np.random.default_rng(i).normal(size=(10, 1)) for i in range(5)}
-    assert replay_pool(alike, 2)["fewer"] == {"n_clusters": 1, "t": None}
+    assert replay_pool(alike, 2, noise=1.0)["fewer"] == {"n_clusters": 1, "t": None}
     apart = {"a": [[0.0], [0.0]], "b": [[0.0], [0.0]], "c": [[5.0], [5.0]]}  # differs, but too few for a proof
-    found = replay_pool(apart, 2, delta=1e-9)
+    found = replay_pool(apart, 2, delta=1e-9, noise=1.0)
     assert (found["done"], found["fewer"]) == (False, None)
     assert replay_pool(lab(1), 3, noise=[0.2, 25.0])["fewer"] is None
 
@@ -265,19 +266,19 @@ def test_the_certificate_is_in_the_answer() -> None:
 
 def test_what_was_read_is_described() -> None:
     rows = [{"Sample": name, "x": 1.0 * k, "note": "n", "id": k} for k, name in enumerate(["S1", "s1", "S2", "S2"])]
-    read = replay_pool([*rows, rows[2]], 2)["read"]
+    read = replay_pool([*rows, rows[2]], 2, noise=1.0)["read"]
     assert (read["items"], read["measurements"], read["fewest"], read["most"]) == (3, 5, 1, 3)
     assert (read["once"], read["spelt_alike"]) == (["S1", "s1"], [["S1", "s1"]])
     assert (read["item_column"], read["guessed"], read["values"]) == ("Sample", False, ["x"])
     assert read["left_out"] == [{"column": "note", "why": "no numbers"}, {"column": "id", "why": "an id"}]
-    picked = replay_pool(rows, 2, values=["ID"], items="SAMPLE")["read"]
+    picked = replay_pool(rows, 2, noise=1.0, values=["ID"], items="SAMPLE")["read"]
     assert (picked["values"], [one["why"] for one in picked["left_out"]]) == (["id"], ["not picked", "not picked"])
 
 
 def test_items_keep_the_names_that_the_table_gives_them() -> None:
     """001 and 1 may be one item or two: they are not made one, and a warning says so. 0012 is not written as 12."""
     given = [("10", 5.0), ("001", 0.0), ("1", 0.1), ("0012", 5.1)]
-    found = replay_pool([{"arm": name, "v": value} for name, value in given * 20], 2)
+    found = replay_pool([{"arm": name, "v": value} for name, value in given * 20], 2, noise=1.0)
     assert found["names"] == ["001", "1", "10", "0012"]  # by size
     assert found["counts"] == [20] * 4
     assert found["labels"] == [0, 0, 1, 1]
@@ -286,7 +287,7 @@ def test_items_keep_the_names_that_the_table_gives_them() -> None:
         {"arm": name, "v": value}
         for name, value in [("S5", 0.0), ("s 05", 0.0), ("S50", 5.0), ("1.05", 5.0), ("1.5", 5.0)]
     ]
-    read = replay_pool(mixed * 20, 2)["read"]
+    read = replay_pool(mixed * 20, 2, noise=1.0)["read"]
     assert read["spelt_alike"] == [["S5", "s 05"]]
     numbers: list[Any] = [3, 3.0, "3", 1, 2]  # of Parquet files and dictionaries
-    assert replay_pool([{"arm": arm, "v": 1.0 * int(arm)} for arm in numbers], 2)["names"] == ["1", "2", "3"]
+    assert replay_pool([{"arm": arm, "v": 1.0 * int(arm)} for arm in numbers], 2, noise=1.0)["names"] == ["1", "2", "3"]

@@ -125,8 +125,8 @@ def test_a_pool_is_used_in_the_order_of_its_shuffle() -> None:
         used[arm] += 1
         return blocks[arm][used[arm] - 1]
 
-    result = coterie.cluster(measure, 6, 2, delta=0.01, progress=False)
-    found, session = group_pool(read_pool(content), 2, delta=0.01, seed=11)
+    result = coterie.cluster(measure, 6, 2, delta=0.01, noise=1.0, progress=False)
+    found, session = group_pool(read_pool(content), 2, delta=0.01, noise=1.0, seed=11)
     assert found["done"]
     assert found["dry"] is None
     assert found["order"] == {"shuffled": True, "seed": 11}
@@ -138,12 +138,14 @@ def test_a_pool_is_used_in_the_order_of_its_shuffle() -> None:
 
 def test_the_same_table_and_seed_give_the_same_answer() -> None:
     content = sorted_table(6, 2, [80] * 6)
-    answers = [replay_pool(content, 2, seed=seed) for seed in (0, 0, 1)]
-    assert answers[0] == answers[1] == replay_pool(content, 2)
+    answers = [replay_pool(content, 2, noise=1.0, seed=seed) for seed in (0, 0, 1)]
+    assert answers[0] == answers[1] == replay_pool(content, 2, noise=1.0)
     assert answers[0]["order"] == SHUFFLED
     assert answers[2]["certificate"] != answers[0]["certificate"]
     for seed in (0, 1):
-        assert replay_pool(content, 2, seed=seed)["means"] == answers[0]["means"]  # of all rows, in any order
+        assert (
+            replay_pool(content, 2, noise=1.0, seed=seed)["means"] == answers[0]["means"]
+        )  # of all rows, in any order
 
 
 def test_an_items_order_is_its_own() -> None:
@@ -171,8 +173,8 @@ def test_an_items_order_is_its_own() -> None:
 def test_only_the_order_within_an_item_enters() -> None:
     """Item after item, or all rows by value: the same answer. Items are numbered by name, not by where they appear."""
     rows = as_rows(sorted_table(8, 3, [60] * 12, gap=2.0))
-    first = replay_pool(rows, 3)
-    other = replay_pool(sorted(rows, key=lambda row: row["x"]), 3)
+    first = replay_pool(rows, 3, noise=1.0)
+    other = replay_pool(sorted(rows, key=lambda row: row["x"]), 3, noise=1.0)
     assert first["names"] == [f"item{m}" for m in range(12)]  # item2 before item10
     for key in ("done", "t", "pulls", "labels", "names", "order", "certificate"):
         assert first[key] == other[key], key
@@ -189,7 +191,7 @@ def test_the_rest_of_a_dry_pool_is_told_in_turn(method: str, in_order: bool) -> 
     blocks = [block.tolist() for block in content.values()]
     if not in_order:
         blocks = [shuffled_plainly(block, name, 0) for block, name in zip(blocks, content, strict=True)]
-    oracle = coterie.Session(6, 3, 1, delta=1e-6, method=method)
+    oracle = coterie.Session(6, 3, 1, delta=1e-6, method=method, noise=1.0)
     used = [0] * 6
     while used[arm := oracle.ask()] < len(blocks[arm]):
         oracle.tell(arm, blocks[arm][used[arm]])
@@ -200,7 +202,7 @@ def test_the_rest_of_a_dry_pool_is_told_in_turn(method: str, in_order: bool) -> 
         arm = min((m for m in range(6) if left[m]), key=lambda m: (used[m], m))
         oracle.tell(arm, blocks[arm][used[arm]])
         used[arm] += 1
-    found, session = group_pool(read_pool(content), 3, delta=1e-6, method=method, in_order=in_order)
+    found, session = group_pool(read_pool(content), 3, delta=1e-6, method=method, noise=1.0, in_order=in_order)
     assert not found["done"]
     assert found["t"] == found["recorded"] == 131
     assert (found["dry"]["arm"], found["dry"]["t"]) == (arm_of_dry(blocks, session), dry_at)
@@ -247,7 +249,9 @@ def test_sorted_tables_error_rate_within_delta(n_clusters: int, counts: list[int
         if not number % 2:
             content = {f"table {number}, {name}": block for name, block in content.items()}
         for in_order in (False, True):
-            found = replay_pool(content, n_clusters, delta=DELTA, seed=0 if in_order else seed, in_order=in_order)
+            found = replay_pool(
+                content, n_clusters, delta=DELTA, noise=1.0, seed=0 if in_order else seed, in_order=in_order
+            )
             wrong[in_order] += found["done"] and not coterie.same_partition(found["labels"], truth)
             proven += found["done"] and not in_order
     assert proven >= 0.8 * TABLES

@@ -33,7 +33,7 @@ LOADED = (encodings.idna, np, scipy.optimize, sqlalchemy, uvicorn, uvloop)
 def load_everything() -> None:
     """One small campaign to its end, and the application built once."""
     with tempfile.TemporaryDirectory() as folder, Campaigns(Path(folder, "store.db")) as store:
-        id = store.create("x", 4, 2, 1)["id"]
+        id = store.create("x", 4, 2, 1, noise=1.0)["id"]
         for k in range(400):
             answer = store.ask(id, "w")
             if answer["done"]:

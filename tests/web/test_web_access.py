@@ -5,13 +5,15 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from coterie.web.access import Access, hash_of, new_token
+from coterie.campaign import Campaigns
+from coterie.web.access import Access, Caller, hash_of
 from coterie.web.limits import Rate
 
 C = "/api/campaigns"
@@ -68,7 +70,7 @@ def test_tokens_count_only_as_bearer_tokens(start: Any) -> None:
     api = start().api
     stranger = api.with_token(None)
     for headers in ({"Authorization": f"Basic {api.token}"}, {"Authorization": api.token}, {"X-Token": api.token},
-                    {"Cookie": f"coterie_session={api.token}"}):  # fmt: skip
+                    {"Cookie": f"coterie_session_{api.port}={api.token}"}):  # fmt: skip
         assert stranger.get(C, headers=headers).status in (401, 429)
     assert stranger.get(f"{C}?token={api.token}&access_token={api.token}").status in (401, 429)
 
@@ -246,16 +248,24 @@ def test_streams_do_not_hold_up_the_end(start: Any) -> None:
     assert "Cancel" not in said
 
 
-def test_sessions_end() -> None:
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Campaigns]:
+    with Campaigns(tmp_path / "own.db") as opened:
+        yield opened
+
+
+def test_sessions_end(store: Campaigns) -> None:
     now = [0.0]
-    token = new_token()
-    access = Access({hash_of(token): "read"}, clock=lambda: now[0])
+    token = store.new_token("ann", "reader")
+    access = Access.of_store(store, clock=lambda: now[0])
     secret = access.open_session(token)
     assert secret is not None
-    assert access.by_session(secret) == (hash_of(token), "read")
+    assert access.by_session(secret) == Caller(hash_of(token), "reader")
     now[0] = 8 * 86400.0
     assert access.by_session(secret) is None
     assert access.open_session("other") is None
+    assert access.open_session(token) is not None
+    assert len(store.sessions()) == 1  # the one that is over was tidied away
 
 
 def test_rate_fills_up_again() -> None:
@@ -270,3 +280,11 @@ def test_rate_fills_up_again() -> None:
     for wrong in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="a rate is"):
             Rate(wrong)
+
+
+def test_a_name_is_taken_once_over_http_too(api: Any) -> None:
+    body = NEW | {"name": "only one of these"}
+    assert api.post(C, body).status == 201
+    answer = api.post(C, body)
+    assert (answer.status, answer.error["code"], answer.error["field"]) == (409, "name_taken", "name")
+    assert [row["name"] for row in api.get(C).json["campaigns"]].count("only one of these") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import threading
 import time
@@ -36,7 +37,7 @@ def run_to_the_end(api: Any, id: str) -> int:
 def test_a_campaign_from_beginning_to_end(api: Any, tmp_path: Any) -> None:
     names = ["a", "b", "ç", "日本", "e e", "<b>"]
     body = {
-        "name": "fruit", "n_arms": 6, "n_clusters": 3, "dim": 2, "delta": 0.01, "method": "croc", "noise": 1.0,
+        "name": "orchard", "n_arms": 6, "n_clusters": 3, "dim": 2, "delta": 0.01, "method": "croc", "noise": 1.0,
         "names": names, "lease_seconds": 60,
     }  # fmt: skip
     made = api.post(C, body)
@@ -44,7 +45,7 @@ def test_a_campaign_from_beginning_to_end(api: Any, tmp_path: Any) -> None:
     assert made.headers["content-type"] == "application/json"
     id = made.json["id"]
     assert made.json["names"] == names
-    assert id in [one["id"] for one in api.get(C).json["campaigns"]]
+    assert id in [one["id"] for one in api.get(f"{C}?limit=1000").json["campaigns"]]
 
     first = api.post(f"{C}/{id}/ask", {"worker": "w", "n": 2}).json
     assert first["done"] is False
@@ -87,7 +88,7 @@ def test_a_campaign_from_beginning_to_end(api: Any, tmp_path: Any) -> None:
     assert json.loads((tmp_path / "certificate").read_bytes()) == certificate.json
     assert coterie.verify(tmp_path / "certificate", tmp_path / "log").valid
     table = api.get(f"{C}/{id}/export").content.decode()
-    assert table.startswith("id,arm,v0,v1\nx,a,0.1,0.2\n")
+    assert re.match(r"id,arm,v0,v1,told,worker,token\nx,a,0\.1,0\.2,\d{4}-\d\d-\d\dT[\d:.]+Z,", table)
     history = api.get(f"{C}/{id}/history?points=10").json
     assert len(history["t"]) == len(history["statistic"]) == len(history["threshold"]) <= 10
 
@@ -170,7 +171,7 @@ def test_everything_else_that_is_wrong_has_the_same_shape(api: Any) -> None:
         ("GET", f"{C}/unknown", 404, "unknown_campaign"),
         ("GET", f"{C}/%00", 404, "unknown_campaign"),
         ("GET", f"{C}/unknown/events", 404, "unknown_campaign"),
-        ("DELETE", f"{C}/{id}", 405, "method_not_allowed"),
+        ("PATCH", f"{C}/{id}", 405, "method_not_allowed"),
         ("PUT", C, 405, "method_not_allowed"),
         ("GET", f"{C}/{id}/measurements?limit=0", 422, "bad_value"),
         ("GET", f"{C}/{id}/measurements?after=-1", 422, "bad_value"),
@@ -261,20 +262,23 @@ def test_events_come_as_they_happen_and_go_on_where_they_ended(api: Any) -> None
 def test_openapi_has_examples_that_work(api: Any) -> None:
     document = api.with_token(None).get("/openapi.json").json
     assert document["openapi"].startswith("3.")
-    bodies = 0
+    bodies = tables = 0
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            if method == "post":
+            if method == "post" and "text/csv" in operation["requestBody"]["content"]:
+                assert operation["requestBody"]["content"]["text/csv"]["examples"], path
+                tables += 1
+            elif method == "post":
                 content = operation["requestBody"]["content"]["application/json"]
                 name = content["schema"]["$ref"].rpartition("/")[2]
                 assert document["components"]["schemas"][name]["properties"], path
                 assert content["examples"], path
                 bodies += 1
             assert operation["security"] == ([] if path == "/healthz" else [{"token": []}])
-    assert bodies == 4
+    assert (bodies, tables) == (13, 2)
     examples = document["paths"][C]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():
-        assert api.post(C, example["value"]).status == 201
+        assert api.post(C, example["value"] | {"name": "x"}).status == 201
 
 
 @pytest.mark.parametrize(

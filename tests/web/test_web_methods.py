@@ -54,14 +54,14 @@ def requested(store: Any, *requests: tuple[str, str, Any]) -> list[httpx.Respons
 
 
 def test_a_page_reads_the_store_once(store: Campaigns) -> None:
-    ids = [store.create(name, 3, 2, 1, method="uniform")["id"] for name in ("first", "second")]
+    ids = [store.create(name, 3, 2, 1, method="uniform", noise=1.0)["id"] for name in ("first", "second")]
     store.tell(ids[0], [{"id": str(i), "arm": i % 3, "values": [float(i % 3)]} for i in range(9)])
     recorded = RecordedStore(store)
     for path, calls, shown in (
         (f"/campaigns/{ids[0]}", ["overview", "page"], "first"),  # the former reads one row, not the campaign
         (f"/campaigns/{ids[0]}/live", ["page"], "Groups"),
         (f"/campaigns/{ids[1]}/log", ["newest_events"], "second"),
-        ("/", ["list"], "second"),
+        ("/", ["list_page"], "second"),
     ):
         recorded.calls.clear()
         (answer,) = requested(recorded, ("GET", path, None))
@@ -71,7 +71,7 @@ def test_a_page_reads_the_store_once(store: Campaigns) -> None:
 
 
 def test_what_a_page_shows_is_of_one_moment(store: Campaigns) -> None:
-    id = store.create("x", 3, 2, 1, method="uniform")["id"]
+    id = store.create("x", 3, 2, 1, method="uniform", noise=1.0)["id"]
     store.tell(id, [{"id": str(i), "arm": i % 3, "values": [float(i % 3)]} for i in range(40)])
     seen = store.page(id, 300, 10)
     assert seen["status"] == store.status(id)
@@ -81,8 +81,9 @@ def test_what_a_page_shows_is_of_one_moment(store: Campaigns) -> None:
 
 
 def test_pages_of_the_log_cover_it(store: Campaigns) -> None:
-    id = store.create("x", 3, 2, 1, method="uniform")["id"]
-    assert store.newest_events(id) == {"id": id, "name": "x", "events": [], "first": 1, "last": 0, "newest": 0}
+    id = store.create("x", 3, 2, 1, method="uniform", noise=1.0)["id"]
+    nothing = {"id": id, "name": "x", "dim": 1, "events": [], "first": 1, "last": 0, "newest": 0}
+    assert store.newest_events(id) == nothing
     store.tell(id, [{"id": str(i), "arm": i % 3, "values": [float(i % 3)]} for i in range(20)])
     found: list[Any] = []
     before = None
@@ -142,6 +143,6 @@ def test_the_field_of_an_error_is_that_of_the_exception(store: Campaigns) -> Non
 
 @pytest.mark.parametrize(("method", "certifies"), [("croc", True), ("uniform", False)])
 def test_the_status_says_whether_the_method_certifies(store: Campaigns, method: str, certifies: bool) -> None:
-    id = store.create("x", 3, 2, 1, method=method)["id"]
+    id = store.create("x", 3, 2, 1, method=method, noise=1.0)["id"]
     (answer,) = requested(store, ("GET", f"/api/campaigns/{id}", None))
     assert answer.json()["certifies"] is certifies

@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -31,9 +32,10 @@ def test_create_measure_to_the_end_see_the_certificate(opened: Any, api: Any, tm
     page.get_by_label("Groups").fill("3")
     page.get_by_label("Numbers in one measurement").fill("2")
     page.get_by_label("What they are called").fill("sweet, sour")
+    page.get_by_label("What do you know about the noise?").select_option("known")
     page.get_by_role("button", name="Create campaign").click()
     page.locator("#noise-problem").filter(has_text="Say how much single measurements").wait_for()
-    page.get_by_label("Noise").fill("1")
+    page.get_by_label("Standard deviation", exact=True).fill("1")
     page.get_by_role("button", name="Create campaign").click()
     page.wait_for_url("**/campaigns/*")
     id = id_of(page)
@@ -58,9 +60,12 @@ def test_create_measure_to_the_end_see_the_certificate(opened: Any, api: Any, tm
         page.get_by_role("link", name="The groups as a table").click()
     download.value.save_as(tmp_path / "groups.csv")
     header, *rows = (tmp_path / "groups.csv").read_text().splitlines()
-    assert header == "item,group,proven,measurements,mean sweet,mean sour"
+    assert header == "item,group,proven,measurements,mean sweet,mean sour,letters"
     assert [row.split(",")[:3] for row in rows] == [[name, str(1 + TRUTH[i]), "yes"] for i, name in enumerate(NAMES)]
-    assert "Assumed: exactly 3 groups; noise of standard deviation 1." in page.locator("#assumed").inner_text()
+    assert (
+        "Assumed: exactly 3 groups; noise of standard deviation 1: results are Gaussian"
+        in page.locator("#assumed").inner_text()
+    )
     assert "sweet" in page.locator(".center").first.inner_text()
     assert coterie.same_partition(json.loads((tmp_path / "certificate.json").read_text())["labels"], TRUTH)
     status = api.get(f"/api/campaigns/{id}").json
@@ -79,7 +84,7 @@ def take_picture(page: Any) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.get_by_text(f"after {PICTURE_AT} measurements").first.wait_for()
     page.wait_for_timeout(1500)
-    page.set_viewport_size({"width": 1200, "height": 1040})
+    page.set_viewport_size({"width": 1200, "height": 1560})
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     shot.quantize(64).save(PICTURES / "page.png", optimize=True)  # a third of the size, and the eye sees no difference
 
@@ -182,10 +187,9 @@ def test_a_server_that_is_away_loses_nothing_typed(opened: Any, api: Any) -> Non
 
 def test_bad_settings_are_said_next_to_the_field(opened: Any) -> None:
     page = opened()
-    page.get_by_label("Name", exact=True).fill("x")
+    page.get_by_label("Name", exact=True).fill(f"x {uuid4().hex[:8]}")
     page.get_by_label("Their names, one on each line").fill("a\nb\na")
     page.get_by_label("Groups").fill("two")
-    page.get_by_label("Noise").fill("1")
     create = page.get_by_role("button", name="Create campaign")
     create.click()
     page.locator("#n_clusters + .hint + .problem, #n_clusters-problem").filter(has_text="whole number").wait_for()
@@ -203,7 +207,7 @@ def test_bad_settings_are_said_next_to_the_field(opened: Any) -> None:
     page.get_by_label("How many there are").fill("4")
     create.click()
     page.wait_for_url("**/campaigns/*")
-    assert "4" in page.locator(".figures").inner_text()
+    assert "4" in page.locator(".summary .figures").inner_text()
 
 
 def tab_to(page: Any, selector: str) -> None:
@@ -231,6 +235,8 @@ def test_with_the_keyboard_alone(opened: Any, start: Any) -> None:
     tab_to(page, "#dim")
     keys.press("Control+a")
     keys.type("2")
+    tab_to(page, "#noise_kind")
+    keys.press("End")  # a known standard deviation
     tab_to(page, "#noise")
     keys.type("1")
     keys.press("Enter")
@@ -270,7 +276,7 @@ def test_labels_and_announcements(opened: Any, api: Any) -> None:
             page.goto(path)
         nameless = page.evaluate(
             "[...document.querySelectorAll('input:not([type=hidden]), select, textarea, button')]"
-            ".filter((field) => !(field.labels?.length || field.innerText?.trim())).map((field) => field.outerHTML)"
+            ".filter((field) => !(field.labels?.length || field.textContent?.trim())).map((field) => field.outerHTML)"
         )
         assert nameless == []
     page.go_back()
@@ -334,7 +340,7 @@ def test_a_large_campaign_opens_at_once_after_a_start(opened: Any, start: Any, t
     """Its measurements are read behind the page, which then shows them by itself."""
     path = tmp_path / "large.db"
     with Campaigns(path) as store:
-        id = store.create("large", 30, 3, 1, delta=1e-9, method="croc")["id"]
+        id = store.create("large", 30, 3, 1, delta=1e-9, method="croc", noise=1.0)["id"]
         rng = np.random.default_rng(0)
         rows = [{"id": str(i), "arm": i % 30, "values": [float(rng.normal())]} for i in range(6000)]
         store.tell(id, rows)
@@ -347,7 +353,7 @@ def test_a_large_campaign_opens_at_once_after_a_start(opened: Any, start: Any, t
     assert page.status == 200
     assert (b"data-reading" in page.content) == (b"measurements on record. Reading them" in page.content)
     shown = opened(f"/campaigns/{id}", served=again.api)
-    shown.get_by_role("heading", name="Evidence").wait_for()
+    shown.get_by_role("heading", name="Evidence", exact=True).wait_for()
     assert "measurements on record" not in shown.inner_text("#live")
     settled = again.api.get(f"/campaigns/{id}", headers={"Accept": "text/html"})
     assert b"data-reading" not in settled.content

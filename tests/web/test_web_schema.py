@@ -23,11 +23,28 @@ OPERATIONS = [
     ("POST", "/api/campaigns/{id}/ask"),
     ("POST", "/api/campaigns/{id}/tell"),
     ("POST", "/api/campaigns/{id}/fail"),
+    ("POST", "/api/campaigns/{id}/resolution"),
+    ("POST", "/api/campaigns/{id}/corrections"),
+    ("POST", "/api/campaigns/{id}/undo"),
+    ("POST", "/api/campaigns/{id}/archive"),
+    ("POST", "/api/campaigns/{id}/lease-time"),
+    ("DELETE", "/api/campaigns/{id}"),
+    ("POST", "/api/campaigns/{id}/items"),
+    ("POST", "/api/campaigns/{id}/retire"),
+    ("POST", "/api/campaigns/{id}/clusters"),
+    ("POST", "/api/campaigns/{id}/delta"),
+    ("GET", "/api/campaigns/{id}/budget"),
     ("GET", "/api/campaigns/{id}/measurements"),
     ("GET", "/api/campaigns/{id}/history"),
+    ("GET", "/api/campaigns/{id}/partial"),
+    ("GET", "/api/campaigns/{id}/picture"),
+    ("GET", "/api/campaigns/{id}/resolution-curve"),
     ("GET", "/api/campaigns/{id}/certificate"),
     ("GET", "/api/campaigns/{id}/export"),
     ("GET", "/api/campaigns/{id}/events"),
+    ("POST", "/api/campaigns/{id}/import"),
+    ("POST", "/api/items"),
+    ("GET", "/api/compiling"),
 ]
 
 
@@ -59,7 +76,8 @@ def reach_further(body: Any, lease: str, turn: int) -> None:
 def test_no_500(schema: Any, api: Any, method: str, path: str) -> None:
     import requests
 
-    id = api.create(names=["a", "b", "c", "d", "e", "f"])
+    asked = {"n_clusters": None, "resolution": {"alike": 0.5, "apart": 2}} if path.endswith("/resolution") else {}
+    id = api.create(names=["a", "b", "c", "d", "e", "f"], **asked)
     leases = [ask["lease"] for ask in api.ask(id, "somebody", 6)]
     operation = schema[path][method]
     tried = {"sent": 0, "known": 0}

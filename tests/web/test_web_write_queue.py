@@ -31,7 +31,7 @@ def tell(id: str, name: str, value: Any) -> tuple[Any, ...]:
 
 
 def test_each_call_has_its_own_answer(store: Campaigns) -> None:
-    first, second = (store.create("x", 3, 2, 1)["id"] for _ in range(2))
+    first, second = (store.create("x", 3, 2, 1, noise=1.0)["id"] for _ in range(2))
     answers: Sequence[Any] = store.batch(
         [
             ("ask", first, "w", 2),
@@ -57,7 +57,7 @@ def test_a_batch_equals_one_by_one(store: Campaigns, tmp_path: Path) -> None:
     found = []
     with Campaigns(tmp_path / "other.db") as other:
         for opened, size in ((store, 7), (other, 1)):
-            id = opened.create("x", 3, 2, 1)["id"]
+            id = opened.create("x", 3, 2, 1, noise=1.0)["id"]
             sent = [
                 ("ask", id, *rest) if what == "ask" else ("tell", id, [{"id": str(i), "arm": what, "values": rest[0]}])
                 for i, (what, *rest) in enumerate(calls)
@@ -72,7 +72,7 @@ def test_a_batch_equals_one_by_one(store: Campaigns, tmp_path: Path) -> None:
 
 
 def test_what_arrives_meanwhile_is_one_group(store: Campaigns) -> None:
-    id = store.create("x", 5, 2, 1)["id"]
+    id = store.create("x", 5, 2, 1, noise=1.0)["id"]
     groups: list[int] = []
     gate = threading.Event()
     commits = store._campaigns.group_commit
@@ -129,7 +129,7 @@ def test_what_is_not_in_memory_is_read_behind_the_page(tmp_path: Path) -> None:
     """Without the start's reading ahead, so that it is certain which of the two pages comes."""
     path = tmp_path / "large.db"
     with Campaigns(path) as store:
-        id = store.create("large", 30, 3, 1, delta=1e-9)["id"]
+        id = store.create("large", 30, 3, 1, delta=1e-9, noise=1.0)["id"]
         store.tell(id, [{"id": str(i), "arm": i % 30, "values": [0.001 * i]} for i in range(6000)])
 
     async def look(store: Campaigns) -> None:

@@ -1,0 +1,164 @@
+"""One campaign does not hold up another: long work is done outside of transactions, in parts, or refused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from coterie.campaign import Campaigns, Conflict, commands, import_parts, open_campaigns
+from coterie.campaign.state import State
+
+SLOW = 1.5
+
+
+@pytest.fixture
+def two(store: Campaigns) -> tuple[Campaigns, str, str]:
+    """A store with two campaigns that are in memory."""
+    shape: dict[str, Any] = {"n_arms": 6, "n_clusters": 3, "dim": 1, "noise": 1.0, "method": "uniform"}
+    ids = [store.create(name, **shape)["id"] for name in ("large", "small")]
+    for id in ids:
+        store.tell(id, [{"id": str(k), "arm": k % 6, "values": [float(k)]} for k in range(20)])
+    return store, ids[0], ids[1]
+
+
+def ask_and_tell(store: Campaigns, id: str, k: int) -> float:
+    """Seconds."""
+    begun = time.monotonic()
+    (one,) = store.ask(id, f"w{k}")["asks"]
+    store.tell(id, [{"id": f"n{k}", "arm": one["arm"], "values": [0.0], "lease": one["lease"]}])
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("how", ["posted", "called"])
+def test_a_campaign_that_has_to_be_read_again_holds_up_nobody_else(
+    two: tuple[Campaigns, str, str], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    store, large, small = two
+    reading = threading.Event()
+    begin = State.begin
+
+    def slowly(state: State, rows: Any) -> None:
+        reading.set()
+        time.sleep(SLOW)
+        begin(state, rows)
+
+    monkeypatch.setattr(State, "begin", slowly)
+    store._campaigns._opened.pop(large)  # as when others were opened since
+    told = [{"id": "again", "arm": 0, "values": [1.0]}]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = store.post("tell", large, told) if how == "posted" else pool.submit(store.tell, large, told)
+        assert reading.wait(20)
+        took = [ask_and_tell(store, small, k) for k in range(3)]
+        assert waiting.result(20)["accepted"] == 1
+    assert min(took) < SLOW / 2, took
+    assert store.status(large)["measurements"] == 21
+
+
+def test_rows_of_another_process_are_read_outside_of_the_turn(
+    two: tuple[Campaigns, str, str], opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if they never end: after some tries it is read there and then."""
+    store, large, _ = two
+    other = opened()
+    monkeypatch.setattr(open_campaigns, "_FEW_ROWS", 0)
+    for k in range(3):
+        other.tell(large, [{"id": f"o{k}", "arm": 0, "values": [1.0]}])
+        assert store.tell(large, [{"id": f"s{k}", "arm": 0, "values": [1.0]}])["accepted"] == 1
+    monkeypatch.setattr(open_campaigns, "_is_far_behind", lambda *_: True)
+    assert store.tell(large, [{"id": "last", "arm": 0, "values": [1.0]}])["accepted"] == 1
+    assert store.post("tell", large, [{"id": "posted", "arm": 0, "values": [1.0]}]).result(20)["accepted"] == 1
+    assert store.status(large)["measurements"] == other.status(large)["measurements"] == 28
+
+
+def test_a_campaign_that_somebody_reads_for_long_holds_up_nobody_else(two: tuple[Campaigns, str, str]) -> None:
+    store, large, small = two
+    with store._campaigns._opened[large].lock, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.tell, large, [{"id": "again", "arm": 0, "values": [1.0]}])
+        posted = store.post("tell", large, [{"id": "more", "arm": 0, "values": [1.0]}])
+        time.sleep(0.2)
+        assert pool.submit(lambda: None) is not None
+        began = time.monotonic()
+        with ThreadPoolExecutor(1) as others:
+            others.submit(ask_and_tell, store, small, 0).result(20)
+        assert time.monotonic() - began < 5.0
+        assert not waiting.done()
+        assert not posted.done()
+        store._campaigns._opened[large].lock.release()
+        try:
+            assert waiting.result(20)["accepted"] == 1
+            assert posted.result(20)["accepted"] == 1
+        finally:
+            store._campaigns._opened[large].lock.acquire()
+
+
+def test_a_long_import_lets_others_write_between_its_parts(
+    two: tuple[Campaigns, str, str], opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, large, small = two
+    monkeypatch.setattr(import_parts, "_FIRST", 50)
+    monkeypatch.setattr(import_parts, "_LONGEST", 50)
+    rows = [{"id": f"i{k}", "arm": k % 6, "v0": float(k)} for k in range(600)]
+    other, answers = opened(), []
+    importing = threading.Thread(target=lambda: answers.append(store.import_table(large, rows, in_order=True)))
+    importing.start()
+    between = 0
+    while importing.is_alive():
+        ask_and_tell(other, small, between)
+        between += importing.is_alive()
+    assert between >= 3
+    assert answers[0]["accepted"] == 600
+    assert store.import_table(large, rows, in_order=True)["duplicates"] == 600
+    events = store.events(large, 0, 10_000)["events"]
+    assert [one["measurements"] for one in events if one["kind"] == "imported"] == [600]
+    told = [one["id"] for one in store.measurements(large, 0, 10_000)["measurements"]][20:]
+    assert told == [row["id"] for row in rows]
+
+
+def test_a_table_with_a_wrong_row_at_its_end_changes_nothing(two: tuple[Campaigns, str, str]) -> None:
+    store, large, _ = two
+    rows: list[dict[str, Any]] = [{"id": f"i{k}", "arm": k % 6, "v0": float(k)} for k in range(1200)]
+    before = store.latest(large)
+    for wrong in ({"id": "x", "arm": 99, "v0": 1.0}, {"id": "0", "arm": 5, "v0": 1.0}):
+        with pytest.raises(ValueError, match=r"."):
+            store.import_table(large, [*rows, wrong])
+        assert store.latest(large) == before
+
+
+def test_many_asks_are_opened_in_parts_and_too_many_are_refused(
+    two: tuple[Campaigns, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, large, _ = two
+    monkeypatch.setattr(commands, "MOST_OPEN", 900)
+    asks = store.ask(large, "w", 700)["asks"]
+    assert len({one["lease"] for one in asks}) == 700
+    assert [one["lease"] for one in store.ask(large, "w", 700)["asks"]] == [one["lease"] for one in asks]
+    before = store.latest(large)
+    with pytest.raises(Conflict, match=r"700 asks are open, and at most 900 may be") as caught:
+        store.ask(large, "v", 201)
+    assert (caught.value.code, caught.value.field) == ("too_many_leases", "n")
+    assert store.latest(large) == before
+    assert store.ask(large, "w", 5)["asks"]  # one's own are given back all the same
+
+
+def test_a_list_reads_long_settings_once(store: Campaigns, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"item {k}" for k in range(2000)]
+    id = store.create("x", len(names), 2, 1, noise=1.0, method="uniform", names=names)["id"]
+    first = store.list()
+
+    def never(text: str) -> Any:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr("coterie.campaign.settings._parsed", never)
+    assert store.list() == first
+    assert first[0]["id"] == id
+
+
+def test_campaigns_too_large_to_be_shown_are_refused(store: Campaigns) -> None:
+    for wrong, field in (({"n_arms": 100_001, "dim": 1}, "n_arms"), ({"n_arms": 50_000, "dim": 1000}, "n_arms")):
+        with pytest.raises(ValueError, match="at most") as caught:
+            store.create("x", n_clusters=2, noise=1.0, method="uniform", **wrong)  # type: ignore[arg-type]
+        assert caught.value.field == field  # type: ignore[attr-defined]

@@ -1,0 +1,74 @@
+"""Whole runs for a resolution: claims checked against the true means, distances of exactly ε and η included.
+
+Seeds are fixed. FALSE_ALARM is what each comparison would have with any other seed if its true rate were δ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from resolution_runs import Draw, on_a_line, one_by_one, standard
+from scipy.stats import binom
+
+import coterie
+from coterie.problem.checks import FloatArray
+
+FALSE_ALARM = 1e-6
+DELTA, RUNS = 0.3, 200
+"""A large δ, so that a rate above it shows: with δ = 0.1 hardly any run would be wrong."""
+
+
+def ratings(rng: np.random.Generator, mean: FloatArray) -> FloatArray:
+    """0 or 1 with this mean: as far from Gaussian as bounded results can be."""
+    return (rng.random(mean.size) < mean).astype(float)
+
+
+def clicks(rng: np.random.Generator, mean: FloatArray) -> FloatArray:
+    return rng.binomial(10, mean / 10.0).astype(float)
+
+
+def each(epsilon: float, eta: float) -> coterie.Resolution:
+    return coterie.Resolution(epsilon, eta)
+
+
+def far(epsilon: float, eta: float) -> coterie.Resolution:
+    return coterie.Resolution(epsilon, eta, norm="distance")
+
+
+SQUARE = np.array([[0.0, 0.0], [1.5, 0.0], [0.0, 1.5], [1.5, 1.5], [0.5, 0.0]])
+TRIPLE = np.array([[0.0, 0.0, 0.0], [0.9, 1.2, 0.0], [0.0, 0.3, 0.4], [4.0, 4.0, 4.0]])
+
+CASES: dict[str, tuple[FloatArray, Any, coterie.Resolution, Draw]] = {
+    "eta apart": (on_a_line(0, 1.5, 3.0, 4.5), 1.0, each(0.5, 1.5), standard),
+    "epsilon apart": (on_a_line(0, 0.5, 1.0, 1.5, 6.0), 1.0, each(0.5, 1.5), standard),
+    "eta apart in one number": (SQUARE, 1.0, each(0.5, 1.5), standard),
+    "eta and epsilon by distance": (TRIPLE, 1.0, far(0.5, 1.5), standard),
+    "the same, noise exactly known": (TRIPLE, coterie.Exactly(1.0), far(0.5, 1.5), standard),
+    "equal, and eta apart": (on_a_line(0, 0, 0, 1, 1, 1), 1.0, each(0.0, 1.0), standard),
+    "any two": (on_a_line(0, 0.5, 1.5, 2.0), 1.0, coterie.Resolution(0.5, 1.5, claim="any-two"), standard),
+    "Gaussian": (on_a_line(0, 0.5, 1.5, 2.0, 3.5), coterie.Gaussian(), each(0.5, 1.5), standard),
+    "Gaussian, scalar, by distance": (TRIPLE, coterie.Gaussian("scalar"), far(0.5, 1.5), standard),
+    "bounded": (on_a_line(0.1, 0.3, 0.7, 0.9), coterie.Bounded(0, 1), each(0.2, 0.6), ratings),
+    "counts": (on_a_line(1, 2, 4, 7), coterie.Counts(10), each(1.0, 3.0), clicks),
+}
+
+
+@pytest.mark.guarantee
+@pytest.mark.parametrize("case", CASES)
+def test_claims_of_whole_runs_error_rate_within_delta(case: str) -> None:
+    means, noise, resolution, draw = CASES[case]
+    runs = [one_by_one(means, noise, [11, run], DELTA, 20_000, draw, resolution=resolution) for run in range(RUNS)]
+    wrong = sum(run.done and not run.right for run in runs)
+    assert wrong <= binom.isf(FALSE_ALARM, RUNS, DELTA), f"{wrong} of {RUNS}"
+    assert sum(run.done for run in runs) >= 0.98 * RUNS
+
+
+@pytest.mark.guarantee
+def test_single_linkage_of_whole_runs_error_rate_within_delta() -> None:
+    means = on_a_line(0.0, 0.5, 1.0, 2.2, 2.7, 4.2)  # the gaps that decide: 1.2 and 1.5 against 0.5
+    runs = [one_by_one(means, 1.0, [12, run], DELTA, 60_000, n_clusters=3, groups="linkage") for run in range(RUNS)]
+    wrong = sum(run.done and not run.right for run in runs)
+    assert wrong <= binom.isf(FALSE_ALARM, RUNS, DELTA), f"{wrong} of {RUNS}"
+    assert all(run.done for run in runs)
