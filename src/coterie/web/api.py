@@ -32,17 +32,13 @@ from coterie.web.response_models import (
     Chosen,
     Corrected,
     Created,
-    Curve,
     Error,
     Freed,
-    History,
-    Page,
-    PartialAnswers,
-    Picture,
     Status,
     Told,
 )
 from coterie.web.revisions_api import add_revisions
+from coterie.web.view_models import Curve, History, Page, PartialAnswers, Picture
 from coterie.web.write_queue import WriteQueue
 
 Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]

@@ -1,0 +1,101 @@
+"""What a server answers, and what it is told, as typed dictionaries."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Summary(TypedDict):
+    """A campaign in the list."""
+
+    id: str
+    name: str
+    method: str
+    delta: float
+    n_arms: int
+    n_clusters: int | None
+    question: str
+    dim: int
+    t: int
+    done: bool
+    created: str
+    open_leases: int
+    archived: str | None
+
+
+class Status(TypedDict):
+    """How far a campaign is; the server may send more than these fields (docs/SERVER.md)."""
+
+    id: str
+    name: str
+    done: bool
+    t: int
+    measurements: int
+    pulls: list[int]
+    labels: list[int] | None
+    centers: list[list[float]] | None
+    groups: list[dict[str, Any]]
+    evidence: dict[str, Any]
+    progress: dict[str, Any]
+    forecast: float | None
+    forecast_low: float | None
+    forecast_high: float | None
+    waiting: int
+    failures: dict[str, Any]
+    archived: str | None
+    lease_seconds: float
+    alarm: dict[str, Any] | None
+    alarms: list[dict[str, Any]]
+    homogeneity: dict[str, Any] | None
+    verdict: str
+    assumed: str
+
+
+class Ask(TypedDict):
+    """An item to measure, leased until `expires`."""
+
+    arm: int
+    name: str
+    lease: str
+    expires: str
+
+
+class Measurement(TypedDict):
+    """A result: the item by number or name, its numbers, and the lease that it answers.
+
+    `id`: the same id twice counts once; one is made up if it is left out.
+    """
+
+    arm: int | str
+    values: Any
+    lease: NotRequired[str | None]
+    id: NotRequired[str]
+    worker: NotRequired[str | None]
+
+
+class Recorded(TypedDict):
+    """A result on record: what, by whom, when (`at`, ISO 8601 in UTC), and whether it counted.
+
+    `token`: the id and the name of the token that it was told with, if one was recorded.
+    """
+
+    seq: int
+    id: str
+    arm: int
+    name: str
+    values: list[float]
+    lease: str | None
+    worker: str | None
+    asked_for: bool
+    at: str
+    counted: bool
+    token: NotRequired[dict[str, str | None]]
+
+
+class Told(TypedDict):
+    """What became of results; `warnings` if a value lies far from what its item gave before."""
+
+    accepted: int
+    duplicates: int
+    done: bool
+    warnings: NotRequired[list[dict[str, Any]]]

@@ -1,0 +1,215 @@
+"""One campaign on a server."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, cast, overload
+from urllib.parse import quote
+
+from coterie.client.answers import Ask, Measurement, Recorded, Status, Told
+from coterie.client.connection import LONGEST_PAUSE, Connection, query_of
+from coterie.problem.checks import check_count, check_real_array, short
+from coterie.problem.question import Resolution
+from coterie.problem.settings import checked
+
+
+class RemoteCampaign:
+    """One campaign on a server."""
+
+    def __init__(self, connection: Connection, id: str) -> None:
+        if not isinstance(id, str) or not id:
+            raise ValueError(f"id must be the id of a campaign, got {short(id)}")
+        self.connection, self.id = connection, id
+        self._path = f"/api/campaigns/{quote(id, safe='')}"
+
+    def __repr__(self) -> str:
+        return f"RemoteCampaign({self.connection.url!r}, {self.id!r})"
+
+    def status(self) -> Status:
+        """How far it is: groups, evidence, alarms."""
+        return cast(Status, self.connection.request("GET", self._path))
+
+    def ask(self, worker: str, n: int = 1) -> list[Ask]:
+        """Items for this worker to measure, its own open ones first; none once the campaign is done."""
+        return cast(list[Ask], self.connection.request("POST", f"{self._path}/ask", {"worker": worker, "n": n})["asks"])
+
+    def tell(self, measurements: Iterable[Measurement], confirm: bool | None = None) -> Told:
+        """Hand in results, all or nothing; they are on the server's disk when this returns.
+
+        `confirm=False`: a value far from what its item gave before is refused (`ServerError`, code "far_off"), for
+        programs that ask a person and tell it again with `confirm=True`. Left out, it is taken in with a warning.
+        """
+        sent = [{"id": uuid.uuid4().hex} | one | {"values": _plain(one["values"])} for one in measurements]
+        body = {"measurements": sent} | ({} if confirm is None else {"confirm": confirm})
+        return cast(Told, self.connection.request("POST", f"{self._path}/tell", body))
+
+    def correct(self, measurement: str, values: Any, reason: str, by: str = "") -> dict[str, Any]:
+        """Replace the values of a measurement that were told wrong, by its id; the old ones stay on record.
+
+        `reopened` of the answer: the groups were proven, and with the right value they are not.
+        """
+        sent = {"id": uuid.uuid4().hex, "measurement": measurement, "values": _plain(values), "reason": reason}
+        answer = self.connection.request("POST", f"{self._path}/corrections", sent | {"by": by})
+        return cast(dict[str, Any], answer)
+
+    def fail(self, lease: str, reason: str = "") -> None:
+        """A measurement that will not come; its item is free to be asked for again.
+
+        The proof assumes that failures have nothing to do with the values.
+        """
+        self.connection.request("POST", f"{self._path}/fail", {"lease": lease, "reason": reason}, repeatable=False)
+
+    def undo(self, lease: str, reason: str = "") -> None:
+        """Give back an item that was not measured: it is free again, and that is no failure."""
+        self.connection.request("POST", f"{self._path}/undo", {"lease": lease, "reason": reason})
+
+    def archive(self) -> None:
+        """Put it away: it can be read, and nothing is written to it."""
+        self.connection.request("POST", f"{self._path}/archive", {"archived": True})
+
+    def unarchive(self) -> None:
+        """Take it up again, as it was."""
+        self.connection.request("POST", f"{self._path}/archive", {"archived": False})
+
+    def change_lease_time(self, seconds: float) -> None:
+        """How long a worker may take, from the next ask on."""
+        self.connection.request("POST", f"{self._path}/lease-time", {"lease_seconds": seconds})
+
+    def delete(self, name: str) -> None:
+        """Delete it with all its measurements; `name` has to be its name. This cannot be undone."""
+        self.connection.request("DELETE", f"{self._path}?name={quote(name, safe='')}", repeatable=False)
+
+    def choose_resolution(self, resolution: Any) -> dict[str, Any]:
+        """Other `alike` and `apart` from here on: (alike, apart), or a `coterie.Resolution`."""
+        body = checked("resolution", Resolution.of, resolution).to_json()
+        return cast(dict[str, Any], self.connection.request("POST", f"{self._path}/resolution", body))
+
+    def add_items(self, items: Any, reason: str | None = None, costs: Iterable[float] | None = None) -> dict[str, Any]:
+        """Items join: their names, or how many where items have no names; `costs` of each, where items have costs."""
+        body: dict[str, Any] = {"add": items if isinstance(items, int) else list(items)}
+        return self._revised("items", body if costs is None else body | {"costs": list(costs)}, reason)
+
+    def retire(self, items: Iterable[str | int], reason: str | None = None) -> dict[str, Any]:
+        """Items are retired, by name or number: their results are kept, and nothing is claimed about them."""
+        return self._revised("retire", {"retire": list(items)}, reason)
+
+    def raise_clusters(self, n_clusters: int, reason: str | None = None) -> dict[str, Any]:
+        """There are more groups than was said."""
+        return self._revised("clusters", {"n_clusters": n_clusters}, reason)
+
+    def lower_delta(self, delta: float, reason: str | None = None) -> dict[str, Any]:
+        """A smaller error probability; a campaign that is done goes on."""
+        return self._revised("delta", {"delta": delta}, reason)
+
+    def _revised(self, what: str, body: dict[str, Any], reason: str | None) -> dict[str, Any]:
+        sent = body if reason is None else body | {"reason": reason}
+        return cast(dict[str, Any], self.connection.request("POST", f"{self._path}/{what}", sent, repeatable=False))
+
+    def run(self, measure: Callable[[str], Any], worker: str, n: int = 1) -> Status:
+        """Ask, measure and tell until the campaign is done; then its status.
+
+        `measure` gets the name of an item, or its number as text. If it raises, the open items stay leased to this
+        worker, who gets them again. If others still measure what is left, this waits for them.
+        """
+        while True:
+            asks = self.ask(worker, n)
+            if not asks:
+                now = self.status()
+                if now["done"]:
+                    return now
+                time.sleep(1.0)
+            for one in asks:
+                self.tell([{"arm": one["arm"], "values": measure(one["name"]), "lease": one["lease"]}])
+
+    def picture(self, proven: bool = True) -> dict[str, Any]:
+        """Where each item is, its group, and what is `proven` of it; of more than 2000 items only the groups."""
+        return cast(
+            dict[str, Any], self.connection.request("GET", f"{self._path}/picture?proven={str(proven).lower()}")
+        )
+
+    def measurements(self, after: int = 0, limit: int = 1000) -> Iterator[Recorded]:
+        """All results in order, those after this seq, fetched in pages of `limit`."""
+        place: int | None = after
+        while place is not None:
+            page = self.connection.request("GET", f"{self._path}/measurements?after={place}&limit={limit}")
+            yield from cast(list[Recorded], page["measurements"])
+            place = page["next"]
+
+    def events(self, after: int = 0, brief: bool = False) -> Iterator[dict[str, Any]]:
+        """The log after this seq, and then everything that happens: it waits for more until the loop is left.
+
+        Each event has `kind` (asked, told, …), `seq` and `at`. `brief`: only that something has changed, and the newest
+        seq. A connection that was lost is taken up again where it was.
+        """
+        place = after
+        for attempt in range(self.connection.retries + 1):
+            try:
+                for one in self.connection.follow(
+                    f"{self._path}/events?after={place}&brief={'true' if brief else 'false'}"
+                ):
+                    place = int(one.get("seq", place))
+                    yield one
+                return  # the server has ended the stream
+            except self.connection.lost as error:
+                if attempt == self.connection.retries:
+                    error.add_note(f"coterie: the events of {self.id} ended after seq {place}")
+                    raise
+            time.sleep(min(0.1 * 2**attempt, LONGEST_PAUSE))
+
+    def history(self, points: int = 300) -> dict[str, list[Any]]:
+        """The evidence over time: `t`, `statistic`, `threshold`."""
+        return cast(dict[str, list[Any]], self.connection.request("GET", f"{self._path}/history?points={points}"))
+
+    def partial(self, pairs: int = 100) -> dict[str, Any]:
+        """What is proven now, with the first so many pairs of each kind."""
+        return cast(dict[str, Any], self.connection.request("GET", f"{self._path}/partial?pairs={pairs}"))
+
+    def resolution_curve(self, points: int = 200) -> dict[str, Any]:
+        """For every radius, how many groups there are at least, and how many are enough, both proven."""
+        answer = self.connection.request("GET", f"{self._path}/resolution-curve?points={points}")
+        return cast(dict[str, Any], answer)
+
+    def budget(self, more: int) -> dict[str, Any]:
+        """What so many more measurements are expected to bring: `chance` to be done by then, `words`, and more."""
+        count = check_count(more, "more", 1)
+        return cast(dict[str, Any], self.connection.request("GET", f"{self._path}/budget?more={count}"))
+
+    def certificate(self) -> dict[str, Any]:
+        """The proof, once the campaign is done, for `coterie.verify` with the file `export("log")`."""
+        return cast(dict[str, Any], self.connection.request("GET", f"{self._path}/certificate"))
+
+    @overload
+    def export(self, kind: str = ..., format: Literal["text"] = ..., decimal_comma: bool = ...) -> str: ...
+    @overload
+    def export(self, kind: str = ..., *, format: Literal["xlsx"]) -> bytes: ...
+    def export(self, kind: str = "csv", format: str = "text", decimal_comma: bool = False) -> str | bytes:
+        """A file as text: csv, groups, json, certificate or log; csv, groups and log also as Excel, `format="xlsx"`.
+
+        `decimal_comma`: csv and groups for spreadsheets that write 6,8 for 6.8.
+        """
+        query = query_of(kind=kind, format=format, decimal_comma=str(decimal_comma).lower())
+        answer = self.connection.send("GET", f"{self._path}/export?{query}")
+        return answer.content if format == "xlsx" else answer.text
+
+    def import_table(
+        self,
+        content: bytes | str,
+        name: str = "table.csv",
+        sheet: str | None = None,
+        values: Sequence[str] | None = None,
+        seed: int = 0,
+        in_order: bool = False,
+        check: bool = False,
+    ) -> dict[str, Any]:
+        """Take in a table of results, a CSV or Excel file, all or nothing; `check`: only look what it would do."""
+        flags = {"in_order": str(in_order).lower(), "check": str(check).lower()}
+        query = query_of(name=name, sheet=sheet, values=values, seed=seed, **flags)
+        answer = self.connection.send("POST", f"{self._path}/import?{query}", content=content)
+        return cast(dict[str, Any], answer.json())
+
+
+def _plain(values: Any) -> Any:
+    """Numbers as JSON has them, from a number, a sequence, an array or a Series."""
+    return check_real_array(values, "values").tolist()

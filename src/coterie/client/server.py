@@ -1,0 +1,113 @@
+"""A server, as programs on other machines see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+from urllib.parse import quote
+
+from coterie.client.answers import Summary
+from coterie.client.campaign import RemoteCampaign
+from coterie.client.connection import Connection, query_of
+from coterie.problem.families import noise_of
+from coterie.problem.question import Resolution
+from coterie.problem.settings import DELTA, METHOD, checked
+
+
+class Client(Connection):
+    """A server, and the token with which it is spoken to (`COTERIE_TOKEN` if none is given).
+
+    `timeout` is in seconds, for one answer. After no answer a request that can safely be sent twice is sent again, up
+    to `retries` times with growing pauses; so is every request that the server puts off (503, 429). Use it in a `with`
+    block, or `close` it.
+    """
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def campaigns(self, search: str = "", archived: bool = False, after: str = "", limit: int = 1000) -> list[Summary]:
+        """All campaigns, oldest first, fetched in pages of `limit`; `search`: those with this in their name.
+
+        `archived`: those that were put away too. `after`: only those that follow a page whose `next` this was.
+        """
+        found: list[Summary] = []
+        while True:
+            asked = f"limit={limit}&search={quote(search, safe='')}&archived={str(archived).lower()}"
+            page = self.request("GET", f"/api/campaigns?{asked}&after={quote(after, safe='')}")
+            found += page["campaigns"]
+            if page["next"] is None:
+                return found
+            after = page["next"]
+
+    def compiling(self) -> dict[str, Any]:
+        """Whether the server is compiling its first answer, and about how long that still takes."""
+        return cast(dict[str, Any], self.request("GET", "/api/compiling"))
+
+    def read_items(
+        self, content: bytes | str, name: str = "items.csv", sheet: str | None = None, kind: str = "file"
+    ) -> dict[str, Any]:
+        """The items in a CSV or Excel file, or in a text that was pasted (`kind="pasted"`): names and costs."""
+        query = query_of(name=name, sheet=sheet, kind=kind)
+        return cast(dict[str, Any], self.send("POST", f"/api/items?{query}", content=content).json())
+
+    def campaign(self, id: str) -> RemoteCampaign:
+        """A campaign by its id; whether there is one is seen at the first request."""
+        return RemoteCampaign(self, id)
+
+    def create(
+        self,
+        name: str,
+        items: int | Sequence[str],
+        n_clusters: int | None = None,
+        *,
+        dim: int = 1,
+        resolution: Any = None,
+        groups: str | None = None,
+        noise: Any = None,
+        delta: float = DELTA,
+        method: str = METHOD,
+        value_names: Sequence[str] | None = None,
+        lease_seconds: float | None = None,
+        on_expiry: str | None = None,
+        threshold: str | None = None,
+        distance_ratio: float | None = None,
+        costs: Sequence[float] | None = None,
+        cost_unit: str | None = None,
+    ) -> RemoteCampaign:
+        """A new campaign. `items`: their names, or how many there are. What is left out, the server decides.
+
+        `resolution`, `noise` and `costs` as in `coterie.Session`. It is not sent twice after no answer: look at
+        `campaigns`.
+        """
+        named = not isinstance(items, int)
+        body: dict[str, Any] = {
+            "name": name,
+            "n_arms": len(list(cast(Sequence[str], items))) if named else items,
+            "names": [str(item) for item in cast(Sequence[str], items)] if named else None,
+            "n_clusters": n_clusters,
+            "dim": dim,
+            "delta": delta,
+            "method": method,
+        }
+        if noise is not None:
+            body["noise"] = checked("noise", noise_of, noise, dim).to_json()
+        if resolution is not None:
+            body |= checked("resolution", Resolution.of, resolution).to_json()
+        further = {
+            "groups": groups,
+            "value_names": None if value_names is None else list(value_names),
+            "lease_seconds": lease_seconds,
+            "on_expiry": on_expiry,
+            "threshold": threshold,
+            "distance_ratio": distance_ratio,
+            "costs": None if costs is None else [float(cost) for cost in costs],
+            "cost_unit": cost_unit,
+        }
+        body |= {key: value for key, value in further.items() if value is not None}
+        return RemoteCampaign(self, str(self.request("POST", "/api/campaigns", body, repeatable=False)["id"]))
