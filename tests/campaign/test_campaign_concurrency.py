@@ -167,7 +167,7 @@ def test_requests_that_wait_are_committed_together(store: Campaigns, world: Any)
     def slow(requests: list[Request]) -> None:
         groups.append(len(requests))
         inside.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         serve(requests)
 
     commits.serve = slow
@@ -175,7 +175,7 @@ def test_requests_that_wait_are_committed_together(store: Campaigns, world: Any)
     rows[5]["arm"] = 77
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(store.tell, id, [rows[0]])
-        assert inside.wait(30)
+        assert inside.wait(60)
         others = [pool.submit(store.tell, id, [row]) for row in rows[1:]]
         while len(commits._waiting) < 8:
             pass

@@ -170,9 +170,9 @@ def test_retired_items_are_in_no_group() -> None:
 @pytest.mark.parametrize(("n_arms", "dim"), [(MOST_DOTS, 8), (100_000, 3)])
 def test_large_campaigns_stay_small_and_quick(n_arms: int, dim: int) -> None:
     taken = taken_of(n_arms, np.arange(n_arms) % 500, dim, each=2)
-    began = time.monotonic()
+    began = time.process_time()
     found = picture.picture(taken)
-    assert time.monotonic() - began < 10.0  # 0.3 s on two cores that have nothing else to do
+    assert time.process_time() - began < 10.0  # it needs 0.3 s
     assert len(json.dumps(found)) < 1_000_000
     assert len(found["items"]) == (n_arms if n_arms <= MOST_DOTS else 0)
     assert (found["cut"] is None) == (n_arms <= MOST_DOTS)

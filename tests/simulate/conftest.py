@@ -59,7 +59,7 @@ class Cluster:
         """A client to look on with."""
         from distributed import Client
 
-        return Client(self.address, timeout=30, set_as_default=False)
+        return Client(self.address, timeout=60, set_as_default=False)
 
     def address_of(self, name: str, client: Any) -> str:
         """The address of a worker."""

@@ -208,8 +208,8 @@ def test_workers_are_idle_after_the_process_has_ended(two_workers: Any, ending: 
         with two_workers.client() as client:
             two_workers.until(lambda: trials_at_work(client) == 2)
             child.send_signal(ending)
-            out, err = child.communicate(timeout=20)  # raises TimeoutExpired if it does not end
-            two_workers.until(lambda: trials_at_work(client) == 0, 20)
+            out, err = child.communicate(timeout=60)  # raises TimeoutExpired if it does not end
+            two_workers.until(lambda: trials_at_work(client) == 0, 60)
             assert out == ""
             if ending == signal.SIGINT:
                 assert err.count("Traceback") == 1

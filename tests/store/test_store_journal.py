@@ -262,7 +262,7 @@ def test_a_writer_waits_for_the_lock_and_no_longer(journal: Journal, address: st
 
     def second() -> None:
         other = open_journal(address)
-        inside.wait(10)
+        inside.wait(60)
         with other.writing(["a"]) as writing:
             order.append(writing.locked["a"]["last_seq"])
         other.close()
@@ -274,7 +274,7 @@ def test_a_writer_waits_for_the_lock_and_no_longer(journal: Journal, address: st
         time.sleep(0.2)
         order.append(-1)
         writing.append("a", facts(2), summary())
-    thread.join(30)
+    thread.join(60)
     assert order == [-1, 2]
 
 

@@ -112,11 +112,11 @@ def test_noise_is_taken_into_account() -> None:
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ([], "needs a column arm"),
+        ([], "the table has no measurements"),
         ([{"arm": "a", "v": "x"}], "has no column of numbers beside the items; its columns are arm, v"),
         ([{"arm": "a", "v": "x"}, {"arm": "a", "v": 1}], "row 1, column 'v': a number is needed, got 'x'"),
         ([{"arm": "", "v": 1.0}], "row 1, column 'arm': it is empty"),
-        ([{"arm": "a"}], "at least one column of values"),
+        ([{"arm": "a"}], "has a single column, 'arm': one column must name the items and others hold the values$"),
         ({"a": [], "b": []}, "has no measurements"),
         ({"a": [[1.0]], "b": [[1.0, 2.0]], "c": [[1.0]]}, "of one d"),
         ([{"arm": "a", "v": 1.0}, {"arm": "b", "v": 2.0}], "n_clusters must be smaller than the number of arms"),

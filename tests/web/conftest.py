@@ -151,7 +151,7 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(30)
+            self.process.wait(60)
         finally:
             if self.process.poll() is None:
                 self.process.kill()
@@ -215,7 +215,7 @@ class Nursery:
     def kill(self, pid: int) -> None:
         """kill -9, and wait until it is gone."""
         os.kill(pid, signal.SIGKILL)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while Path(f"/proc/{pid}").exists():
             assert time.monotonic() < end
             time.sleep(0.001)
@@ -223,7 +223,7 @@ class Nursery:
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(60)
 
 
 @pytest.fixture(scope="session")
@@ -260,7 +260,7 @@ def opened(browser: Any, api: Any) -> Iterator[Callable[..., Any]]:
     def open_page(path: str = "/", token: str = api.token, served: Any = api, **more: Any) -> Any:
         context = browser.new_context(base_url=served.url, **{"viewport": {"width": 1200, "height": 900}} | more)
         contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)  # on a busy machine; what is right does not wait
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: note_request(asked.url, served.url))

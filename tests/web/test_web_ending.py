@@ -22,7 +22,7 @@ def test_the_file_is_complete_after_every_ordinary_end(start: Any, tmp_path: Pat
     for k in range(40):
         assert server.api.tell(id, {"id": str(k), "arm": k % 6, "values": [0.0, 1.0]}).status == 200
     server.process.send_signal(number)
-    server.process.wait(30)
+    server.process.wait(60)
     assert server.process.returncode in (-number, 130)
     assert not (tmp_path / "store.db-wal").exists()
     shutil.copy(tmp_path / "store.db", tmp_path / "copy.db")

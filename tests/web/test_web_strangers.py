@@ -15,7 +15,7 @@ C = "/api/campaigns"
 
 
 def connect(server: Any) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    made = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     return made
 
 
@@ -83,7 +83,7 @@ def test_half_open_requests_lock_nobody_out(start: Any) -> None:
         one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" if k % 2 else b"")
         held.append(one)
         if k % 100 == 99:
-            assert server.api.get(C, timeout=10).status == 200
+            assert server.api.get(C, timeout=60).status == 200
     for one in held:
         one.close()
 
@@ -99,7 +99,7 @@ def test_connections_of_one_address_leave_room_for_others(start: Any) -> None:
         assert one.recv(12) == b"HTTP/1.1 200"
     status, error = answer_of(connect(server))
     assert (status, error["code"]) == (503, "too_many_connections")
-    other = socket.create_connection(("127.0.0.1", server.port), timeout=10, source_address=("127.0.0.2", 0))
+    other = socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=("127.0.0.2", 0))
     other.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert other.recv(12) == b"HTTP/1.1 200"
     streams.pop().close()
@@ -122,6 +122,7 @@ def test_what_does_not_arrive_in_time_is_cut(what: str) -> None:
             while (await receive()).get("more_body"):
                 pass
 
+    real = min(connections.HEAD_SECONDS, connections.BODY_SECONDS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connections, "HEAD_SECONDS", 0.4)
         patch.setattr(connections, "BODY_SECONDS", 0.4)
@@ -134,7 +135,7 @@ def test_what_does_not_arrive_in_time_is_cut(what: str) -> None:
         thread.start()
         wait_until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
-        one = socket.create_connection(("127.0.0.1", port), timeout=10)
+        one = socket.create_connection(("127.0.0.1", port), timeout=60)
         if what == "head":
             one.sendall(b"GET /healthz HTTP/1.1\r\nHo")
         elif what == "body":
@@ -144,11 +145,11 @@ def test_what_does_not_arrive_in_time_is_cut(what: str) -> None:
             assert one.recv(10) == b""
         else:
             assert answer_of(one)[0] == 408
-        assert time.monotonic() - begun < 5.0
+        assert time.monotonic() - begun < real, "the short times are not used"
         wait_until(lambda: not limits.open)
         assert not limits.by_address
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
 
 
 def test_a_body_is_taken_only_where_there_is_use_for_it(server: Any) -> None:

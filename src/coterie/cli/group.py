@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,7 +112,14 @@ def group(
     from coterie.tables.replay import group_pool
 
     method_named(method)
-    asked_for(clusters, alike, apart, norm, claim, groups)
+    try:
+        asked_for(clusters, alike, apart, norm, claim, groups)
+    except ValueError as error:
+        if not (clusters is None and alike is None and apart is None):
+            raise
+        # Whoever does not know the number of groups yet is told what the table says about differences.
+        pool = read_pool(file, _columns(values), items, wide, leave_out_holes)
+        raise ValueError(f"{error}{_first_try(file, pool)}") from None
     pool = read_pool(file, _columns(values), items, wide, leave_out_holes)
     asked = asked_for(clusters, alike, apart, norm, claim, groups, pool.dim)
     if clusters is not None and not 2 <= clusters < len(pool.names):
@@ -141,6 +149,19 @@ def group(
         print_groups(found)
     if out is not None:
         write_files(out, file, found, session, quiet=as_json)
+
+
+def _first_try(file: Path, pool: Pool) -> str:
+    """A resolution to begin with, from how much repeats vary: half of that does not matter, three times it does."""
+    spread = pool.spread().deviations
+    if spread is None or not all(spread) or pool.dim > 12:
+        return ""
+    alike, apart = (",".join(f"{factor * each:.2g}" for each in spread) for factor in (0.5, 3.0))
+    varying = ", ".join(f"{column} {each:.3g}" for column, each in zip(pool.columns, spread, strict=True))
+    return (
+        f"; repeats vary by {varying}, so a first try is: coterie group {shlex.quote(str(file))} --alike {alike} "
+        f"--apart {apart} --noise gaussian"
+    )
 
 
 def _columns(given: str | None) -> list[str] | None:

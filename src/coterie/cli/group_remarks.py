@@ -46,8 +46,16 @@ def _reading_lines(read: dict[str, Any]) -> list[str]:
         lines.append(
             f"{read['item_column']} is the only column without numbers, so it names the items (--items picks)."
         )
+    if read["numbers_for_names"]:
+        lines.append(
+            f"warning: the first line was read as the names of the columns, but {first_names(read['values'])} "
+            f"{'is a number' if len(read['values']) == 1 else 'are numbers'}; if it is a measurement, put a line of "
+            "names above it."
+        )
     if most == 1:
         lines.append("warning: every item was measured only once; does the right column name the items (--items)?")
+        if len(read["values"]) > 1:
+            lines.append("If each cell of a line is one measurement of its item, say --wide.")
     elif read["once"]:
         lines.append(f"Measured only once: {first_names(read['once'])} (a name mistyped makes a new item).")
     for names in read["spelt_alike"][:_MANY]:

@@ -23,6 +23,7 @@ from coterie.theory.copies import copied_columns
 VALUE = "value"
 """What the measurements of a wide table are called."""
 
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")  # in the place of a column's name
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names: S05 and S5, 001 and 1
 
 
@@ -95,6 +96,7 @@ class Pool:
             "item_column": self.item_column,
             "guessed": self.guessed,
             "values": self.columns,
+            "numbers_for_names": self.lines is not None and all(map(_is_number, self.columns)),
             "left_out": [{"column": column, "why": why} for column, why in self.left_out],
             "constant": self._constant(),
             "copies": self._copies(),
@@ -136,11 +138,10 @@ def read_pool(
                 raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
         return _arrays(pool)
     table = read_table(pool)
+    _check_shape(table)
     item, guessed = _item_place(table, items)
     column = table.columns[item]
     places = _value_places(table, item, values)
-    if not table.rows:
-        raise TableError(f"{table.name} has no measurements", field="pool")
     names, arms = _items(table, item)
     lines = None if table.lines is None else np.array(table.lines)
     holes: tuple[str, ...] = ()
@@ -166,6 +167,19 @@ def read_pool(
         names, arms, rows, called, table.name, column, guessed, left_out, found,
         picked=values is not None, holes=holes, numbers=rows_left,
     )  # fmt: skip
+
+
+def _check_shape(table: Table) -> None:
+    """Whether there can be items and values in it at all."""
+    if not table.rows:
+        named = f": its only line names the columns {listed(table.columns)}" if any(table.columns) else ""
+        raise TableError(f"{table.name} has no measurements{named}", field="pool")
+    if len(table.columns) == 1:
+        wanted = "one column must name the items and others hold the values"
+        what, marks = "has a single column", ""
+        if table.lines is not None:
+            what, marks = "has a single cell in each line", ", with commas, semicolons or tabs between them"
+        raise TableError(f"{table.name} {what}, {short(table.columns[0])}: {wanted}{marks}", field="pool")
 
 
 def _repeats(table: Table, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
@@ -229,6 +243,10 @@ def _value_places(table: Table, item: int, wanted: Sequence[str] | None) -> list
             what = f"{table.name} has no column of numbers beside the items; its columns are"
             raise TableError(f"{what} {listed(table.columns)}", field="values") from None
         raise error
+
+
+def _is_number(name: str) -> bool:
+    return _NUMBER.fullmatch(name.strip()) is not None
 
 
 def _why(table: Table, place: int, wanted: Sequence[str] | None) -> str:
