@@ -20,17 +20,17 @@ MEANS = np.linspace(886.0, 1120.0, COLUMNS)
 def smooth(trials: int, shared: bool, rng: np.random.Generator) -> np.ndarray:
     """Like Iris: a deviation of about 6 %, columns correlated by 0.8 and more if they share a trajectory."""
     if not shared:
-        return MEANS + 60.0 * rng.standard_normal((trials, COLUMNS))
+        return np.asarray(MEANS + 60.0 * rng.standard_normal((trials, COLUMNS)))
     steps = 60.0 * np.sqrt(0.1) * rng.standard_normal((trials, COLUMNS))
     start = 60.0 * np.sqrt(0.9) * rng.standard_normal((trials, 1))
-    return MEANS + start + steps
+    return np.asarray(MEANS + start + steps)
 
 
 def lumpy(trials: int, shared: bool, rng: np.random.Generator) -> np.ndarray:
     """Like Yeast: one of two moments a thousand apart, the later one with a probability of 2 to 29 %."""
     uniform = np.repeat(rng.random((trials, 1)), COLUMNS, axis=1) if shared else rng.random((trials, COLUMNS))
     late = uniform < np.linspace(0.02, 0.29, COLUMNS)
-    return 14_000.0 + 1000.0 * late + 20.0 * rng.standard_normal((trials, COLUMNS))
+    return np.asarray(14_000.0 + 1000.0 * late + 20.0 * rng.standard_normal((trials, COLUMNS)))
 
 
 def farthest(ours: list[np.ndarray], theirs: list[np.ndarray], off: float = 1.0) -> float:
