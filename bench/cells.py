@@ -1,9 +1,10 @@
 """A cell of the tables of measurements needed: trials of one method on one instance, as many as fit into its time.
 
-Pilot trials, one for each core, say how many fit in; these are then run and counted, so that how many there are does
-not depend on how they end. Where hardly any fit in, the pilots themselves are counted, and the table says so; where
-they, or the trials, take too long, the cell is left out: those that ended would be the short ones. A trial may also
-have a limit of measurements: where it ends without a proof there, it is unfinished, and counts as infinitely long.
+Time is processor time, so that a busy machine gives as many trials as an idle one, and every method in a table has the
+same. Pilot trials, one for each core, say how many fit in; these are then run and counted, so that how many there are
+does not depend on how they end. Where hardly any fit in, the pilots themselves are counted, and the table says so;
+where they, or the trials, take too long, the cell is left out: those that ended would be the short ones. A trial may
+also have a limit of measurements: where it ends without a proof there, it is unfinished, and counts as infinitely long.
 """
 
 from __future__ import annotations
@@ -84,26 +85,35 @@ def trials_of(
 
 
 def many(one: One, trials: int, limit: float, running: Running) -> Endings | None:
-    """Trials side by side, within the time; None if the first ones take too long."""
+    """Trials side by side, within this processor time; None if the first ones take too long."""
     workers = os.cpu_count() or 1
 
     def batch(indices: range, seconds: float) -> Endings | None:
-        alarm = threading.Timer(seconds, running.cancel)
-        alarm.start()
+        over = threading.Event()
+        watch = threading.Thread(target=_watch, args=(over, time.process_time() + seconds, running), daemon=True)
+        watch.start()
         try:
             return together(one, indices, running)
         except TrialCancelledError:
             return None
         finally:
-            alarm.cancel()
+            over.set()
 
-    start = time.perf_counter()
+    start = time.process_time()
     pilots = batch(range(trials, trials + workers), 2 * limit)
-    count = fitting(trials, limit, time.perf_counter() - start, workers)
+    count = fitting(trials, limit, time.process_time() - start, workers)
     if pilots is None or count >= 2:
         return None if pilots is None else batch(range(count), 4 * limit)
     pilots.pilots = True
     return pilots
+
+
+def _watch(over: threading.Event, end: float, running: Running) -> None:
+    """Cancel when the process has used so much processor time."""
+    while not over.wait(0.02):
+        if time.process_time() >= end:
+            running.cancel()
+            return
 
 
 def together(one: One, indices: range, running: Running) -> Endings:
@@ -122,7 +132,7 @@ def together(one: One, indices: range, running: Running) -> Endings:
 
 def fitting(trials: int, limit: float, taken: float, together: int) -> int:
     """How many trials fit into the rest of the time, if so many together took this long."""
-    return min(trials, max(0, int((limit - taken) / taken * together)))
+    return min(trials, max(0, int((limit - taken) / max(taken, 1e-9) * together)))
 
 
 def cell(label: str, ended: Endings | None, delta: float) -> Row:

@@ -1,7 +1,8 @@
 """Measurements that CROC, BOC with its proven threshold and the peers need on the families of `bench.families`.
 
-All have the same limit of measurements and the same time, and CROC and the peers the same number of trials. A median
-beyond the limit of measurements is not known; what is divided by it, or it by something, is then a bound.
+All have the same limit of measurements, the same processor time and the same number of trials, as far as these fit
+into that time; the table says how many there were where they did not. A median beyond the limit of measurements is not
+known; what is divided by it, or it by something, is then a bound.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ from bench.part import Column, Headline, Progress, Row, Table, number, sign, tim
 from bench.peers import PEERS
 from coterie.simulate.plan import Running
 
-TRIALS = 128
-BOC_TRIALS = 32
-LIMIT = 4.0
-"""Seconds for a cell; pilots may take twice as long."""
+TRIALS = 32
+LIMIT = 1.0
+"""Seconds of processor time for a cell, the same for every method; pilots may take twice as long."""
 
 CAP = 1_000_000
 """Measurements of a trial."""
@@ -45,12 +45,11 @@ def rows(quick: bool, progress: Progress, share: Callable[[float], float]) -> li
 def on(family: Family, trials: int, limit: float, cap: int) -> Row:
     """All methods on one family."""
 
-    def ended_trials(method: str, count: int) -> Endings | None:
+    def ended_trials(method: str) -> Endings | None:
         running = Running()
-        return many(trials_of(family.name, method, "proven", (DELTA,), running, cap, SEED), count, limit, running)
+        return many(trials_of(family.name, method, "proven", (DELTA,), running, cap, SEED), trials, limit, running)
 
-    ended = {"CROC": ended_trials("croc", trials), BOC: ended_trials("boc", min(trials, BOC_TRIALS))}
-    ended |= {name: ended_trials(name, trials) for name in PEERS}
+    ended = {"CROC": ended_trials("croc"), BOC: ended_trials("boc"), **{name: ended_trials(name) for name in PEERS}}
     return compared(family, {label: cell(label, each, DELTA) for label, each in ended.items()}, cap)
 
 
@@ -64,7 +63,8 @@ def compared(family: Family, cells: dict[str, Row], cap: int) -> Row:
     row: Row = {
         "family": family.name, "n_arms": family.instance.n_arms, "n_clusters": family.instance.n_clusters,
         "dim": family.instance.dim, "yardstick": yardstick(family.instance), "cap": cap,
-        "asked": family.median_at_most, "methods": cells, "best_peer": best, "boc_over_croc": None,
+        "trials": max(each["trials"] for each in cells.values()), "asked": family.median_at_most, "methods": cells,
+        "best_peer": best, "boc_over_croc": None,
         "boc_at_least": boc["median"] is None, "peer_over_croc": None, "spread": None,
     }  # fmt: skip
     if croc["median"] is not None:
@@ -81,13 +81,14 @@ def is_family(row: Row) -> bool:
 
 
 def median_text(row: Row, label: str) -> str | None:
-    """The median, or that it lies beyond the limit; how many did not end; p: pilots."""
+    """The median, or that it lies beyond the limit; how many did not end, and of how many if not of all; p: pilots."""
     own = row["methods"][label]
     if not own["trials"]:
         return None
     text = number(own["median"]) if own["median"] is not None else f"> {row['cap']:,}"
-    open_runs = f" ({own['unfinished']} open)" if own["unfinished"] and own["median"] is not None else ""
-    return text + open_runs + (" p" if own["pilots"] else "")
+    said = [f"{own['unfinished']} open"] if own["unfinished"] and own["median"] is not None else []
+    said += [str(own["trials"])] if own["trials"] < row.get("trials", 0) and not own["pilots"] else []
+    return text + (f" ({'; '.join(said)})" if said else "") + (" p" if own["pilots"] else "")
 
 
 def _median(label: str) -> Callable[[Row], str | None]:
@@ -140,7 +141,7 @@ def headlines(found: list[Row]) -> list[Headline]:
 TABLES = (
     Table(
         f"CROC on families of instances, δ = {DELTA:g}: up to {TRIALS} trials of at most {CAP:,} measurements, those "
-        f"that fit into\n{LIMIT:g} s. Yardstick: D*·(log 1/δ + d/2) + M.",
+        f"that fit into\n{LIMIT:g} s of processor time. Yardstick: D*·(log 1/δ + d/2) + M.",
         (
             Column("family", "family", left=True),
             Column("yardstick", "yardstick", number),
@@ -156,8 +157,9 @@ TABLES = (
         is_family,
     ),
     Table(
-        f"Beside them, medians: BOC with the proven threshold (up to {BOC_TRIALS} trials), the peers of bench/peers, "
-        "and the best of these\nover CROC. p: pilots, –: too long, open: unfinished.",
+        "Beside them, medians: BOC with the proven threshold, the peers of bench/peers, and the best of these over "
+        "CROC, all with\nthe same time and trials; in brackets how many trials if fewer fitted in. p: pilots, –: too "
+        "long, open: unfinished.",
         (
             Column("family", "family", left=True),
             *(Column(label, _median(label)) for label in ("CROC", BOC, *PEERS)),

@@ -91,6 +91,10 @@ class Part:
 PARTS = {
     "speed": "pulls a second beside the usual libraries, a version from scratch, and the random numbers alone",
     "needed": "measurements needed by every method and peer, beside the bounds; on families of hard instances too",
+    "ablation": "sampling × stopping: CROC's halves beside BOC's tracking, arms in turn, pairs, universal inference",
+    "crews": "hard families with 1, 8 and 64 workers, and with results that CROC did not ask for",
+    "asymptotic": "measurements over log(1/δ) as δ → 0: computed from the rounds, and measured",
+    "conservatism": "errors of CROC beside δ, at large δ on hard small instances, and where the slack is",
     "noise": "measurements of CROC by what is known about the noise, and what happens if that is wrong (on request)",
     "classic": "CROC beside fixed designs with Tukey's letters or Scott–Knott groups: measurements, wrong groups",
     "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",

@@ -1,7 +1,7 @@
 """The numbers agree with the printed ones at 256 trials.
 
-Seeded, so that a pass is a pass for ever; on a new seed one of the 80 means would be beyond 3 standard errors with a
-probability of about 0.2, were they independent.
+Seeded, so that a pass is a pass for ever; on a new seed each of the two tables would fail with a probability of at most
+1 % (`coterie.paper.agreement`, which has tests of its own).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from coterie.paper.cells import Cell, cells_of
 from coterie.paper.printed import DELTAS, MNIST_DIMS, TABLE_MNIST
 from coterie.paper.running import run_cells
 from coterie.paper.slopes import slope_checks, slopes_of
-from coterie.paper.summary import allowed_errors, checks_of, rows_of
+from coterie.paper.summary import agrees, allowed_errors, checks_of, rows_of
 
 RUN = {"seed": 0, "resume": False, "workers": None, "scheduler": None, "progress": False}
 
 
 @pytest.mark.parametrize("part", ["table1", "table2"])
-def test_tables_agree_within_3_standard_errors(part: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_agree_as_a_family(part: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the proven threshold, which the paper does not show here and which takes nine tenths of the time."""
     cells = [
         Cell(cell.instance, cell.method, ("heuristic",), DELTAS, 256)
@@ -32,7 +32,9 @@ def test_tables_agree_within_3_standard_errors(part: str, tmp_path: Any, monkeyp
     assert len(rows) == 40
     assert all(row.printed is not None for row in rows)
     far = max(rows, key=lambda row: abs(row.difference_in_errors or 0.0))
-    assert abs(far.difference_in_errors or 0.0) <= 3.0, far
+    assert far.family_level is not None
+    assert far.family_level < 4.0
+    assert agrees(far), far
     assert all(row.wrong <= allowed_errors(row.trials, row.delta) for row in rows)
 
 
