@@ -88,22 +88,37 @@ def test_half_open_requests_lock_nobody_out(start: Any) -> None:
         one.close()
 
 
-def test_connections_of_one_address_leave_room_for_others(start: Any) -> None:
-    """Streams are under way: they are not cut for newcomers, who are told so."""
+def test_streams_of_events_leave_room_for_requests_and_for_other_addresses(start: Any) -> None:
+    """Streams never end, and are not cut for newcomers: a quarter of an address's connections is not for them."""
     server = start("--connections-per-address", "10", "--host", "0.0.0.0")
     id = server.api.create()
-    ask = f"GET {C}/{id}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.api.token}\r\n\r\n".encode()
-    streams = [connect(server) for _ in range(10)]
+    ask = f"GET {C}/{id}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.api.token}\r\n"
+    streams = [connect(server) for _ in range(7)]
     for one in streams:
-        one.sendall(ask)
+        one.sendall(f"{ask}\r\n".encode())
         assert one.recv(12) == b"HTTP/1.1 200"
-    status, error = answer_of(connect(server))
-    assert (status, error["code"]) == (503, "too_many_connections")
+    for _ in range(4):
+        too_many = connect(server)
+        too_many.sendall(f"{ask}Connection: close\r\n\r\n".encode())
+        status, error = answer_of(too_many)
+        assert (status, error["code"]) == (503, "too_many_streams")
+        assert "7 streams" in error["message"]
+    for k in range(4):
+        (asked,) = server.api.post(f"{C}/{id}/ask", {"worker": "w", "n": 1}).json["asks"]
+        told = {"id": str(k), "arm": asked["arm"], "values": [0.0, 0.0], "lease": asked["lease"]}
+        assert server.api.post(f"{C}/{id}/tell", {"measurements": [told]}).json["accepted"] == 1
     other = socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=("127.0.0.2", 0))
-    other.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    other.sendall(f"{ask}\r\n".encode())
     assert other.recv(12) == b"HTTP/1.1 200"
     streams.pop().close()
-    wait_until(lambda: server.api.get(C).status == 200)
+
+    def there_is_room() -> bool:
+        one = connect(server)
+        one.sendall(f"{ask}\r\n".encode())
+        streams.append(one)
+        return one.recv(12) == b"HTTP/1.1 200"
+
+    wait_until(there_is_room)
     for one in [*streams, other]:
         one.close()
 

@@ -166,8 +166,10 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         stopped, archived, unarchived, lease_time.
         """
         start = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
-        stream = streams.stream(id, start, brief, request.state.still_allowed)
         await streams.check_campaign(id)
+        address = request.client.host if request.client else "?"
+        streams.check_room(address)
+        stream = streams.stream(id, start, brief, request.state.still_allowed, address)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     _add_partial_answers(router, store, slow)

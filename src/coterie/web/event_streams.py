@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
 from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
+from coterie.web.connections import MOST_CONNECTIONS, MOST_PER_ADDRESS
+from coterie.web.errors import Refusal
 from coterie.web.json_response import to_json
 
 HEARTBEAT_SECONDS = 15.0
 _LOOK_SECONDS = 1.0  # how often it is looked whether whoever follows may still do so
 _PAGE = 200
 _READERS = 2  # streams that read the log at once
+_SHARE = 0.75
+"""Of the connections, in all and of one address, that may be streams. They never end: the others are for requests."""
 
 
 @dataclass
@@ -41,6 +46,23 @@ class EventStreams:
         self._followed: dict[str, _Followed] = {}
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(_READERS)
+        self._by_address: Counter[str] = Counter()
+        self.limit(MOST_CONNECTIONS, MOST_PER_ADDRESS)
+
+    def limit(self, connections: int, per_address: int) -> None:
+        """How many connections the server takes, in all and from one address."""
+        self._most, self._most_per_address = (max(1, int(_SHARE * number)) for number in (connections, per_address))
+
+    def check_room(self, address: str) -> None:
+        """Refuse a further stream if those under way hold all the connections that streams may hold."""
+        if self._by_address[address] >= self._most_per_address:
+            many = f"{self._most_per_address} streams of events go to this address"
+        elif self._by_address.total() >= self._most:
+            many = f"there are {self._most} streams of events"
+        else:
+            return
+        message = f"{many}, and the other connections are for requests that end: close a stream, or try again later"
+        raise Refusal(503, "too_many_streams", message, None, {"Retry-After": "5"})
 
     def close(self) -> None:
         """End every stream, so that the server can stop."""
@@ -53,9 +75,27 @@ class EventStreams:
         await run_in_threadpool(self._store.latest, id)
 
     async def stream(
-        self, id: str, after: int, brief: bool = False, allowed: Callable[[], Awaitable[bool]] | None = None
+        self,
+        id: str,
+        after: int,
+        brief: bool = False,
+        allowed: Callable[[], Awaitable[bool]] | None = None,
+        address: str = "",
     ) -> AsyncIterator[bytes]:
-        """Server-sent events of everything after the seq `after`, as long as they are `allowed`."""
+        """Server-sent events of everything after the seq `after`, as long as they are `allowed`, to an address."""
+        self._by_address[address] += 1
+        try:
+            async with aclosing(self._sent(id, after, brief, allowed)) as every:
+                async for sent in every:
+                    yield sent
+        finally:
+            self._by_address[address] -= 1
+            if self._by_address[address] <= 0:
+                del self._by_address[address]
+
+    async def _sent(
+        self, id: str, after: int, brief: bool, allowed: Callable[[], Awaitable[bool]] | None
+    ) -> AsyncGenerator[bytes]:
         yield b"retry: 2000\n: coterie\n\n"
         followed = await self._follow(id)
         beat = time.monotonic()

@@ -33,6 +33,7 @@ class Server(uvicorn.Server):
         connections = Connections() if limits is None else limits
         proxies = list(connections.proxies)
         self._streams = app.state.event_streams
+        self._streams.limit(connections.most, connections.most_per_address)
         super().__init__(
             uvicorn.Config(
                 app,
