@@ -60,10 +60,10 @@ def test_prefixes_match_oracle(seed: int) -> None:
         assert len(stack) == session.pulls[arm]
         sums = np.vstack([np.zeros(session.dim), np.cumsum(stack - state.origin, axis=0)])
         kept = min(len(stack), 64)
-        np.testing.assert_array_equal(state.prefixes[arm, : kept + 1], sums[: kept + 1])
+        np.testing.assert_array_equal(state.prefixes[: kept + 1, arm], sums[: kept + 1])
         counts = grid_counts(64)
         for place in np.flatnonzero(counts <= len(stack)):
-            np.testing.assert_array_equal(state.grid[arm, place], sums[counts[place]])
+            np.testing.assert_array_equal(state.grid[place, arm], sums[counts[place]])
         np.testing.assert_array_equal(state.sums[arm], sums[-1])
 
 

@@ -170,8 +170,8 @@ def test_order_of_delivery_keeps_what_counts(before: int, order: str) -> None:
     mine, its = croc_run(here).state, croc_run(there).state
     np.testing.assert_array_equal(mine.pulls, its.pulls)
     # Positions are relative to the result that came first, so the sums agree up to rounding once that is put back.
-    places = np.arange(mine.prefixes.shape[1])
-    heights = np.where(places <= mine.pulls[:, None], places, 0)[:, :, None]
+    places = np.arange(mine.prefixes.shape[0])[:, None]
+    heights = np.where(places <= mine.pulls, places, 0)[:, :, None]
     for name, counts in (("sums", mine.pulls[:, None]), ("prefixes", heights)):
         a, b = (getattr(state, name) + counts * state.origin for state in (mine, its))
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)

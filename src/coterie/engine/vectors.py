@@ -34,6 +34,38 @@ def distance_to_mean(sums: Floats, m: int, inverse: float, b: Floats, j: int) ->
     return total
 
 
+@compiled_sum
+def dot(a: Floats, i: int, b: Floats, j: int) -> float:
+    """The scalar product of row i of a and row j of b."""
+    total = 0.0
+    for q in range(a.shape[1]):
+        total += a[i, q] * b[j, q]
+    return total
+
+
+@compiled_sum
+def dots_with_four(a: Floats, i: int, b: Floats) -> tuple[float, float, float, float]:
+    """The scalar products of row i of a and the first four rows of b."""
+    one, two, three, four = 0.0, 0.0, 0.0, 0.0
+    for q in range(a.shape[1]):
+        one += a[i, q] * b[0, q]
+        two += a[i, q] * b[1, q]
+        three += a[i, q] * b[2, q]
+        four += a[i, q] * b[3, q]
+    return one, two, three, four
+
+
+@compiled_sum
+def distances_to_points(a: Floats, i: int, one: Floats, other: Floats) -> tuple[float, float]:
+    """The squared distances between row i of a and two points."""
+    first, second = 0.0, 0.0
+    for q in range(a.shape[1]):
+        gap, its = a[i, q] - one[q], a[i, q] - other[q]
+        first += gap * gap
+        second += its * its
+    return first, second
+
+
 @compiled
 def copy_row(source: Floats, i: int, target: Floats, j: int) -> None:
     """OUT: row j of target."""

@@ -192,7 +192,7 @@ def certificate_of(
         "alpha": run.family.pair_share,
         "equal_pairs": (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2,
         "pair_level": run.pair_level if run.has_pairs else None,
-        "prefix_room": s.prefixes.shape[1] - 1 if run.has_pairs else None,
+        "prefix_room": s.prefixes.shape[0] - 1 if run.has_pairs else None,
         "t": run.t,
         "epochs": epochs,
     }

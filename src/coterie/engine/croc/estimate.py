@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.moves import ONE, better_group, copy_centers, gap_between, hartigan, shift
+from coterie.engine.croc.moves import ONE, better_group, copy_centers, hartigan, shift
 from coterie.engine.croc.regrouping import posterior_of, regroup
 from coterie.engine.croc.splitting import POSTERIOR_TIE
 from coterie.engine.croc.state import CHANGED, ESTIMATED, HEAPED, LEFT_GROUP, STARTED, TOUCHED, Croc, T, Work
 from coterie.engine.state import Floats, Ints
+from coterie.engine.vectors import dot, dots_with_four, squared_distance
 
 STARTS_RESULTS, STARTS_WORK = 10, 1000
 """Starts other than the labels so far wait for t/STARTS_RESULTS results, at most M²/STARTS_WORK."""
@@ -35,7 +36,7 @@ def farthest_first(points: Floats, weights: Floats, n_groups: int, by_pulls: boo
             start = m
     for k in range(n_groups):
         for m in range(labels.size):
-            value = gap_between(points, m, points, start)
+            value = squared_distance(points, m, points, start)
             if by_pulls:
                 value *= weights[m] * weights[start] / (weights[m] + weights[start])
             if value < near[m]:
@@ -54,7 +55,7 @@ def components(points: Floats, weights: Floats, rank: int, w: Work) -> None:
     Subspace iteration, started at evenly spread arms: it only has to find the directions in which groups lie apart.
     """
     n, d = points.shape
-    mean, basis, image = w.mean, w.basis, w.image
+    mean, away, basis, image = w.mean, w.pool_means, w.basis, w.image
     wide = basis.shape[0]
     for q in range(d):
         mean[q] = 0.0
@@ -69,14 +70,18 @@ def components(points: Floats, weights: Floats, rank: int, w: Work) -> None:
         for i in range(wide):
             for q in range(d):
                 image[i, q] = 0.0
-        for m in range(n):
+        for first in range(0, n, 4):  # four arms at a time: a row of the basis and of the image is read once for them
+            for i in range(4):
+                for q in range(d):
+                    away[i, q] = points[first + i, q] - mean[q] if first + i < n else 0.0
             for i in range(wide):
-                along = 0.0
+                a, b, c, e = dots_with_four(basis, i, away)
+                a *= weights[first]
+                b *= weights[min(first + 1, n - 1)]
+                c *= weights[min(first + 2, n - 1)]
+                e *= weights[min(first + 3, n - 1)]
                 for q in range(d):
-                    along += (points[m, q] - mean[q]) * basis[i, q]
-                along *= weights[m]
-                for q in range(d):
-                    image[i, q] += along * (points[m, q] - mean[q])
+                    image[i, q] = image[i, q] + a * away[0, q] + b * away[1, q] + c * away[2, q] + e * away[3, q]
         for i in range(wide):
             for q in range(d):
                 basis[i, q] = image[i, q]
@@ -84,10 +89,7 @@ def components(points: Floats, weights: Floats, rank: int, w: Work) -> None:
     _orthonormalise(basis)
     for m in range(n):
         for i in range(rank):
-            along = 0.0
-            for q in range(d):
-                along += points[m, q] * basis[i, q]
-            w.reduced[m, i] = along
+            w.reduced[m, i] = dot(points, m, basis, i)
 
 
 @compiled
@@ -97,14 +99,10 @@ def _orthonormalise(basis: Floats) -> None:
     for _ in range(2):
         for i in range(n):
             for j in range(i):
-                along = 0.0
-                for q in range(d):
-                    along += basis[i, q] * basis[j, q]
+                along = dot(basis, i, basis, j)
                 for q in range(d):
                     basis[i, q] -= along * basis[j, q]
-            length = 0.0
-            for q in range(d):
-                length += basis[i, q] * basis[i, q]
+            length = dot(basis, i, basis, i)
             if length > 0.0:
                 length = 1.0 / math.sqrt(length)
                 for q in range(d):

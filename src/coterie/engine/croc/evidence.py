@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import compiled, compiled_sum
 from coterie.engine.croc.state import (
     BLOCK_RATIOS,
     BOUNDED_AT,
@@ -67,6 +67,16 @@ def grid_count(place: int, room: int) -> int:
     return int((room + GRID_STEP * (place % steps)) << (place // steps))
 
 
+@compiled_sum
+def _gap_of_means(first: Floats, a: int, one: float, second: Floats, b: int, other: float) -> float:
+    """The squared distance of two means, given by sums and the inverse of their counts."""
+    total = 0.0
+    for q in range(first.shape[1]):
+        gap = first[a, q] * one - second[b, q] * other
+        total += gap * gap
+    return total
+
+
 @compiled
 def pair_evidence_above(
     prefixes: Floats,
@@ -91,7 +101,7 @@ def pair_evidence_above(
     Exact if it is above `floor`, which is returned otherwise. Beyond P, the counts are those of the grid. It takes only
     the arrays that it reads, as handing over the whole state would take longer than the work.
     """
-    room, dim, places = prefixes.shape[1] - 1, prefixes.shape[2], grid.shape[1]
+    room, dim, places = prefixes.shape[0] - 1, prefixes.shape[2], grid.shape[0]
     best = floor
     for side in range(2):
         a, n_a, b, n_b = i, pulls_i, j, pulls_j
@@ -104,30 +114,31 @@ def pair_evidence_above(
             n = min(n_a, n_b // ratio)
             if n == 0:
                 break
-            row, first, second = n, prefixes[a], prefixes[b]
-            mine, its = n, n * ratio
-            if its > room:
+            row, its = n, n * ratio
+            if its <= room:
+                first, second = prefixes[n], prefixes[its]
+            else:
                 its = min(grid_place(its, room), places - 1)
                 n = grid_count(its, room) // ratio  # whole, and on the grid itself if it is above P
-                second, mine, row = grid[b], n, n
+                second, row = grid[its], n
                 if n > room:
                     mine = grid_place(n, room)
-                    first, row = grid[a], room + 1 + mine
+                    first, row = grid[mine], room + 1 + mine
+                else:
+                    first = prefixes[n]
             one, other = 1.0 / n, 1.0 / (n * ratio)
             energy = 0.0
             if far:
                 for q in range(dim):
                     gap = offset[a, q] - offset[b, q] + (offset_rest[a, q] - offset_rest[b, q])
-                    gap += first[mine, q] * one - second[its, q] * other
+                    gap += first[a, q] * one - second[b, q] * other
                     energy += gap * gap
             elif precision.size > 0:
                 for q in range(dim):
-                    gap = first[mine, q] * one - second[its, q] * other
+                    gap = first[a, q] * one - second[b, q] * other
                     energy += gap * gap * precision[q]
             else:
-                for q in range(dim):
-                    gap = first[mine, q] * one - second[its, q] * other
-                    energy += gap * gap
+                energy = _gap_of_means(first, a, one, second, b, other)
             energy *= n * ratio / (ratio + 1.0)  # n‖Ȳ‖²/v with v = 1 + 1/R
             short = best - LOG_RATIO_WEIGHTS[r]
             if 0.5 * energy > short and _ceiling(crest, row, energy, dim) > short:

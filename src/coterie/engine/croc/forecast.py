@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from coterie.engine.compiled import compiled
+from coterie.engine.compiled import compiled, compiled_sum
 from coterie.engine.croc.epochs import next_level
 from coterie.engine.croc.factors import pulls_needed
 from coterie.engine.croc.state import (
@@ -25,6 +25,7 @@ from coterie.engine.croc.state import (
     Work,
 )
 from coterie.engine.state import Floats, Ints
+from coterie.engine.vectors import squared_distance
 
 STEPS = np.array([0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 """More pulls of an arm that forecasts look at."""
@@ -46,7 +47,7 @@ TOGETHER_SHARE = 0.25
 """What raising two representatives together counts for each of them."""
 
 
-@compiled
+@compiled_sum
 def _geometry(s: Croc, m: int, k: int) -> tuple[float, float, float]:
     """How an arm lies to group k: ‖x̄_m − Û_k‖², (x̄_m − Û_k)·(Û_l − Û_k), ‖Û_l − Û_k‖², l the arm's own group."""
     away, along, apart = 0.0, 0.0, 0.0
@@ -139,9 +140,7 @@ def pulls_for_freeze(s: Croc, w: Work) -> float:
         for j in range(n_groups):
             if j == k:
                 continue
-            gap = 0.0
-            for q in range(dim):
-                gap += (s.centers[k, q] - s.centers[j, q]) ** 2
+            gap = squared_distance(s.centers, k, s.centers, j)
             sure = gap - dim * (1.0 / s.totals[k] + 1.0 / s.totals[j])
             reach[k, j] = pulls_needed(w, level, max(sure, FREEZE_LEAST_GAP * gap, 1e-300), float(s.sizes[k]), dim)
     total = 0.0

@@ -25,6 +25,7 @@ from coterie.engine.croc.state import (
     Croc,
     Work,
 )
+from coterie.engine.vectors import squared_distance
 
 
 @compiled
@@ -36,26 +37,17 @@ def _unlikely(margin: float) -> float:
 
 
 @compiled
-def _gap_to_center(s: Croc, m: int, k: int) -> float:
-    """‖x̄_m − Û_k‖²."""
-    total = 0.0
-    for q in range(s.means.shape[1]):
-        total += (s.means[m, q] - s.centers[k, q]) ** 2
-    return total
-
-
-@compiled
 def _margin_of_arm(s: Croc, m: int) -> float:
     """D_mk of one arm. OUT: s.margin, s.rival, s.arm_risk. Returns twice what the arm costs where it is."""
     home, n = s.labels[m], s.pulls[m]
     s.margin[m], s.rival[m], s.arm_risk[m] = math.inf, home, 0.0
     if s.sizes[home] == 1:
         return 0.0
-    own = _gap_to_center(s, m, home) * n * s.totals[home] / (s.totals[home] - n)
+    own = squared_distance(s.means, m, s.centers, home) * n * s.totals[home] / (s.totals[home] - n)
     for k in range(s.totals.size):
         if k == home:
             continue
-        away = _gap_to_center(s, m, k) * n * s.totals[k] / (n + s.totals[k])
+        away = squared_distance(s.means, m, s.centers, k) * n * s.totals[k] / (n + s.totals[k])
         margin = 0.5 * (away - own)
         if margin < s.margin[m]:
             s.margin[m], s.rival[m] = margin, k
@@ -118,10 +110,7 @@ def misgrouping_risk(s: Croc, w: Work) -> float:
     for k in range(n_groups):
         for j in range(k):
             together = s.totals[k] * s.totals[j] / (s.totals[k] + s.totals[j])
-            gap = 0.0
-            for q in range(d):
-                gap += (s.centers[k, q] - s.centers[j, q]) ** 2
-            cost = gap * together
+            cost = squared_distance(s.centers, k, s.centers, j) * together
             # Could this split be chance? The number of splits times the tail of a chi-square with d degrees.
             n = float(sizes[k] + sizes[j])
             ways = SIZE_PRICE * log_ways(s.log_factorial, sizes[k], sizes[j])

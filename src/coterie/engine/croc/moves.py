@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from coterie.engine.compiled import compiled
 from coterie.engine.state import Floats, Ints
+from coterie.engine.vectors import squared_distance
 
 PASSES = 20
 ONE = 1.000001
 """A group whose weight is below this many times an arm's is that arm alone."""
 MOVE_TIE = 1e-12
 """An arm moves only if it then costs less by more than this, for each of its results."""
-
-
-@compiled
-def gap_between(a: Floats, i: int, b: Floats, j: int) -> float:
-    """The squared distance of row i of a and row j of b."""
-    total = 0.0
-    for q in range(a.shape[1]):
-        total += (a[i, q] - b[j, q]) ** 2
-    return total
 
 
 @compiled
@@ -40,7 +32,8 @@ def _fill_empty(points: Floats, weights: Floats, labels: Ints, centers: Floats, 
         for m in range(labels.size):
             home = labels[m]
             if totals[home] > weights[m] * ONE:
-                value = gap_between(points, m, centers, home) * weights[m] * totals[home] / (totals[home] - weights[m])
+                gap = squared_distance(points, m, centers, home)
+                value = gap * weights[m] * totals[home] / (totals[home] - weights[m])
                 if value > cost:
                     cost, worst = value, m
         shift(centers, totals, labels[worst], points, worst, -weights[worst])
@@ -54,11 +47,11 @@ def _fill_empty(points: Floats, weights: Floats, labels: Ints, centers: Floats, 
 def better_group(points: Floats, m: int, weight: float, home: int, centers: Floats, totals: Floats) -> int:
     """The group where arm m would cost least, -1 if that is where it is."""
     # The cost of m at home falls by this much if it leaves, and grows by the other if it joins k.
-    best = gap_between(points, m, centers, home) * totals[home] / (totals[home] - weight)
+    best = squared_distance(points, m, centers, home) * totals[home] / (totals[home] - weight)
     target = -1
     for k in range(totals.size):
         if k != home:
-            value = gap_between(points, m, centers, k) * totals[k] / (totals[k] + weight)
+            value = squared_distance(points, m, centers, k) * totals[k] / (totals[k] + weight)
             if value < best - MOVE_TIE:
                 best, target = value, k
     return target
@@ -97,7 +90,7 @@ def hartigan(points: Floats, weights: Floats, labels: Ints, centers: Floats, tot
             break
     cost = 0.0
     for m in range(labels.size):
-        cost += weights[m] * gap_between(points, m, centers, labels[m])
+        cost += weights[m] * squared_distance(points, m, centers, labels[m])
     return cost
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from coterie.engine.compiled import compiled
-from coterie.engine.croc.moves import copy_centers, gap_between, hartigan
+from coterie.engine.croc.moves import copy_centers, hartigan
 from coterie.engine.croc.splitting import POSTERIOR_TIE, SIZE_PRICE, cost_alone, cut_worth, log_posterior, two_means
 from coterie.engine.croc.state import Croc, Work
 from coterie.engine.state import Floats, Ints
+from coterie.engine.vectors import squared_distance
 
 REGROUPINGS = 4
 """So many at most for each estimate from scratch."""
@@ -30,7 +31,7 @@ def _costs(s: Croc, w: Work) -> None:
     for k in range(w.gain.size):
         w.gain[k] = 0.0
     for m in range(w.winner.size):
-        w.gain[w.winner[m]] += w.weights[m] * gap_between(s.means, m, w.won_centers, w.winner[m])
+        w.gain[w.winner[m]] += w.weights[m] * squared_distance(s.means, m, w.won_centers, w.winner[m])
 
 
 @compiled
@@ -71,7 +72,7 @@ def _best_cut(s: Croc, w: Work, k: int) -> tuple[float, int]:
 def _merge_worth(s: Croc, w: Work, k: int, j: int) -> float:
     """By how much log posterior grows if two groups of w.winner are merged."""
     together = w.won_totals[k] * w.won_totals[j] / (w.won_totals[k] + w.won_totals[j])
-    gap = gap_between(w.won_centers, k, w.won_centers, j)
+    gap = squared_distance(w.won_centers, k, w.won_centers, j)
     return -cut_worth(s.log_factorial, gap * together, w.counts[k], w.counts[j], together, w.won_centers.shape[1])
 
 

@@ -9,6 +9,7 @@ from coterie.engine.croc.estimate import estimate, move_touched
 from coterie.engine.croc.evidence import test_pair
 from coterie.engine.croc.metric import renew_metric
 from coterie.engine.croc.state import ESTIMATED, LEFT_GROUP, METRIC, MODE, NEVER, PAIRS, PLANNED, TOUCHED, Croc, T, Work
+from coterie.engine.vectors import squared_distance
 
 TIE = 1e-9
 """Squared distances this close, relatively, tie."""
@@ -40,9 +41,7 @@ def choose_representatives(s: Croc) -> bool:
         best, away, most = -1, 0.0, 0.0
         for m in range(s.labels.size):
             if s.labels[m] == k:
-                gap = 0.0
-                for q in range(s.sums.shape[1]):
-                    gap += (s.means[m, q] - s.centers[k, q]) ** 2
+                gap = squared_distance(s.means, m, s.centers, k)
                 worth = s.pulls[m] / s.price[m]
                 if worth > most or (worth == most and gap < away * (1.0 - TIE)):
                     best, away, most = m, gap, worth

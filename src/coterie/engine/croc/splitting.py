@@ -14,6 +14,7 @@ import math
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.state import Work
 from coterie.engine.state import Floats, Ints
+from coterie.engine.vectors import distances_to_points, squared_distance
 
 SIZE_PRICE = 1.0
 """τ, the power of the share of one partition among all of its sizes: 1 in the posterior."""
@@ -49,10 +50,7 @@ def log_posterior(log_factorial: Floats, cost: float, sizes: Ints, totals: Float
 @compiled
 def cost_alone(points: Floats, m: int, weight: float, centers: Floats, k: int, total: float) -> float:
     """By how much the cost falls if arm m leaves its group k for one of its own."""
-    gap = 0.0
-    for q in range(points.shape[1]):
-        gap += (points[m, q] - centers[k, q]) ** 2
-    return gap * weight * total / (total - weight)
+    return squared_distance(points, m, centers, k) * weight * total / (total - weight)
 
 
 @compiled
@@ -86,10 +84,7 @@ def two_means(
             n, rest = float(pulls[m]), total - weight
             if (inside[i] == 1 and count == 1) or (inside[i] == 0 and count == size - 1):
                 continue
-            to_part, to_rest = 0.0, 0.0
-            for q in range(d):
-                to_part += (points[m, q] - w.mean[q]) ** 2
-                to_rest += (points[m, q] - w.rest[q]) ** 2
+            to_part, to_rest = distances_to_points(points, m, w.mean, w.rest)
             if inside[i] == 1 and to_rest * rest / (rest + n) < to_part * weight / (weight - n):
                 inside[i], sign = 0, -1
             elif inside[i] == 0 and to_part * weight / (weight + n) < to_rest * rest / (rest - n):

@@ -138,8 +138,8 @@ class Croc(NamedTuple):
     offset: Floats  # (M, d) of the arm's own origin; 0 for most
     offset_rest: Floats  # (M, d)
     sums: Floats  # (M, d) from the arm's origin
-    prefixes: Floats  # (M, P+1, d) sums of the first n results, from the arm's origin
-    grid: Floats  # (M, GRID, d) … at counts n from P on: `coterie.engine.croc.evidence.grid_place`
+    prefixes: Floats  # (P+1, M, d) sums of the first n results, from the arm's origin
+    grid: Floats  # (GRID, M, d) … at counts n from P on: `coterie.engine.croc.evidence.grid_place`
     labels: Ints  # (M)
     totals: Floats  # (K)
     centers: Floats  # (K, d)
@@ -383,7 +383,7 @@ def new_croc(
     state = Croc(
         ints(N_INTS), np.zeros(N_NUMBERS),
         ints(m), ints(m), np.zeros(d), np.zeros(d), np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d)),
-        np.zeros((m, p + 1, d)), np.zeros((m, OCTAVES * p // GRID_STEP, d)),
+        np.zeros((p + 1, m, d)), np.zeros((OCTAVES * p // GRID_STEP, m, d)),
         ints(m), np.zeros(k), np.zeros((k, d)), np.full(k, -1), log_factorials(m), ints(k + 1), bits(m, k),
         ints(m, k, 2), np.full((m, k), -np.inf), ints(m), np.zeros(m), ints(m), np.zeros(m), ints(k), np.zeros((m, d)),
         *mixture_tables(p, d),

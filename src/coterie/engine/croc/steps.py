@@ -37,6 +37,7 @@ from coterie.engine.croc.state import (
 )
 from coterie.engine.croc.variance_bound import take_residual
 from coterie.engine.state import Floats
+from coterie.engine.vectors import squared_distance
 
 
 @compiled
@@ -87,7 +88,7 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
         s.touched[s.ints[TOUCHED]] = arm
         s.ints[TOUCHED] += 1
     s.ints[T] += 1
-    n, room = s.pulls[arm], s.prefixes.shape[1] - 1
+    n, room = s.pulls[arm], s.prefixes.shape[0] - 1
     inverse = 1.0 / n
     for q in range(dim):
         s.sums[arm, q] += x[q]
@@ -97,13 +98,13 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
     read = n <= room  # whether the pairs from the start read this count
     if n <= room:
         for q in range(dim):
-            s.prefixes[arm, n, q] = s.sums[arm, q]
+            s.prefixes[n, arm, q] = s.sums[arm, q]
     if n >= room > 0:
         place = grid_place(n, room)
-        if grid_count(place, room) == n and place < s.grid.shape[1]:
+        if grid_count(place, room) == n and place < s.grid.shape[0]:
             read = True
             for q in range(dim):
-                s.grid[arm, place, q] = s.sums[arm, q]
+                s.grid[place, arm, q] = s.sums[arm, q]
     entry = entry_of(s, of_round, arm) if of_round > 0 else -1
     if entry >= 0:
         for q in range(dim):
@@ -118,9 +119,7 @@ def observe(s: Croc, w: Work, arm: int, x: Floats, of_round: int) -> None:
             position = w.part[q] if s.ints[METRIC] == 1 else s.offset[arm, q] + x[q]
             s.centers[home, q] += (position - s.centers[home, q]) / s.totals[home]
         for k in range(s.totals.size):
-            gap = 0.0
-            for q in range(dim):
-                gap += (s.means[arm, q] - s.centers[k, q]) ** 2
+            gap = squared_distance(s.means, arm, s.centers, k)
             if gap < best:
                 nearest, best = k, gap
         if nearest != home:
