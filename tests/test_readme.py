@@ -78,7 +78,9 @@ def check_command(line: str) -> None:
         assert words[:1] in (["git"], ["cd"], ["source"], ["python"], ["python3"]), f"unknown command: {line}"
 
 
-@each_page
+@pytest.mark.parametrize(
+    "page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])], ids=name_of
+)
 def test_python_examples_run(page: Path, tmp_path: Path) -> None:
     # In a fresh interpreter, as the reader would; later examples of a page build on earlier ones.
     script = tmp_path / f"{page.stem}.py"
@@ -183,6 +185,7 @@ def matches(shown: str, printed: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, kept.split("…"))), found) is not None
 
 
+@pytest.mark.slow
 @each_story
 def test_pages_run_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -23,6 +23,8 @@ from session_model import ASK, CLOSE, RATIO, Algorithm1, Conversation, seen
 import coterie
 from coterie.theory.evidence import pair_evidence
 
+pytestmark = pytest.mark.slow  # hundreds of random histories
+
 EXAMPLES = os.environ.get("COTERIE_MACHINE_EXAMPLES")
 CENTERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.5, 0.25], [-0.5, 1.0, -1.0]])
 ROOT = np.array([[1.5, 0.0, 0.0], [0.5, 0.75, 0.0], [-0.25, 0.5, 1.25]])

@@ -57,6 +57,7 @@ def test_quick_run_does_not_replace_the_full_results() -> None:
     assert "choose another --out" in done.stderr
 
 
+@pytest.mark.slow
 def test_quick_run_keeps_every_part_with_its_machine(
     quick: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -73,6 +74,7 @@ def test_quick_run_keeps_every_part_with_its_machine(
         assert (folder / f"growth-{axis}.png").stat().st_size < 100_000
 
 
+@pytest.mark.slow
 def test_needed_has_all_methods_and_ratios_to_croc(quick: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     from bench.needed import PAPER
     from bench.peers import PEERS
@@ -90,6 +92,7 @@ def test_needed_has_all_methods_and_ratios_to_croc(quick: tuple[Path, subprocess
     assert easy["CROC"]["lower_bound"] == pytest.approx(1.112, abs=0.001)  # d_KL(0.1, 0.9)·D*
 
 
+@pytest.mark.slow
 def test_needed_has_families_beside_boc_and_the_peers(quick: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     from bench.families import FAMILIES
     from bench.peers import PEERS
@@ -110,6 +113,7 @@ def test_needed_has_families_beside_boc_and_the_peers(quick: tuple[Path, subproc
     assert "KeyError" not in shown
 
 
+@pytest.mark.slow
 def test_show_prints_the_headlines_of_what_was_kept(quick: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = quick
     shown = bench("--show", "--out", str(folder))

@@ -69,6 +69,7 @@ def test_peer_keeps_to_its_budget(peer: str) -> None:
         assert held.stopping_times[:, 0].tolist() == np.where(free <= most, free, -1).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", PEERS)
 def test_peer_error_rate_within_delta(peer: str) -> None:
     """False alarm: 1e-6. Arms on a line, groups one noise apart: the guess is often wrong when tests begin."""

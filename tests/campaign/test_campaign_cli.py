@@ -368,6 +368,7 @@ def test_the_list_is_readable_on_a_small_screen(here: Path, monkeypatch: pytest.
     assert "150 under way" in shown
 
 
+@pytest.mark.slow
 def test_a_folder_needs_no_sqlalchemy(here: Path) -> None:
     """After a bare installation campaigns are kept as JSON lines, and the error for a database says so."""
     script = "import sys; sys.modules.update(sqlalchemy=None); from coterie.cli import main; main()"

@@ -103,6 +103,7 @@ print(json.dumps(mine))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_store(url: str, world: Any) -> None:
     with Campaigns(url) as store:
         id = world.create(store, delta=1e-40)

@@ -177,6 +177,7 @@ with Campaigns(url) as store:
 """
 
 
+@pytest.mark.slow
 def test_killed_while_correcting_nothing_acknowledged_is_lost(url: str, world: Any) -> None:
     with Campaigns(url) as store:
         id = world.create(store, delta=1e-60)

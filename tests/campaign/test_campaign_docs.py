@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from coterie.cli import app
@@ -14,6 +15,7 @@ from coterie.cli import app
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "CAMPAIGNS.md"
 
 
+@pytest.mark.slow
 def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     names: dict[str, object] = {}

@@ -55,6 +55,7 @@ def database(store: Campaigns) -> Database:
     return journal
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(url: str, world: Any) -> None:
     rng = random.Random(5)
     with Campaigns(url) as store:
@@ -186,6 +187,7 @@ print(json.dumps([kept, refused, told]))
 """
 
 
+@pytest.mark.slow
 def test_writes_that_the_system_refuses(tmp_path: Path) -> None:
     """The same with write() itself failing, as it does when a quota or the disk ends."""
     import json
@@ -260,6 +262,7 @@ print("recovered")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_a_read_only_database_is_said_so_and_recovers(world: Any, what: str) -> None:
     """A read-only file can still be read; in a read-only folder SQLite may not even do that. Both recover."""
@@ -334,6 +337,7 @@ def test_a_store_that_is_locked_at_once_is_tried_again(
         assert store.status(id)["measurements"] == 1
 
 
+@pytest.mark.slow
 def test_postgresql_restarted_while_several_measure(postgres: Any, world: Any) -> None:
     url = postgres.new_database()
     failures: list[str] = []

@@ -194,6 +194,7 @@ CELLS = st.one_of(
 NUMBERS = st.sampled_from(["0", "1", "1.5", "x", "2"])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     header=st.sampled_from([["arm", "v0", "v1"], ["id", "arm", "a", "b"]])

@@ -18,6 +18,8 @@ from coterie.campaign import BadValue, Campaigns, Conflict, NotFound
 from coterie.session import Session
 from coterie.session.revising import checked_revision
 
+pytestmark = pytest.mark.slow  # hundreds of random histories
+
 WORKERS = ("ann", "bob")
 LEASE = 60.0
 

@@ -173,6 +173,7 @@ def test_a_deleted_campaign_leaves_nothing(
     assert store.ask(other, "ann")["asks"]
 
 
+@pytest.mark.slow
 def test_a_kill_while_a_campaign_is_deleted_leaves_it_deleted(url: str) -> None:
     with Campaigns(url) as store:
         id, other = begin(store), begin(store, "other")

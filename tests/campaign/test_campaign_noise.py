@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import coterie
-from coterie.campaign import Campaigns
+from coterie.campaign import Campaigns, Conflict
 from coterie.campaign.errors import BadValue
 from coterie.campaign.settings import CampaignSettings
 
@@ -121,3 +121,24 @@ def test_a_mistyped_result_is_noticed_without_a_stated_noise(tmp_path: Path) -> 
         assert answer["accepted"] == 1
         assert "times the usual spread of repeats from the mean of its 8 earlier results" in warning["message"]
         assert "warnings" not in store.tell(id, [{"id": "usual", "arm": 1, "values": [1.2]}])
+
+
+def test_a_slip_by_a_factor_is_noticed_after_a_few_repeats(tmp_path: Path) -> None:
+    """With a margin while there are few: what is somewhat far could be the noise."""
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("one", 4, 2, 1)["id"]
+        for k, more in enumerate((0.1, -0.1)):
+            store.tell(id, [{"id": f"{arm}-{k}", "arm": arm, "values": [5.0 + more]} for arm in range(4)])
+        # Four repeats that differ by 0.2: a usual spread of 0.21, and 60 times that is far.
+        assert "warnings" not in store.tell(id, [{"id": "somewhat", "arm": 0, "values": [11.0]}])
+        (warning,) = store.tell(id, [{"id": "slip", "arm": 1, "values": [512.0]}])["warnings"]
+        assert "512 lies" in warning["message"]
+        with pytest.raises(Conflict, match="Save it anyway"):
+            store.tell(id, [{"id": "asked", "arm": 2, "values": [512.0]}], ask_back=True)
+
+
+def test_two_results_are_too_few_to_doubt_a_third(tmp_path: Path) -> None:
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("one", 4, 2, 1)["id"]
+        for k, value in enumerate((5.0, 5.1, 900.0)):
+            assert "warnings" not in store.tell(id, [{"id": str(k), "arm": 0, "values": [value]}])

@@ -189,6 +189,7 @@ def nodes(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from nodes(node[key], (*path, key))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(name=st.sampled_from(["made by pairs", "made by epoch", "overlapping", "beyond the room"]), data=st.data())
 def test_verify_never_raises(case: Case, name: str, data: st.DataObject) -> None:

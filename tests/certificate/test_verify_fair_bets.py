@@ -217,6 +217,7 @@ def void_run(rng: Rng, shape: str, rounds: int, attack: str) -> tuple[float, flo
     return first, second, whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ["plain", "wrong scale", "on the results"])
 @pytest.mark.parametrize("shape", ["full", "scalar"])
 def test_gaussian_evidence_of_void_tests_error_rate_within_bound(shape: str, attack: str) -> None:
@@ -260,6 +261,7 @@ WORLDS: dict[str, tuple[Statement, Callable[[Rng, int, int], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(WORLDS))
 def test_products_of_bets_error_rate_within_bound(name: str) -> None:
     """1,000 void tests of 8 rounds; 345 or more that reach the level have a probability below 2e-3 at a rate of 0.3.

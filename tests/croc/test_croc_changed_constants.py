@@ -54,6 +54,7 @@ print("right")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", CHANGES)
 def test_changed_constants_keep_within_buffers(what: str, tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "coterie", ignore=shutil.ignore_patterns("__pycache__", "web", "paper"))

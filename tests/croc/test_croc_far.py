@@ -145,6 +145,7 @@ def test_results_of_one_item_too_far_apart_are_refused() -> None:
     session.tell("b", [9e4, 2.0])
 
 
+@pytest.mark.slow
 def test_wrong_proofs_of_far_data_within_delta() -> None:
     """Equal arms far away, whose sums used to be rounded: 200 runs at δ = 0.05. False alarm: 1e-6."""
     from scipy.stats import binom

@@ -167,6 +167,7 @@ def set_met(run: CrocRun, test: Required, met: int) -> None:
         (s.met_core if test.kind == "core" else s.met_group)[0, test.arm, test.other] = met
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "labels",
     [[0, 0, 1], [0, 1, 0, 1, 0], [0, 1, 2, 0, 1, 2], [0, 0, 1, 2, 0, 0, 0, 1], [0] * 6 + [1] * 5, [0] * 7 + [1, 2, 2]],

@@ -109,6 +109,7 @@ def test_posterior_is_that_of_a_uniform_size() -> None:
         assert np.ptp(list(shares.values())) < 1e-9 * max(shares.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_arms", "n_groups", "dim"), [(7, 2, 1), (8, 3, 1), (8, 3, 2), (7, 4, 3)])
 def test_estimate_is_near_the_largest_posterior(n_arms: int, n_groups: int, dim: int) -> None:
     """Against brute force over all partitions: less by a few nats at most, and hardly ever less than the cheapest has.
@@ -150,6 +151,7 @@ def test_a_large_group_is_not_cut_by_chance() -> None:
     assert right >= 34
 
 
+@pytest.mark.slow
 def test_misgrouping_risk_is_of_the_order_of_the_error() -> None:
     """Not a theorem: where P_w is small, the estimate is mostly right, for groups of any sizes."""
     sure, wrong = 0, 0

@@ -139,6 +139,7 @@ def state_of(session: coterie.Session) -> Any:
     return session._conversation.run._run.state  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("workers", "gap"), [(1, 3.0), (1, 12.0), (3, 1.5), (2, 4.0)])
 def test_residuals_and_bound_are_those_of_a_plain_loop(shape: str, workers: int, gap: float) -> None:

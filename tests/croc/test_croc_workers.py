@@ -90,6 +90,7 @@ def test_many_workers_pull_in_rounds_only_once_groups_are_clear() -> None:
     assert len(set(rounds)) > 3
 
 
+@pytest.mark.slow
 def test_more_asks_than_rounds_have_room_for() -> None:
     """Asks without end and without answers: rounds grow, then arms are explored; nothing breaks, and all ends well."""
     session: Any = coterie.Session(4, 2, 1, 1e-6, noise=1.0)
@@ -134,6 +135,7 @@ def test_resuming_keeps_rounds_under_way(workers: int) -> None:
     assert other.events == session.events
 
 
+@pytest.mark.slow
 def test_several_workers_need_little_more() -> None:
     """A coarse bound, wide enough for chance; `coterie bench hands` measures."""
     one, eight, many = (np.mean([work(FOUR, w, seed).t for seed in range(12)]) for w in (1, 8, 64))

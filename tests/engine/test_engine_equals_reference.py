@@ -85,7 +85,7 @@ def compare(inst: Instance, method: str, seed: int, max_pulls: int) -> int:
     return len(found)
 
 
-@pytest.mark.parametrize("batch", range(30))
+@pytest.mark.parametrize("batch", [0, 1, *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(2, 30))])
 def test_three_hundred_random_instances_equal_reference(batch: int) -> None:
     for i in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng([2024, i])

@@ -89,6 +89,7 @@ def test_resuming_a_finished_run_runs_nothing(table2: Any) -> None:
     assert (table2.folder / "table2.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_numbers_keep_for_any_number_of_workers(table2: Any, tmp_path: Path, workers: int) -> None:
     reproduce("table2", trials=24, out=tmp_path, workers=workers, progress=False)
@@ -124,6 +125,7 @@ def damage_all(text: bytes) -> bytes:
     return b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [damage_end, damage_line_end, damage_middle, damage_header, damage_all])
 def test_damaged_files_are_found_and_redone(table2: Any, tmp_path: Path, damage: Any) -> None:
     reproduce("table2", trials=24, out=tmp_path, progress=False)
@@ -150,6 +152,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return reproduce("figure3", trials=16, out=tmp_path_factory.mktemp("figure3"), progress=False).folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_resumed_after_a_kill_equals_unbroken(unbroken: Path, tmp_path: Path, ending: signal.Signals) -> None:
     """Killed while trials are under way; what was finished is taken over, and the numbers are those of one run."""

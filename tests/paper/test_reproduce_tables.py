@@ -56,6 +56,7 @@ def assert_written(found: Any, part: str, needles: list[str]) -> None:
         assert needle in page, needle
 
 
+@pytest.mark.slow
 def test_table1_matches_simulate(tmp_path: Path) -> None:
     found = reproducing.reproduce("table1", trials=TRIALS, out=tmp_path, progress=False)
     rows = table(tmp_path, "table1")
@@ -71,6 +72,7 @@ def test_table1_matches_simulate(tmp_path: Path) -> None:
     assert_written(found, "table1", ["886.1 ± 55.9", "20,766.8 ± 107.1", "coterie bench speed", "Seed 0"])
 
 
+@pytest.mark.slow
 def test_table3_matches_simulate_and_takes_over_what_is_there(tmp_path: Path) -> None:
     """The cells that take minutes are there already, as an earlier run would have left them; the others are run."""
 

@@ -169,6 +169,7 @@ def test_dask_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) ->
     assert answer.stderr == ('coterie: a Dask cluster needs dask and distributed: pip install "coterie[cluster]"\n')
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_do_it_are_named(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(connecting, "WORKERS", 1.0)
@@ -204,6 +205,7 @@ def test_workers_that_cannot_do_it_are_named(cluster: Any, monkeypatch: pytest.M
             coterie.simulate(INST, trials=1, scheduler=client, method="boc", threshold="heuristic", deltas=(0.1,))
 
 
+@pytest.mark.slow
 def test_a_worker_of_another_version_that_joins_later_is_named(cluster: Any) -> None:
     plan = plan_for(INST, "uniform", 1e-3, "heuristic")
     cluster.worker("good")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from coterie.cli import app
 from coterie.paper.reproduce import reproduce
 
 
+@pytest.mark.slow
 def test_reproduce_on_a_cluster_keeps_the_numbers(two_workers: Any, tmp_path: Path) -> None:
     local = reproduce("table2", trials=12, out=tmp_path / "local", progress=False)
     command = [

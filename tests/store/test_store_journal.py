@@ -192,6 +192,7 @@ def writer(address: str, ids: str, count: int, size: int) -> subprocess.Popen[st
     return found
 
 
+@pytest.mark.slow
 def test_processes_exclude_each_other(journal: Journal, address: str) -> None:
     """Each number is given once: whoever holds the lock has read what the others wrote."""
     begin(journal, "a", "b")
@@ -216,6 +217,7 @@ def test_processes_exclude_each_other(journal: Journal, address: str) -> None:
     assert (sorted(of_a), sorted(of_b)) == (list(range(3, 181, 3)), list(range(3, 121, 3)))
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_nothing_is_there_in_part(journal: Journal, address: str) -> None:
     """What was acknowledged is there, and of the rest of a transaction all rows of a campaign or none."""
     begin(journal, "a", "b")

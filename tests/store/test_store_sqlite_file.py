@@ -145,6 +145,7 @@ def test_a_journal_of_another_store_is_named(path: Path, tmp_path: Path) -> None
         open_journal(path)
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_point_of_opening_is_no_loss(path: Path) -> None:
     for rounds in range(3):
         killed(path, "0" if rounds else "a")

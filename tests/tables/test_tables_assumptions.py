@@ -102,6 +102,7 @@ def test_a_right_noise_is_contradicted_as_rarely_as_stated() -> None:
     assert bad <= binom.ppf(1 - 1e-6, 4000, 2 * NOISE_PROBABILITY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["t", "sorted", "rare"])
 def test_a_right_bound_is_contradicted_as_rarely_as_stated(law: str) -> None:
     """1,000 tables of noise whose variance is the bound, tested at 1e-4; false alarm 1e-6."""

@@ -190,6 +190,7 @@ def test_too_few_groups_are_never_proven_without_a_word(seed: int) -> None:
     assert all(found["names"][one["arm"]] == one["name"] for one in found["misfits"])
 
 
+@pytest.mark.slow
 def test_misfits_of_right_groups_are_as_rare_as_stated() -> None:
     """4000 pools of uneven counts in their true groups, at level 0.05 over all items: false alarms 1e-6 each way."""
     rng = np.random.default_rng(11)
@@ -205,6 +206,7 @@ def test_misfits_of_right_groups_are_as_rare_as_stated() -> None:
     assert wrong >= binom.ppf(1e-6, 4000, 0.025)  # nor is it blunt: Bonferroni over 9 items loses less than half
 
 
+@pytest.mark.slow
 def test_the_whole_answer_names_misfits_as_rarely_as_it_is_wrong() -> None:
     """300 runs at δ = 0.05: wrong groups or a misfit with probability at most 0.051; false alarm below 1e-6."""
     truth = [0, 1, 2, 0, 1, 2]
@@ -216,6 +218,7 @@ def test_the_whole_answer_names_misfits_as_rarely_as_it_is_wrong() -> None:
     assert bad <= binom.ppf(1 - 1e-6, 300, 0.051)
 
 
+@pytest.mark.slow
 def test_a_noise_that_is_right_is_rarely_called_wrong() -> None:
     """20 000 pools: the expected number of verdicts is at most 2; more than 14 have a probability below 1e-7."""
     rng = np.random.default_rng(5)

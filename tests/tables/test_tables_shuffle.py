@@ -50,6 +50,7 @@ def test_places_are_those_of_every_release() -> None:
     assert Order(0).places("a", 0).tolist() == []
 
 
+@pytest.mark.slow
 def test_shuffled_measurements_are_distributed_as_unsorted_ones() -> None:
     """4,000 pairs of sorted items: the sum of the first 5 of 30 is normal, and so is the difference of two items.
 

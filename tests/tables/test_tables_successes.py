@@ -162,6 +162,7 @@ def test_bursts_are_named_and_void_the_proof(tmp_path: Path) -> None:
         coterie.BanditClustering(2, noise=coterie.Counts()).fit(str(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
 @pytest.mark.parametrize("size", [20, 200])
 def test_independent_trials_are_rarely_taken_for_bursts(rate: float, size: int) -> None:

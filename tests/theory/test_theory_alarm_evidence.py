@@ -239,6 +239,7 @@ def test_drift_error_rate_within_level(law: str) -> None:
     assert false <= most_alarms(2000)
 
 
+@pytest.mark.slow
 def test_sampling_that_deceives_a_plain_test_raises_no_alarm() -> None:
     """The same rule makes a sign test of second against first results certain of a drift: the rule, not the items."""
     rng = np.random.default_rng(8)

@@ -42,6 +42,7 @@ def test_item_evidence_matches_oracle(seed: int) -> None:
     assert found.value == pytest.approx(plain(failed.tolist(), arms.tolist()), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
 def test_item_evidence_error_rate_within_level(rate: float) -> None:
     """1000 records of 300 asks, whose items are picked by what failed before; false-alarm probability of the test

@@ -163,6 +163,7 @@ def test_bets_are_fair() -> None:
 # The guarantee: of all counts at once, so looking after every result is included.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["known", "gaussian", "counts", "bounded", "any", "symmetric", "at-most"])
 def test_equal_pairs_error_rate_within_budget(noise: str) -> None:
     """120 disjoint pairs of equal items with 150 results each, at an error probability of 0.3 for each pair.
@@ -200,6 +201,7 @@ def test_equal_pairs_error_rate_within_budget(noise: str) -> None:
     assert errors <= most_errors(120, 0.3), errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["known", "scalar", "bounded", "counts"])
 def test_distances_error_rate_within_budget(noise: str) -> None:
     """60 runs of four items, 100 results each, error probability 0.3 a run: bounds of all pairs, both norms."""
@@ -237,6 +239,7 @@ def test_boxes_error_rate_within_budget() -> None:
         assert (high - low).mean() < 0.3  # and they say something
 
 
+@pytest.mark.slow
 def test_deviation_bound_error_rate_within_budget() -> None:
     """200 runs of six items, at every time up to 40 results: at most 0.2 of them are ever below the truth."""
     rng = np.random.default_rng(14)

@@ -121,6 +121,7 @@ def check_same_as_uninterrupted(store: Campaigns, id: str, fresh: Campaigns) -> 
     assert [ask["arm"] for ask in next_asks[0]] == [ask["arm"] for ask in next_asks[1]]
 
 
+@pytest.mark.slow
 def test_killed_a_hundred_times(nursery: Any, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     rng = random.Random(0)
@@ -247,6 +248,7 @@ def test_read_only_store_is_a_503_and_recovers(nursery: Any) -> None:
             nursery.kill(pid)
 
 
+@pytest.mark.slow
 def test_postgresql_restarted_under_load(start: Any, postgres: Any, tmp_path: Path) -> None:
     url = postgres.new_database()
     server = start("--rate", "0", store=url)
@@ -269,6 +271,7 @@ def test_postgresql_restarted_under_load(start: Any, postgres: Any, tmp_path: Pa
     print(f"{restarts} restarts of PostgreSQL and one longer absence, {kept} measurements on record, {retries} retries")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_two_servers_on_one_store(start: Any, postgres: Any, tmp_path: Path, database: str) -> None:
     """Benches at both servers, one of which is killed and started again: no double count, no lease in two hands."""

@@ -72,6 +72,7 @@ def reach_further(body: Any, lease: str, turn: int) -> None:
                 one["values"] = (one["values"] * 2)[:2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=lambda part: part.replace("/api/campaigns", "…"))
 def test_no_500(schema: Any, api: Any, method: str, path: str) -> None:
     import requests

@@ -75,6 +75,7 @@ def test_a_head_that_is_too_large_is_said_so(server: Any) -> None:
     assert fits.status == 200
 
 
+@pytest.mark.slow
 def test_half_open_requests_lock_nobody_out(start: Any) -> None:
     server = start("--connections", "150", "--connections-per-address", "150")
     held = []

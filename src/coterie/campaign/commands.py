@@ -38,7 +38,8 @@ MOST_OPEN = 20_000
 FAR = 8.0
 """Standard deviations: a result further from what its item gave before is taken in, with a warning."""
 FAR_UNSTATED = 20.0
-"""The same where the noise is not known, in the usual spread of repeats: noise may have long tails."""
+"""The same where the noise is not known, in the usual spread of repeats: noise may have long tails. Times a margin, as
+long as there are few repeats."""
 MOST_WARNINGS = 10
 _MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
 
@@ -262,7 +263,7 @@ def _far_off(state: State, one: _Given) -> FarOff | None:
     mean = total / count
     away = np.abs(one.values - mean) / deviations
     worst = int(np.argmax(away))
-    if away[worst] <= (FAR if stated else FAR_UNSTATED):
+    if away[worst] <= (FAR if stated else FAR_UNSTATED * state.spread_margin):
         return None
     settings = state.settings
     which = "" if settings.dim == 1 else f" ({settings.columns[worst]})"

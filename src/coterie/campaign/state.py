@@ -41,7 +41,7 @@ from coterie.session.replaying import bring_back, close, follow
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
 _NEWEST = 500  # results by which the usual spread of repeats is judged
-_FEWEST_REPEATS = 12  # below, it is not
+_FEWEST_REPEATS, _ENOUGH_REPEATS = 3, 12  # below the first it is not; below the second only with a margin
 
 
 class OtherRules(Exception):  # noqa: N818 (it is found out, not done wrong)
@@ -87,6 +87,7 @@ class State:
     applied: int = 0  # entries of the session's record that older rules decided, when that was last noted
     has_outcome: bool = False  # whether the stop is on record with what it claims
     usual_spread: tuple[int, FloatArray | None] = (0, None)  # of repeats, with the number of results it was found at
+    spread_margin: float = 1.0  # how much more than usual is far off: few repeats may agree by chance
     computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # by `campaign.partial_answers`, with its key
     missed: list[Missed] = field(default_factory=list)  # asks without a result, or with one that was late
     archived: float | None = None  # since when
@@ -167,6 +168,7 @@ class State:
             last[arm] = values
         if len(steps) < _FEWEST_REPEATS:
             return None
+        self.spread_margin = max(1.0, _ENOUGH_REPEATS / len(steps))
         spread = np.median(np.array(steps), axis=0) / (0.6745 * np.sqrt(2.0))
         return np.where(spread > 0.0, spread, np.inf)  # repeats that agree in most cases say nothing about the others
 
