@@ -155,13 +155,14 @@ def _tree_root_value(low_place: int, high_place: int, start: float, f: Forest) -
     edge = 1e-6 * (high - low)
     value = start if low + edge < start < high - edge else 0.5 * (low + high)
     for _ in range(100):
-        gradient, curvature = 0.0, 0.0
+        gradient, curvature, steepest = 0.0, 0.0, 0.0
         for place in range(low_place, high_place):
             k = f.order[place]
             inverse = 1.0 / (f.offset[k] + f.slope[k] * value)
             ratio = f.slope[k] * inverse
             gradient -= ratio * inverse
             curvature += 2.0 * ratio * ratio * inverse
+            steepest = max(steepest, abs(ratio))
         if gradient < 0.0:
             low = value
         else:
@@ -169,13 +170,8 @@ def _tree_root_value(low_place: int, high_place: int, start: float, f: Forest) -
         step = -gradient / curvature
         if not (low <= value + step <= high):
             step = 0.5 * (low + high) - value
-        before = value
         value = value + step
-        largest = 0.0  # the largest relative change of any y
-        for place in range(low_place, high_place):
-            k = f.order[place]
-            largest = max(largest, abs(f.slope[k] * step / (f.offset[k] + f.slope[k] * before)))
-        if largest <= 1e-8:  # Newton squares the error: what is left is below 1e-15
+        if steepest * abs(step) <= 1e-8:  # no y changes by more; Newton squares the error: what is left is below 1e-15
             return value
     return -1.0
 

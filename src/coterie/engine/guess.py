@@ -199,6 +199,13 @@ def _separated(radius: Floats, gaps: Floats) -> bool:
 
 
 @compiled
+def _measure_after(n_arms: int) -> int:
+    """Measurements after which radii are measured anew before the certificate is given up: that costs M·d, a whole run
+    of Alg. 2 at least 3·K times as much."""
+    return int(min(n_arms // 4, max(256, n_arms // 32)))
+
+
+@compiled
 def _clean(counters: Ints, dirty: Ints, is_dirty: Ints) -> None:
     for i in range(counters[DIRTY]):
         is_dirty[dirty[i]] = 0
@@ -212,7 +219,7 @@ def refresh(s: State) -> None:
     if s.counters[READY] == 1:
         move_centers(s)  # right if the labels stay as they are; `_adopt` starts afresh
     if s.counters[CERTIFIED] == 1:
-        if not _separated(s.radius, s.gaps) and s.counters[SINCE_MEASURED] >= n_arms // 4:
+        if not _separated(s.radius, s.gaps) and s.counters[SINCE_MEASURED] >= _measure_after(n_arms):
             measure_radii(s)
         if _separated(s.radius, s.gaps):
             if s.counters[SINCE_SUMMED] >= max(n_arms, RESUM_EVERY):

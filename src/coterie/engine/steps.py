@@ -13,7 +13,7 @@ from coterie.engine.compiled import compiled
 from coterie.engine.forest import Forest
 from coterie.engine.guess import add_measurement, refresh
 from coterie.engine.heaps import heap_down, least_committed
-from coterie.engine.lloyd import cache_measurement
+from coterie.engine.lloyd import SURE, cache_measurement
 from coterie.engine.state import (
     BOC,
     CACHED,
@@ -83,6 +83,9 @@ def closest_alternative_now(
 ) -> float:
     """Z2(t): the minimum over k ≠ k' of \\bar w(k)·w(k')/(\\bar w(k) + w(k'))·Δ² (theorem_opt2, corrected)."""
     best = np.inf
+    smallest = float(totals[0])
+    for k in range(totals.shape[0]):
+        smallest = min(smallest, float(totals[k]))
     for k in range(totals.shape[0]):
         g = heap_of[k]
         # N of the cluster's least-pulled arm: the top of its heap, unless pulls under way upset the order.
@@ -90,8 +93,12 @@ def closest_alternative_now(
             fewest = float(pulls[heap[first_slot[g]]])
         else:
             fewest = float(_fewest_in_cluster(k, pulls, labels))
+        # The factor grows with w(k'), so most pairs are ruled out without a division of their own.
+        least = fewest * smallest / (fewest + smallest) * SURE
         for j in range(totals.shape[0]):
-            if j != k:  # every k ≠ k', singletons too: the paper's n(k) > 1 is an error (docs/PAPER.md)
+            if (
+                j != k and least * gaps[k, j] < best
+            ):  # every k ≠ k', singletons too: the paper's n(k) > 1 is an error (docs/PAPER.md)
                 best = min(best, fewest * totals[j] / (fewest + totals[j]) * gaps[k, j])
     return best
 
