@@ -31,7 +31,7 @@ from coterie.theory.near_far.families import scale_of
 
 
 def spent_by(past: Past, settings: Settings) -> float:
-    """log of 1 over the share of δ that is left after revisions (docs/RESOLUTION.md, section 11).
+    """log of 1 over the share of δ that is left after revisions (docs/RESOLUTION.md, section 3).
 
     Bounds on the variance rest on the first results that were asked for of every item present, and are bought anew.
     """

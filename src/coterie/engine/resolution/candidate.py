@@ -24,6 +24,10 @@ CAUTION = 0.6
 """Standard deviations by which an item is forecast to be farther from its reference than it is estimated."""
 LAST_OF_MANY = 0.25
 """By how much of its forecast the slowest of many tests is late, for each unit of the logarithm of their number."""
+SELECTED = 0.8
+"""Of (√n + √d)²: what the choice of two groups of n items adds to their squared distance, in units of its noise."""
+CERTAINTY = 1e-3
+"""Standard deviations of an item that weigh as much as its distance from its group, where a reference is chosen."""
 OFF_CENTRE = 1.1
 """Where items differ in cost, a reference is the cheapest of those that are so many times as far out as the best."""
 
@@ -150,7 +154,7 @@ class Forecaster:
             if group.size > 2:
                 apart = distances(view.means[group], self.family.norm, self.near).max(axis=1)
                 doubt = (view.doubt[group] / self.near**2).max(axis=1)
-                central = apart + 1e-3 * np.sqrt(doubt)
+                central = apart + CERTAINTY * np.sqrt(doubt)
                 if self.price is not None:  # nearly as central, and cheap: a reference is measured most
                     cheap = self.price[group] * (central <= OFF_CENTRE * central.min())
                     central = np.where(cheap == cheap[cheap > 0.0].min(), central, np.inf)
@@ -181,7 +185,9 @@ class Forecaster:
         dim = variance.size
         n = (sizes[i] + sizes[j]).astype(np.float64)
         log_n = np.log(n)
-        selected = np.maximum(0.8 * (np.sqrt(n) + math.sqrt(dim)) ** 2, dim + 2.0 * np.sqrt(dim * log_n) + 2.0 * log_n)
+        selected = np.maximum(
+            SELECTED * (np.sqrt(n) + math.sqrt(dim)) ** 2, dim + 2.0 * np.sqrt(dim * log_n) + 2.0 * log_n
+        )
         square = (gaps**2 / variance).sum(axis=1)
         excess = selected * (1.0 / weights[i] + 1.0 / weights[j])
         return np.asarray(np.sqrt(np.maximum(1.0 - excess / np.maximum(square, 1e-300), 0.0)))

@@ -8,15 +8,17 @@ from scipy.spatial.distance import squareform
 
 from coterie.problem.checks import FloatArray, IntArray
 
-_FEW = 12
-"""Up to so many groups every number is tried; beyond, every number about a quarter larger."""
+FEW, LARGER = 12, 4
+"""Up to so many groups every number is tried; beyond, every number larger by one part in so many."""
+PASSES = 4
+"""Of weighted k-means, for Ward's groups."""
 
 
 def numbers_of_groups(n_arms: int) -> list[int]:
     """The numbers of groups that are tried."""
-    found = list(range(1, min(_FEW, n_arms) + 1))
+    found = list(range(1, min(FEW, n_arms) + 1))
     while found[-1] < n_arms:
-        found.append(min(n_arms, found[-1] + max(1, found[-1] // 4)))
+        found.append(min(n_arms, found[-1] + max(1, found[-1] // LARGER)))
     return found
 
 
@@ -73,11 +75,11 @@ def cut(tree: FloatArray, n_arms: int, k: int) -> IntArray:
         parent = above
 
 
-def refined(white: FloatArray, counts: IntArray, labels: IntArray, passes: int = 4) -> IntArray:
+def refined(white: FloatArray, counts: IntArray, labels: IntArray) -> IntArray:
     """A grouping after some passes of weighted k-means; groups that become empty vanish."""
     labels, squares = labels.copy(), (white**2).sum(axis=1)
     weights = np.maximum(counts, 1).astype(np.float64)
-    for _ in range(passes):
+    for _ in range(PASSES):
         n_groups = int(labels.max()) + 1
         totals = np.bincount(labels, weights, n_groups)
         centers = np.zeros((n_groups, white.shape[1]))

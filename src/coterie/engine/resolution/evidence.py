@@ -14,8 +14,12 @@ from coterie.theory.near_far.families import family_for, norm_of, scale_of
 from coterie.theory.near_far.family import Family
 from coterie.theory.near_far.gaussian import SHARE_OF_BOUNDS, GaussianFamily, first_results, upper_variances
 
-_LEAST = 1e-3
+LEAST_DEVIATION = 1e-3
 """Of the range of a result: its standard deviation is taken for no less, however alike the results."""
+LEAST_OF_COUNTS = 0.1
+"""Of the square root of the trials: the standard deviation of a count is taken for no less."""
+LEAST_VARIANCE = 1e-12
+"""Of one result, in scaled units, where nothing else is known."""
 
 
 class Evidence:
@@ -29,13 +33,13 @@ class Evidence:
         scale = scale_of(question, dim)
         self._family = family_for(noise, question, dim)
         self.known_variance = np.diag(noise.covariance) / scale**2 if isinstance(noise, Noise) else None
-        self.least_variance = np.full(dim, 1e-12)
+        self.least_variance = np.full(dim, LEAST_VARIANCE)
         self.log_share, self.first_results = 0.0, 0
         stated = noise.statement if isinstance(noise, Unknown) else None
         if isinstance(stated, Bounded):
-            self.least_variance = (_LEAST * np.subtract(stated.hi, stated.lo) / scale) ** 2
+            self.least_variance = (LEAST_DEVIATION * np.subtract(stated.hi, stated.lo) / scale) ** 2
         elif isinstance(stated, Counts):
-            self.least_variance = (0.1 * math.sqrt(stated.trials) / scale) ** 2
+            self.least_variance = (LEAST_OF_COUNTS * math.sqrt(stated.trials) / scale) ** 2
         elif isinstance(stated, Gaussian):
             self._norm, self._shape, self._delta, self._scale = norm_of(question), stated.shape, delta, scale
             self.log_share = math.log(1.0 - SHARE_OF_BOUNDS)

@@ -30,6 +30,10 @@ HEIGHTS = (0.35, 0.5, 0.65, 0.8)
 """Places of the height in the gap, between the longest edge within a group and the shortest distance between two."""
 RADII = (1.2, 1.6, 2.5)
 """Of a ball about a reference, as multiples of the largest distance to it."""
+LEAST_SHARE = 0.1
+"""Of a distance of estimated means: what the noise added to it leaves no less of it."""
+LEAST_RADIUS = 0.05
+"""Of the height: no ball is smaller."""
 FREE = 1.02
 """A ball is taken for a group if the forecast grows by no more than this: it makes fewer tests."""
 
@@ -96,7 +100,7 @@ class AskedLinkage(Asked):
         if self.dim == 1:
             return raw
         noise = float(tally.variance.sum()) / np.maximum(tally.counts, 1)
-        found = np.sqrt(np.maximum(raw**2 - noise[:, None] - noise, (0.1 * raw) ** 2))
+        found = np.sqrt(np.maximum(raw**2 - noise[:, None] - noise, (LEAST_SHARE * raw) ** 2))
         np.fill_diagonal(found, 0.0)
         return np.asarray(found)
 
@@ -156,7 +160,7 @@ class AskedLinkage(Asked):
         others = [ball for ball in draft.balls if draft.labels[ball.reference] != k]
         best = draft
         for multiple in RADII:
-            ball = Ball(lead, max(multiple * reach, 0.05 * draft.height), tuple(group.tolist()))
+            ball = Ball(lead, max(multiple * reach, LEAST_RADIUS * draft.height), tuple(group.tolist()))
             one = self._draft(tally, draft.labels, draft.height, draft.edges, [*others, ball], apart, level)
             if one.cost <= FREE * draft.cost and (best is draft or one.cost < best.cost):
                 best = one

@@ -22,6 +22,10 @@ CLEARLY_NEAR = 0.7
 """Of η: an item that is estimated to be nearer than that to its reference is left where it is."""
 CLAIM_WEIGHT = 0.5
 """Of the odds that a claim about an arm is false, beside those that the arm is in the wrong group."""
+MATTERS = 0.8
+"""Of η: groups whose references are estimated to be nearer than that may as well have an item of the other."""
+LEAST_LEFT, LEAST_PACE = 0.05, 0.1
+"""Of its forecast: a test that is about to be met needs no less; of its level: one that is late has got no less."""
 FIRST_RESULTS = 2
 """Of every arm, before the first candidate."""
 
@@ -119,9 +123,9 @@ class Asked(ABC):
             needed = self.family.far_needed(one.bound, one.ratio, hopeful[None], guess, level)[0]
         count, evidence = one.test.count, one.test.evidence
         if count < needed or not math.isfinite(needed):
-            return max(float(needed) - count, 0.05 * float(needed))
+            return max(float(needed) - count, LEAST_LEFT * float(needed))
         # It should be met by now: its parameters may not suit the means, so it is judged by how it went.
-        return count * (level - evidence) / max(evidence, 0.1 * level)
+        return count * (level - evidence) / max(evidence, LEAST_PACE * level)
 
 
 def move_odds(
@@ -190,7 +194,7 @@ class AskedResolution(Asked):
         if len(references) == 1:
             return np.zeros(labels.size)
         apart = distances(view.means[references], self.family.norm, self.near)
-        matters = (apart >= 0.8).astype(np.float64)
+        matters = (apart >= MATTERS).astype(np.float64)
         return move_odds(labels, view.centers, tally.means, tally.counts, tally.variance, matters)
 
     def misplaced(self, epoch: Epoch, tally: Tally) -> bool:

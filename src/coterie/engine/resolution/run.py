@@ -21,12 +21,17 @@ from coterie.problem.checks import FloatArray, IntArray
 
 ALPHA = 0.1
 """The share of δ that is left to pairs from the start, which serve partial answers."""
-_FIRST_SHARE, _NEXT_SHARE = 0.8, 0.2
+FIRST_SHARE, NEXT_SHARE = 0.8, 0.2
+"""Of (1−α)·δ for the first freeze, and of the share of each freeze for the next."""
 
 EXPLORED = 0.22
 """Of the results that the tests of a candidate need by forecast: so many are wanted of an arm before the freeze."""
-DOUBT = 0.05
-"""Of the grouping: above it, exploration goes on."""
+GROWTH = 2
+"""Results of an arm, as a multiple of those it has, and so many more, that are asked for at once before a freeze."""
+DOUBT, REST = 0.05, 0.5
+"""Of the grouping: above it, exploration goes on, of so many arms that the others have that part of it left."""
+UNDER_WAY = 2
+"""Asks of a doubtful arm that may be under way when another is made."""
 MOST_EXPLORED = 3.0
 """Of the forecast for an arm, or for all on average: beyond it no doubt is a reason to measure the arm."""
 SEARCH_AGAIN = 0.25
@@ -36,11 +41,19 @@ BEGUN = 2
 COMPARED, LATE = 0.25, 1.2
 """Of the forecast: an epoch that has taken so much is compared with the best other candidate, again and again; beyond
 the second, by how its tests went."""
+BETTER = 1.1
+"""How many times the forecast of another candidate an epoch must still need to be left for it."""
+LEAST_AGAIN = 0.1
+"""Of its forecast: an epoch is taken to need no less, however much it has had."""
+COMPARE_AGAIN = 4
+"""An epoch that was compared is compared again after one part in so many of what it has taken, or M asks."""
+FACTORS: FloatArray = np.geomspace(1.0, 64.0, 49)
+"""Multiples of η that are tried for a budget."""
 
 
 def share_of_epoch(number: int) -> float:
     """π_j, the share of (1−α)·δ that the tests of epoch j may err with."""
-    return _FIRST_SHARE * _NEXT_SHARE**number
+    return FIRST_SHARE * NEXT_SHARE**number
 
 
 def level_of_epoch(number: int, log_inverse_delta: float) -> float:
@@ -194,7 +207,7 @@ class FreezingRun:
 
     def _lacking(self, candidate: Candidate, taken: IntArray) -> IntArray:
         """Arms that want a further result before this candidate is frozen."""
-        wanted = np.floor(np.minimum(EXPLORED * candidate.pulls, 2.0 * taken + 2.0)).astype(np.int64)
+        wanted = np.floor(np.minimum(EXPLORED * candidate.pulls, GROWTH * (taken + 1.0))).astype(np.int64)
         lacking = np.flatnonzero(taken < wanted)
         if lacking.size:
             return np.repeat(lacking, (wanted - taken)[lacking])
@@ -203,8 +216,8 @@ class FreezingRun:
         if doubts.sum() > DOUBT:
             worst = np.argsort(-doubts / self.price, kind="stable")  # most doubt for what it costs to remove it
             rest = doubts.sum() - np.cumsum(doubts[worst])
-            chosen = worst[: 1 + int(np.count_nonzero(rest > DOUBT / 2.0))]  # what the others add up to is enough
-            settled = chosen[self.tally.pending[chosen] <= 2]  # do not wait for what is under way
+            chosen = worst[: 1 + int(np.count_nonzero(rest > REST * DOUBT))]  # what the others add up to is enough
+            settled = chosen[self.tally.pending[chosen] <= UNDER_WAY]  # do not wait for what is under way
             return np.sort(settled if settled.size else chosen)
         return np.zeros(0, dtype=np.int64)
 
@@ -272,8 +285,8 @@ class FreezingRun:
         other = self._best()
         left = self._remaining(epoch) if doubtful else self._forecast_again(epoch, spent)
         cost = self._cost(other)
-        if left <= 1.1 * cost or not math.isfinite(cost):
-            self._compare_at = spent + max(self.n_arms, spent // 4)
+        if left <= BETTER * cost or not math.isfinite(cost):
+            self._compare_at = spent + max(self.n_arms, spent // COMPARE_AGAIN)
             return True
         return False
 
@@ -282,7 +295,7 @@ class FreezingRun:
         if self._candidate is None or not np.array_equal(self._candidate.labels, epoch.labels):
             return 0.0
         again = self._cost(self.asked.again(self._candidate, self.tally, epoch.level))
-        return max(again - spent, 0.1 * again)
+        return max(again - spent, LEAST_AGAIN * again)
 
     def _left(self, one: Claimed, epoch: Epoch) -> float:
         """A forecast of the contrasts that an unmet test still needs, by all results so far."""
@@ -314,7 +327,7 @@ class FreezingRun:
             return None
         level = self._level
         left = budget - self.t
-        for factor in np.geomspace(1.0, 64.0, 49):
+        for factor in FACTORS:
             if self.asked.widened(float(factor), self.tally, level) <= left:
                 return float(factor)
         return None
