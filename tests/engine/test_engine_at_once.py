@@ -72,7 +72,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> None:
 def measured(noise: Any, rng: np.random.Generator, arm: int) -> Any:
     mean = MEANS[LABELS[arm]]
     if isinstance(noise, coterie.Counts):
-        return rng.binomial(10, mean / 10.0)
+        return rng.binomial(10, (2.0 * mean - 4.0) / 10.0)
     return np.clip(mean + rng.uniform(-1.7, 1.7, 2), 0.0, 10.0)
 
 
@@ -140,7 +140,8 @@ def test_plain_and_compiled_steps_of_the_papers_methods_keep_the_run(
         assert [one for one in said if isinstance(one, list)] == [one for one in compiled_said if isinstance(one, list)]
         assert (session.t, session.done) == (compiled_session.t, compiled_session.done)
         one, other = memory_of(session), memory_of(compiled_session)
-        assert all(np.allclose(one[name], other[name], rtol=1e-9, atol=1e-9, equal_nan=True) for name in one)
+        names = one.keys() - {"state.pass_labels"}  # room that is not filled before it is needed
+        assert all(np.allclose(one[name], other[name], rtol=1e-9, atol=1e-9, equal_nan=True) for name in names)
 
 
 def test_a_saved_run_goes_on_compiled_where_plain_steps_left_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,17 +339,15 @@ def test_one_compiles_while_others_wait(tmp_path: Path) -> None:
 COLD = """
 import numpy as np, coterie
 from coterie.engine import run
-session = coterie.Session(5, 2, 1, noise=1.0, method="boc", delta=0.1, threshold="heuristic")
-rng, means, arms, plain = np.random.default_rng(0), [0.0, 0.0, 3.0, 3.0, 3.0], [], []
-for i in range(60):
-    if i == 30 and run._entrance._behind is not None:
+session = coterie.Session(5, 2, 1, noise=1.0, method="boc", delta=1e-9)
+rng, means, arms, plain = np.random.default_rng(0), [0.0, 0.0, 2.0, 2.0, 2.0], [], []
+for i in range(40):
+    if i == 20 and run._entrance._behind is not None:
         run._entrance._behind.wait()
     plain.append(session._conversation.run._run._plain is not None)
     arms.append(session.ask())
     session.tell(arms[-1], [means[arms[-1]] + rng.normal()])
-    if session.done:
-        break
-print(arms, plain[0], plain[29], plain[-1], len(run.load().advance.signatures))
+print(arms, plain[0], plain[19], plain[-1], len(run.load().advance.signatures))
 """
 
 

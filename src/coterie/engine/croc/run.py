@@ -80,6 +80,7 @@ class CrocRun:
         self.family = family
         self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta, family, price)
         self._steps = Stepping(self.state, family, at_once)
+        self._work = self._steps.work
         self._equal_price = np.ones(n_arms)
         # One entry: enough for what a live session does at a time.
         self._live = new_entries(

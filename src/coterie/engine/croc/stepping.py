@@ -53,7 +53,7 @@ class Stepping:
         self._plain = self._find_plain() if at_once else None
         self._steps = load() if self._plain is None else self._plain
         kernels = family.addresses() if self._plain is None else family.stand_ins(number_of)
-        self._work = new_work(*self._shape, family, kernels)
+        self.work = new_work(*self._shape, family, kernels)
         dim = self._shape[2]
         self._x = np.zeros(2 * dim)
         self._no_centers = fixed(np.zeros((1, dim)))
@@ -76,7 +76,7 @@ class Stepping:
         """From now on the steps are compiled; waits for them if they are not there yet."""
         if self._plain is not None:
             self._steps = load()
-            self._work.kernels[:] = self._family.addresses()
+            self.work.kernels[:] = self._family.addresses()
             self._plain = None
 
     def follow(self, entries: Entries) -> int:
@@ -93,7 +93,7 @@ class Stepping:
 
     def _drive(self, entries: Entries) -> Any:
         no_world = (self._no_centers, self._no_truth, self._no_rng)
-        return self._steps.drive(self.state, self._work, entries, 0, *no_world, self._x)
+        return self._steps.drive(self.state, self.work, entries, 0, *no_world, self._x)
 
     def _is_quick(self, entries: Entries) -> bool:
         """Whether plain code may go on with these entries. No plan is due before the last arm is measured."""
@@ -106,7 +106,7 @@ class Stepping:
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, entries: Entries) -> None:
         """Simulate up to `steps` results of a world whose groups and centers are known."""
         self._become_compiled()
-        self._steps.drive(self.state, self._work, entries, steps, fixed(centers), fixed(truth), rng, self._x)
+        self._steps.drive(self.state, self.work, entries, steps, fixed(centers), fixed(truth), rng, self._x)
 
     def pop_planned(self) -> int:
         """The next arm if it is planned already, -1 if not: see `coterie.engine.croc.drive`."""
@@ -133,8 +133,8 @@ class Stepping:
         """What is still to be spent by this state, which may have other prices than the run's; NaN if unknown."""
         found = None
         if self._plain is not None and self._size <= MOST_COPIED and plain_seconds(self._shape, 0, 2) <= PATIENCE:
-            found = tried(lambda: self._steps.pulls_left(state, self._work), self.state)
+            found = tried(lambda: self._steps.pulls_left(state, self.work), self.state)
         if found is None:
             self._become_compiled()
-            found = self._steps.pulls_left(state, self._work)
+            found = self._steps.pulls_left(state, self.work)
         return float(found)
