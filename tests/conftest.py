@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+os.environ["COTERIE_BACKGROUND_COMPILER"] = "0"  # tests compile when they need to, or say that they do not
 sys.path.append(str(Path(__file__).parent / "imported"))  # pytest's importlib mode leaves the path as it is
 
 from waiting import wait_until

@@ -10,7 +10,7 @@ import typer
 def compile_command() -> None:
     """Compile everything now, so that no command, server or notebook has to wait for it later.
 
-    It takes some minutes once, and seconds if it was done before. The machine code is kept by numba: beside the
+    It takes about a minute once, and seconds if it was done before. The machine code is kept by numba: beside the
     package, in a folder of the user if that cannot be written, or where NUMBA_CACHE_DIR says. It is for this kind of
     processor; for an image that runs on others set NUMBA_CPU_NAME=generic, both here and there.
     """

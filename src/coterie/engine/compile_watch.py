@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +50,7 @@ class CompileWatch:
         self._begun = self._last = 0.0
         self._cpu_begun = self._cpu = 0.0
         self._depth = self._ended = 0
+        self._elsewhere: list[tuple[str, float]] = []
 
     def announce(self, what: str) -> None:
         """Say what the next compilation is."""
@@ -77,9 +80,23 @@ class CompileWatch:
     def state(self, now: float) -> Compilation | None:
         """What is being compiled at this time, if anything is."""
         with self._lock:
+            if self._elsewhere:
+                what, begun = self._elsewhere[-1]
+                seconds = now - begun
+                return Compilation(what, seconds, max(SECONDS.get(what, _OTHER_SECONDS), seconds + 1.0))
             if self._begun == 0.0 or (self._depth == 0 and now - self._last > _PAUSE):
                 return None
             return Compilation(self._what, now - self._begun, self._total())
+
+    def await_elsewhere(self, what: str, begun: float) -> None:
+        """Somebody begins to wait for another process, which has been compiling since `begun`."""
+        with self._lock:
+            self._elsewhere.append((what, begun))
+
+    def got_from_elsewhere(self, what: str, begun: float) -> None:
+        """The wait is over."""
+        with self._lock:
+            self._elsewhere.remove((what, begun))
 
     def _total(self) -> float:
         """About how many seconds it takes in all, by what is done so far."""
@@ -117,6 +134,16 @@ def watch_compilation(what: str) -> None:
         _listening = True
 
 
+@contextmanager
+def waiting_for(what: str, begun: float) -> Iterator[None]:
+    """Within, somebody waits for another process that compiles."""
+    _watch.await_elsewhere(what, begun)
+    try:
+        yield
+    finally:
+        _watch.got_from_elsewhere(what, begun)
+
+
 def compilation() -> Compilation | None:
-    """What is being compiled in this process now; None if nothing is."""
+    """What is being compiled in this process now, or waited for; None if nothing is."""
     return _watch.state(time.monotonic())

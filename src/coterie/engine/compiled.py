@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -48,7 +49,11 @@ def entry(function: F) -> F:
 
     They let go of the interpreter lock, so that simulations run side by side in threads.
     """
-    return cast(F, _njit(cache=True, error_model="numpy", _nrt=False, nogil=True)(function))
+    options = {"error_model": "numpy", "_nrt": False, "nogil": True}
+    try:
+        return cast(F, _njit(cache=True, **options)(function))
+    except RuntimeError:  # no folder for the cache can be written, as under a user who has none: do without
+        return cast(F, _njit(**options)(function))
 
 
 class Kernel:
@@ -61,10 +66,11 @@ class Kernel:
     """
 
     def __init__(self, function: Callable[..., Any], signature: Any) -> None:
-        self.name = function.__name__
+        self.name, self.module = function.__name__, function.__module__
         self._function, self._signature = function, signature
         self._address = 0
         self._machine_code: Any = None
+        _made[self.module, self.name] = self
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it in plain Python."""
@@ -90,7 +96,14 @@ class Kernel:
             return _numba.cfunc(self._signature, **options)(self._function)
 
 
+_made: dict[tuple[str, str], Kernel] = {}
 _kernels: dict[int, Kernel] = {}  # all that have an address: none may go while a run could call it
+
+
+def kernel_named(module: str, name: str) -> Kernel:
+    """The kernel of a module, by the name of its function."""
+    importlib.import_module(module)
+    return _made[module, name]
 
 
 def call_by_address(signature: Any) -> Any:

@@ -2,7 +2,9 @@
 
 numba makes machine code of every function, together with all that it calls, and optimises all of that once more at each
 level of calls: for CROC's hundred and sixty functions most of the work was for code that nobody runs. Functions of
-this kind are typed and lowered only; the optimiser sees them once, inside of the function that Python calls.
+this kind are typed and lowered only; the optimiser sees them once, inside of the function that Python calls. And the
+type of an operation on given types is looked up once for all of them: numba tries some ten definitions each time that
+an element of an array is read, which was a quarter of the work.
 
 This uses parts of numba that are not documented. `PIPELINE` is None where they are not as expected: everything is then
 compiled as numba does it, which takes longer and gives the same results.
@@ -17,6 +19,16 @@ from typing import Any
 import numba
 
 _numba: Any = numba
+
+
+_NOT_NEEDED = frozenset({
+    "with_lifting", "inline_closure_likes", "rewrite_semantic_constants", "dead_branch_prune",
+    "Rewrite dynamic raises", "make_function_op_code_to_jit_function", "inline_inlinables", "find_literally",
+    "literal_unroll", "LiteralPropagation", "inline_overloads", "dump_parfor_diagnostics",
+})  # fmt: skip
+"""Passes of numba for what no function of this room has: closures, comprehensions, `with`, errors, arguments that may
+be None, and functions that are to be inlined before they are typed. Each goes through all variables.
+"""
 
 
 def _pipeline() -> Any:
@@ -48,19 +60,52 @@ def _pipeline() -> Any:
             state["cr"] = lowered._replace(cfunc=place)
             return True
 
+    remembering = _remembering_context(core)
+    contexts: dict[Any, Any] = {}
+
     registered = machinery.register_pass(mutates_CFG=True, analysis_only=False)(Lowered)
 
     class Inner(compiler.CompilerBase):  # type: ignore[misc, name-defined]
         """numba's own passes, but for the last."""
 
+        def __init__(self, typingctx: Any, *details: Any) -> None:
+            if typingctx not in contexts:
+                contexts[typingctx] = remembering(typingctx)
+            super().__init__(contexts[typingctx], *details)
+
         def define_pipelines(self) -> list[Any]:
             passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
-            passes.passes = [(registered, why) if step is lowering else (step, why) for step, why in passes.passes]
+            kept = [(step, why) for step, why in passes.passes if step.name() not in _NOT_NEEDED]
+            passes.passes = [(registered, why) if step is lowering else (step, why) for step, why in kept]
             vars(passes)["_finalized"] = False
             passes.finalize()
             return [passes]
 
     return Inner
+
+
+def _remembering_context(core: Any) -> Any:
+    """How to make a typing context that has all of another one, and remembers the types of operations."""
+    config = core.targetconfig.ConfigStack
+    operation = core.types.Function
+
+    class Remembering(core.typing.Context):  # type: ignore[misc]
+        def __init__(self, of: Any) -> None:
+            self.__dict__ = of.__dict__  # in place of its own: what is registered later is known to both
+
+        def _resolve_user_function_type(self, func: Any, args: Any, kws: Any, literals: Any = None) -> Any:
+            its = self._lookup_global(func)
+            its = func if its is None else its
+            if not isinstance(its, operation):
+                return super()._resolve_user_function_type(func, args, kws, literals)
+            flags = config.top_or_none()
+            key = its, tuple(args), tuple(dict(kws).items()), None if flags is None else str(flags.fastmath)
+            if key not in known:
+                known[key] = super()._resolve_user_function_type(func, args, kws, literals)
+            return known[key]
+
+    known: dict[Any, Any] = {}
+    return Remembering
 
 
 def _leave_as_it_is(library: Any) -> None:

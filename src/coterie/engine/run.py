@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie.engine.cached import announce_compilation
+from coterie.engine.at_once import MOST_COPIED, PATIENCE, Entrance, plain_seconds, tried
 from coterie.engine.state import (
+    BOC,
     DEGENERATE,
     FLOOR,
     LINEAR,
@@ -29,21 +30,25 @@ from coterie.engine.state import (
     new_state,
 )
 
-__all__ = ["N_GAUGES", "Run", "load"]
+__all__ = ["N_GAUGES", "Run", "compile_ahead", "load"]
 
-_loaded: Any = None
+
+def _sources() -> list[Path]:
+    here = Path(__file__)
+    return [path for path in here.parent.glob("*.py") if path != here]
+
+
+_entrance = Entrance("the engine", "coterie.engine.advance", "advance", __name__, _sources)
 
 
 def load() -> Any:
     """The compiled entries. Says so, once, if they have to be compiled first."""
-    global _loaded
-    if _loaded is None:
-        from coterie.engine import advance
+    return _entrance.compiled()
 
-        here = Path(__file__)
-        announce_compilation(advance.advance, "the engine", [path for path in here.parent.glob("*.py") if path != here])
-        _loaded = advance
-    return _loaded
+
+def compile_ahead() -> None:
+    """Have the entries in numba's cache: types are the same for every size."""
+    Run(3, 2, 1, BOC, np.array([[1.0], [np.nan]])).commit(0, +1)
 
 
 class Run:
@@ -59,11 +64,16 @@ class Run:
         *,
         distance_ratio: float | None = None,
         oracle: tuple[Ints, Floats] | None = None,
+        at_once: bool = False,
     ) -> None:
-        """`levels` (2, L): see `coterie.engine.advance`. `oracle`: true labels and λ* a cluster (K)."""
+        """`levels` (2, L): see `coterie.engine.advance`. `oracle`: true labels and λ* a cluster (K). `at_once`: steps
+        may be uncompiled as long as there are no compiled ones (`coterie.engine.at_once`).
+        """
         from coterie.engine.forest import new_forest
 
-        self._entries = load()
+        self._shape = (n_arms, n_clusters, dim)
+        self._plain = _entrance.plain() if at_once else None
+        self._entries = load() if self._plain is None else self._plain
         self.state = new_state(n_arms, n_clusters, dim, sampling)
         self._forest = new_forest(n_clusters)
         self.levels = np.ascontiguousarray(levels, dtype=np.float64)
@@ -90,14 +100,36 @@ class Run:
 
     def follow(self, arms: Ints, values: Floats, what: Ints) -> int:
         """Take in a script of measurements, asks and given-up asks (see `advance`); the next arm. INOUT: arms."""
-        found = self._entries.advance(
-            self.state, self._forest, len(arms), True, arms, what, values, self._no_centers, self._no_truth,
-            self._no_rng, self.levels, self.met, self.stops, self.correct, self._x,
-        )  # fmt: skip
-        return int(found)
+
+        def advance() -> int:
+            found = self._entries.advance(
+                self.state, self._forest, len(arms), True, arms, what, values, self._no_centers, self._no_truth,
+                self._no_rng, self.levels, self.met, self.stops, self.correct, self._x,
+            )  # fmt: skip
+            return int(found)
+
+        if self._plain is not None:
+            changed: list[Any] = [*self.state, *self._forest, arms, self.met, self.stops, self.correct]
+            found = None
+            if _entrance.is_behind and self._is_quick(len(arms), sum(array.nbytes for array in changed)):
+                found = tried(advance, changed)
+            if found is not None:
+                return int(found)
+            self._become_compiled()
+        return advance()
+
+    def _is_quick(self, n: int, size: int) -> bool:
+        """Whether plain code may take in n entries. Every one of them is settled and chosen anew."""
+        return size <= MOST_COPIED and plain_seconds(self._shape, n, n + 1) <= PATIENCE
+
+    def _become_compiled(self) -> None:
+        """From now on the steps are compiled; waits for them if they are not there yet."""
+        if self._plain is not None:
+            self._entries, self._plain = load(), None
 
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator, arms: Ints) -> None:
         """Simulate up to `steps` measurements of a world whose groups and centers are known."""
+        self._become_compiled()
         self.next = self._entries.advance(
             self.state, self._forest, steps, False, arms, self._no_arms, self._no_values, fixed(centers), fixed(truth),
             rng, self.levels, self.met, self.stops, self.correct, self._x,

@@ -38,7 +38,7 @@ class CrocMethodRun(MethodRun):
         self._past = past
         family, prices = family_for(settings.noise, *self._shape), unit_costs(settings.costs, settings.n_arms)
         if past is None:
-            self._run = CrocRun(*self._shape, self._log_inverse_delta, family, prices)
+            self._run = CrocRun(*self._shape, self._log_inverse_delta, family, prices, at_once=True)
         else:
             self._run = _run_after(past, self._shape, self._log_inverse_delta, family, prices)
         self._cheapest = None if settings.costs is None else min(settings.costs)
@@ -240,7 +240,7 @@ def _run_after(
     if not pairs:
         spent -= math.log(1.0 - family.pair_share - family.variance_share)
         family = replace(family, pair_share=0.0, variance_share=0.0)
-    run = CrocRun(*shape, log_inverse_delta + spent, family, prices)
+    run = CrocRun(*shape, log_inverse_delta + spent, family, prices, at_once=True)
     if pairs:
         level = math.log(equal_pairs_ever(past.n_first, past.n_ever)) - math.log(family.pair_share)
         run.state.numbers[PAIR_LEVEL] = level + log_inverse_delta

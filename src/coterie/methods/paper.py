@@ -42,7 +42,8 @@ class PaperMethodRun(MethodRun):
             oracle = (white.labels, allocation_of_groups(white))
         self._level, self._kind = -math.log(settings.delta), settings.threshold
         levels = levels_for((self._kind,), (self._level,), settings.n_arms, settings.dim)
-        self._run = Run(*settings.shape, sampling, levels, distance_ratio=settings.distance_ratio, oracle=oracle)
+        ratio = settings.distance_ratio
+        self._run = Run(*settings.shape, sampling, levels, distance_ratio=ratio, oracle=oracle, at_once=True)
 
     @property
     def done(self) -> bool:

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.engine.ahead import in_foreground
 from coterie.methods.contract import Method, MethodError
 from coterie.methods.table import is_packaged, method_named
 from coterie.methods.warm_up import warm_up
@@ -136,7 +137,8 @@ class Plan:
     def load(self) -> None:
         """Load the compiled steps that the trials need, so that none of them has to; says so if this takes long."""
         if self.entry.trial is not None and self.asks_for_equal_groups:
-            warm_up(self.entry)
+            with in_foreground():
+                warm_up(self.entry)
 
 
 @dataclass(frozen=True, eq=False)

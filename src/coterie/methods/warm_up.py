@@ -6,23 +6,27 @@ import threading
 
 import numpy as np
 
+from coterie.engine.ahead import is_in_foreground
 from coterie.methods.contract import Method
 from coterie.methods.start import start
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
 
 _lock = threading.Lock()
-_warm: set[str] = set()
+_warm: set[tuple[str, bool]] = set()
 _TINY = Instance([0, 0, 1], [[0.0], [4.0]])
 
 
 def warm_up(method: Method) -> None:
-    """Have a method ready, once a process; for one of the package this may compile for minutes.
+    """Have a method ready, once a process.
 
-    Types are what is compiled for, and they are the same for every size: a few pulls of a tiny run are enough.
+    For one of the package this may begin to compile in the background, or, within `coterie.engine.ahead.in_foreground`,
+    compile here, for half a minute. Types are what is compiled for, and they are the same for every size: a few pulls
+    of a tiny run are enough.
     """
+    key = method.name, is_in_foreground()
     with _lock:
-        if method.name in _warm:
+        if key in _warm:
             return
         ratio = 0.5 if "distance_ratio" in method.needs else None
         truth = _TINY if "instance" in method.needs else None
@@ -33,4 +37,4 @@ def warm_up(method: Method) -> None:
                 break
             run.count(pull.arm, np.array([value] + [0.0] * method.exact), pull.round, True)
         run.evidence()
-        _warm.add(method.name)
+        _warm.add(key)

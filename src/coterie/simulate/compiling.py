@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.engine.ahead import in_foreground, seldom_collected
 from coterie.methods import METHODS, Method, warm_up
 from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Symmetric
 from coterie.problem.instance import Instance
@@ -39,7 +40,7 @@ def compile_everything(progress: bool | None = None) -> Path | None:
     returned where the compiler is switched off. What is in the cache already is only loaded.
     """
     steps = _steps()
-    with Bar(progress, "compiling", len(steps)) as bar:
+    with in_foreground(), seldom_collected(), Bar(progress, "compiling", len(steps)) as bar:
         for step in steps:
             step()
             bar.advance()

@@ -24,6 +24,7 @@ The kernels of a known covariance, `KNOWN_COVARIANCE`, are compiled into the pla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,11 +158,24 @@ class Family:
             if (kernel is None) != (size == 0):
                 raise ValueError(f"the family {self.name!r} needs both a kernel {name!r} and room for it, or neither")
 
+    @property
+    def _places(self) -> tuple[Kernel | None, ...]:
+        planned = (self.factor, self.pulls_needed, self.bet, self.score)
+        return (*planned, self.pool, self.freeze, self.gather, self.quality)
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Those that it brings."""
+        return [kernel for kernel in self._places if kernel is not None]
+
     def addresses(self) -> Ints:
         """The addresses of the kernels in this process, 0 for what is compiled into the planner or absent."""
-        planned = (self.factor, self.pulls_needed, self.bet, self.score)
-        kernels = (*planned, self.pool, self.freeze, self.gather, self.quality)
-        return np.array([0 if kernel is None else kernel.address for kernel in kernels], dtype=np.int64)
+        return self.stand_ins(lambda kernel: kernel.address)
+
+    def stand_ins(self, number_of: Callable[[Kernel], int]) -> Ints:
+        """A number for each kernel, 0 for what is compiled into the planner or absent."""
+        numbers = [0 if kernel is None else number_of(kernel) for kernel in self._places]
+        return np.array(numbers, dtype=np.int64)
 
     def parameter_array(self) -> Floats:
         """The parameters as the kernels get them."""

@@ -6,12 +6,10 @@ Measurements come in the ask order of each arm, as 2·d numbers: whitened, and w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coterie.engine.cached import announce_compilation
 from coterie.engine.croc.entries import (
     APPLYING,
     ASK,
@@ -52,31 +50,17 @@ from coterie.engine.croc.state import (
     UNSEEN,
     T,
     new_croc,
-    new_work,
     share_of_epoch,
 )
-from coterie.engine.state import Floats, Ints, fixed
+from coterie.engine.croc.stepping import Stepping
+from coterie.engine.croc.stepping import load as load
+from coterie.engine.state import Floats, Ints
 from coterie.problem.partition import same_partition
 
-_loaded: Any = None
 _FEW_REPEATS = 6
 
 _TABLES = ("base", "slope", "crest", "log_factorial", "price", "reserve")
 """Parts of the state that follow from its size and the prices alone."""
-
-
-def load() -> Any:
-    """The compiled entries. Says so, once, if they have to be compiled first."""
-    global _loaded
-    if _loaded is None:
-        from coterie.engine.croc import drive
-
-        here = Path(__file__)
-        compiled = [path for path in here.parent.glob("*.py") if path != here]
-        shared = [here.parent.parent / name for name in ("compiled.py", "heaps.py")]
-        announce_compilation(drive.drive, "CROC", compiled + shared)
-        _loaded = drive
-    return _loaded
 
 
 class CrocRun:
@@ -90,16 +74,14 @@ class CrocRun:
         log_inverse_delta: float,
         family: Family = KNOWN_COVARIANCE,
         price: Floats | None = None,
+        at_once: bool = False,
     ) -> None:
-        self._steps = load()
+        """`at_once`: steps may be uncompiled as long as there are no compiled ones (`coterie.engine.at_once`)."""
         self.family = family
         self.state = new_croc(n_arms, n_clusters, dim, log_inverse_delta, family, price)
+        self._steps = Stepping(self.state, family, at_once)
+        self._work = self._steps.work
         self._equal_price = np.ones(n_arms)
-        self._work = new_work(n_arms, n_clusters, dim, family)
-        self._x = np.zeros(2 * dim)
-        self._no_centers = fixed(np.zeros((1, dim)))
-        self._no_truth = fixed(np.zeros(1, dtype=np.int64))
-        self._no_rng = np.random.default_rng(0)  # never drawn from: a live run brings its results
         # One entry: enough for what a live session does at a time.
         self._live = new_entries(
             n_arms, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((1, 2 * dim))
@@ -118,10 +100,7 @@ class CrocRun:
 
     def follow(self, entries: Entries) -> int:
         """Go on with these entries; says why it came back: see `coterie.engine.croc.entries`."""
-        found = self._steps.drive(
-            self.state, self._work, entries, 0, self._no_centers, self._no_truth, self._no_rng, self._x
-        )
-        return int(found)
+        return self._steps.follow(entries)
 
     def _do(self, kind: int, arm: int, of_round: int = 0, applying: bool = False) -> int:
         """Follow or apply one entry whose other parts are in place."""
@@ -133,11 +112,7 @@ class CrocRun:
     def pop(self) -> tuple[int, int] | None:
         """The next arm and the round that it is pulled for (0: none); counts as under way. None if all is proven."""
         s, live = self.state, self._live
-        arm = self._steps.pop_planned(
-            s.ints, s.queue, s.labels, s.committed, s.heap, s.slot, s.first_slot,
-            s.round_unasked, s.round_cursor, s.entry_arm, s.entry_pulls, s.entry_asked,
-            s.round_first, s.round_size, s.round_pulls, s.round_drawn, s.entry_before,
-        )  # fmt: skip
+        arm = self._steps.pop_planned()
         if arm >= 0:
             return arm, int(s.ints[ASKED_IN])
         self._do(ASK, -1)
@@ -240,7 +215,7 @@ class CrocRun:
 
     def play(self, steps: int, centers: Floats, truth: Ints, rng: np.random.Generator) -> None:
         """Simulate up to `steps` results of a world whose groups and centers are known."""
-        self._steps.drive(self.state, self._work, self._live, steps, fixed(centers), fixed(truth), rng, self._x)
+        self._steps.play(steps, centers, truth, rng, self._live)
 
     def pair_evidence(self, i: int, j: int, pulls_i: int, pulls_j: int) -> float:
         """Evidence from the start that arms i and j differ, at these counts."""
@@ -248,17 +223,15 @@ class CrocRun:
 
     def pair_evidences(self, pairs: Ints) -> Floats:
         """Evidence from the start that two arms differ, for rows (i, j, pulls of i, pulls of j)."""
-        found = np.zeros(len(pairs))
-        self._steps.pairs_at(self.state, np.ascontiguousarray(pairs, dtype=np.int64), found)
-        return found
+        return self._steps.pair_evidences(pairs)
 
     def pulls_left(self) -> float:
         """A forecast of the pulls still needed; NaN if unknown."""
-        return float(self._steps.pulls_left(self.state._replace(price=self._equal_price), self._work))
+        return self._steps.forecast(self.state._replace(price=self._equal_price))
 
     def cost_left(self) -> float:
         """A forecast of what is still to be spent, in units of the cheapest arm; NaN if unknown."""
-        return float(self._steps.pulls_left(self.state, self._work))
+        return self._steps.forecast(self.state)
 
     @property
     def matching_epoch(self) -> int:

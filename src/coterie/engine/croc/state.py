@@ -284,7 +284,7 @@ DOUBLINGS = 6
 """Forecasts look at 1, 2, 4, …, 2^(DOUBLINGS − 1) more pulls of a representative."""
 
 
-def new_work(n_arms: int, n_clusters: int, dim: int, family: Family = KNOWN_COVARIANCE) -> Work:
+def new_work(n_arms: int, n_clusters: int, dim: int, family: Family, kernels: Ints) -> Work:
     """The family's kernels, and work space for M arms, K groups, d dimensions: about 8·M·(K + 8) bytes."""
     m, k, d = n_arms, n_clusters, dim
     rank = min(k - 1, d)
@@ -298,7 +298,7 @@ def new_work(n_arms: int, n_clusters: int, dim: int, family: Family = KNOWN_COVA
         return np.zeros(n, dtype=np.int64)
 
     return Work(
-        family.addresses(), family.parameter_array(),
+        kernels, family.parameter_array(),
         floats(m), floats(m), floats(m), ints(m), ints(m), ints(m), ints(m), ints(m), ints(k * CORE_ROOM),
         np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8), floats(m, rank),
         ints(k), ints(k), floats(2 * k), floats(k), ints(k),
