@@ -5,7 +5,8 @@ imports from this room is plain, too. Nothing of that is known to the import sys
 either way: a run may go on compiled where plain code has left it.
 
 Results are the same to the last bit, but for sums over the dimension whose terms compiled code may add up in any order
-(`coterie.engine.compiled.compiled_sum`). Where plain Python has a rule of its own, compiled code's is used: a whole
+(`coterie.engine.compiled.compiled_sum`), and for exponentials in the last bit where numba finds Intel's vector library,
+which is not among the dependencies. Where plain Python has a rule of its own, compiled code's is used: a whole
 power is a product (`_power`), and what would be no number raises no warning. Where Python raises an error instead, as
 for the logarithm of zero, the call is to be done again by compiled code (`coterie.engine.at_once`).
 """

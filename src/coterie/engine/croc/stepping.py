@@ -37,9 +37,10 @@ def compile_ahead(*kernels: str) -> None:
         _ = kernel_named(*kernel.split(":")).address  # it is compiled when this is asked for
     steps = Stepping(new_croc(3, 2, 1, 0.0), KNOWN_COVARIANCE)
     steps.pop_planned()
-    steps.follow(new_entries(3, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((0, 2))))
     steps.forecast(steps.state)
     steps.pair_evidences(np.zeros((0, 4), dtype=np.int64))
+    nothing = np.zeros(0, dtype=np.int64)
+    steps.follow(new_entries(3, nothing, nothing, np.zeros((0, 2))))  # last: this one tells that all are there
 
 
 class Stepping:
