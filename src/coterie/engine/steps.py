@@ -96,9 +96,8 @@ def closest_alternative_now(
         # The factor grows with w(k'), so most pairs are ruled out without a division of their own.
         least = fewest * smallest / (fewest + smallest) * SURE
         for j in range(totals.shape[0]):
-            if (
-                j != k and least * gaps[k, j] < best
-            ):  # every k ≠ k', singletons too: the paper's n(k) > 1 is an error (docs/PAPER.md)
+            # Every k ≠ k', singletons too: the paper's n(k) > 1 is an error (docs/PAPER.md).
+            if j != k and least * gaps[k, j] < best:
                 best = min(best, fewest * totals[j] / (fewest + totals[j]) * gaps[k, j])
     return best
 
