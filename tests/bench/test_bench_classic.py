@@ -26,6 +26,8 @@ from bench.fixed_designs import (
 )
 from bench.part import Progress
 
+pytestmark = pytest.mark.slow  # what the benchmarks compare with
+
 FALSE_ALARM = 1e-6
 
 
@@ -96,7 +98,6 @@ def test_the_design_found_is_enough_and_one_less_is_not() -> None:
     assert tables.needed(blind, 0.1, 500) == (500, Outcome(400, 400, 0))
 
 
-@pytest.mark.slow
 def test_tukey_error_rate_within_alpha_and_scott_knott_beyond_it() -> None:
     """False alarm: 1e-6. Three groups of equal items, far apart: only equal items can be told apart wrongly.
 

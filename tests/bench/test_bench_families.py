@@ -18,6 +18,8 @@ from bench.part import Part, Row
 from bench.peers import PEERS
 from coterie.simulate.plan import Running
 
+pytestmark = pytest.mark.slow  # what the benchmarks compare with
+
 
 def gaps(instance: coterie.Instance) -> np.ndarray:
     """Distances between all pairs of centers, sorted."""

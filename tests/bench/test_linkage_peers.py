@@ -31,6 +31,8 @@ from coterie.methods import METHODS, unregister
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.theory.thresholds import threshold
 
+pytestmark = pytest.mark.slow  # what the benchmarks compare with
+
 FALSE_ALARM = 1e-6
 EXAMPLE = WORLDS["example of EBC, M = 6 K = 3 d = 2"](0)
 
@@ -89,7 +91,6 @@ def test_certainty_matches_oracle() -> None:
     assert paper_certainty(found, all_of, pulls, 2, 0.1) == pytest.approx(all_of.gaps / np.sqrt(beta), rel=1e-12)
 
 
-@pytest.mark.slow
 def test_proofs_error_rate_within_delta() -> None:
     """False alarm: 1e-6. Edge and pair of the same true length: to say that either is shorter is an error.
 

@@ -27,6 +27,8 @@ from coterie.methods import generic_trial
 from coterie.methods.trials import Running, play_trial
 from coterie.simulate.plan import child_seed, plan_for
 
+pytestmark = pytest.mark.slow  # what the benchmarks compare with
+
 EASY = coterie.Instance([0, 0, 1, 1, 2, 2], [[0.0, 0.0], [4.0, 0.0], [0.0, 5.0]])
 each_peer = pytest.mark.parametrize("peer", PEERS)
 COURSES: dict[str, Callable[[Task], Course]] = {

@@ -181,7 +181,17 @@ def ways_of_pair(
     return ways
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "far away"])
+# A few of every kind at once, the others in the slow tests.
+every_few = pytest.mark.parametrize(
+    "name",
+    [
+        name if number % 5 == 0 else pytest.param(name, marks=pytest.mark.slow)
+        for number, name in enumerate(name for name in NAMES if name != "far away")
+    ],
+)
+
+
+@every_few
 def test_verify_refuses_any_changed_number_of_the_certificate(case: Case, name: str) -> None:
     certificate, events = case(name)
     rng = np.random.default_rng(len(name))
@@ -335,7 +345,7 @@ def fits_round_1(events: Events, event: dict[str, Any]) -> bool:
     return bool(event["round"] == 0 and came < composed.get(event["arm"], 0))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "far away"])
+@every_few
 def test_verify_refuses_a_changed_result(case: Case, name: str) -> None:
     certificate, events = case(name)
     rng = np.random.default_rng(40)

@@ -75,6 +75,7 @@ def test_a_run_ends_for_counts() -> None:
     assert ended.right, ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [8, 64])
 @pytest.mark.parametrize("case", ["continuum", "all equal", "chain of steps halfway"])
 def test_a_run_with_several_workers_ends_with_a_true_claim(case: str, workers: int) -> None:

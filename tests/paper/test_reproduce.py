@@ -97,6 +97,7 @@ def test_numbers_keep_for_any_number_of_workers(table2: Any, tmp_path: Path, wor
     assert (tmp_path / "table2.svg").read_bytes() == (table2.folder / "table2.svg").read_bytes()
 
 
+@pytest.mark.slow
 def test_more_trials_go_on_from_fewer(table2: Any, tmp_path: Path) -> None:
     reproduce("table2", trials=10, out=tmp_path, progress=False)
     more = reproduce("table2", trials=24, out=tmp_path, resume=True, progress=False)
@@ -140,6 +141,7 @@ def test_damaged_files_are_found_and_redone(table2: Any, tmp_path: Path, damage:
     assert len({line.split(b'"trial":')[1].split(b",")[0] for line in lines[1:]}) == 24
 
 
+@pytest.mark.slow
 def test_another_seed_is_not_taken_over(table2: Any, tmp_path: Path) -> None:
     reproduce("table2", trials=6, out=tmp_path, seed=1, progress=False)
     other = reproduce("table2", trials=6, out=tmp_path, seed=2, resume=True, progress=False)

@@ -22,7 +22,10 @@ from coterie.simulate.bulk import run_trials
 from coterie.simulate.plan import Outcome, plan_for
 
 pytest.importorskip("distributed")
-pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals and process groups of POSIX")
+pytestmark = [
+    pytest.mark.slow,  # a cluster of processes
+    pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals and process groups of POSIX"),
+]
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
 SLOW = coterie.Instance(np.arange(400) % 8, 10 * np.random.default_rng(3).normal(size=(8, 4)))  # tens of ms a trial
@@ -88,7 +91,6 @@ def test_short_trials_share_a_task(two_workers: Any) -> None:
         assert 4 <= client.run_on_scheduler(tasks) - before < 100
 
 
-@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(cluster: Any) -> None:
     plan = plan_for(SLOW, "boc", (0.1, 1e-6), ("proven", "heuristic"))
     here: dict[int, Outcome] = {}
@@ -123,7 +125,6 @@ def test_a_killed_worker_costs_nothing_but_time(cluster: Any) -> None:
     assert len({outcome.stops["proven"].times[1] for outcome in there}) > 10  # there is something to compare
 
 
-@pytest.mark.slow
 def test_it_waits_when_all_workers_are_gone(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,7 +198,6 @@ coterie.simulate(endless, deltas=[1e-9], trials=50, scheduler=sys.argv[1])
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_workers_are_idle_after_the_process_has_ended(two_workers: Any, ending: signal.Signals) -> None:
     child = subprocess.Popen(
@@ -224,7 +224,6 @@ def test_workers_are_idle_after_the_process_has_ended(two_workers: Any, ending: 
             child.communicate()
 
 
-@pytest.mark.slow
 def test_a_scheduler_that_dies_is_one_line(cluster: Any) -> None:
     cluster.worker("one")
     plan = plan_for(INST, "boc", 0.1, "heuristic")
@@ -251,7 +250,6 @@ remote.run_trial = run_trial
 """
 
 
-@pytest.mark.slow
 def test_a_trial_that_ends_every_worker_is_named(cluster: Any) -> None:
     def less_patient(dask_scheduler: Any) -> None:
         dask_scheduler.allowed_failures = 0  # instead of 3, which takes as many restarts

@@ -106,6 +106,7 @@ def test_the_command_takes_noise_and_world() -> None:
     assert plain.stdout == run.invoke(app, [*words, "--noise", "1", "--world", "normal:1"]).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals and process groups of POSIX")
 def test_worlds_travel_to_a_cluster(two_workers: Any) -> None:
     def own(rng: np.random.Generator, arms: np.ndarray, means: np.ndarray) -> np.ndarray:

@@ -129,6 +129,7 @@ print(json.dumps(found))
 pytest_dask = pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals and process groups of POSIX")
 
 
+@pytest.mark.slow
 @pytest_dask
 def test_what_a_script_registers_runs_on_workers_that_never_heard_of_it(two_workers: Any, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
@@ -142,6 +143,7 @@ def test_what_a_script_registers_runs_on_workers_that_never_heard_of_it(two_work
     assert len(here) == 6
 
 
+@pytest.mark.slow
 @pytest_dask
 def test_a_method_that_cannot_travel_is_named(two_workers: Any) -> None:
     lock = threading.Lock()
@@ -161,6 +163,7 @@ def test_a_method_that_cannot_travel_is_named(two_workers: Any) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest_dask
 def test_a_method_whose_module_the_workers_lack_is_named(
     two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -178,6 +181,7 @@ def test_a_method_whose_module_the_workers_lack_is_named(
         )
 
 
+@pytest.mark.slow
 @pytest_dask
 def test_an_error_of_a_method_comes_back_from_a_worker(two_workers: Any) -> None:
     import cloudpickle

@@ -36,7 +36,14 @@ def reads(id: str) -> list[str]:
             f"/campaigns/{id}/log"]  # fmt: skip
 
 
-@pytest.mark.parametrize("token", [None, "", "wrong", "a-token-for-tests-012345678", "\xff"])
+@pytest.mark.parametrize(
+    "token",
+    [
+        None,
+        "wrong",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("", "a-token-for-tests-012345678", "\xff")),
+    ],
+)
 def test_nobody_without_a_token(start: Any, token: str | None) -> None:
     api = start().api  # of its own: wrong tokens slow down whoever logs in from here
     id = api.create()
@@ -194,6 +201,7 @@ def test_secrets_are_neither_stored_nor_logged(start: Any, tmp_path: Path) -> No
         assert hidden.encode() not in stored
 
 
+@pytest.mark.slow
 def test_a_token_is_made_once_and_shown_once(start: Any, tmp_path: Path) -> None:
     first = start(env={})
     said = first.stop()
@@ -214,9 +222,10 @@ def test_a_token_is_made_once_and_shown_once(start: Any, tmp_path: Path) -> None
 
 def run_serve(*options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "coterie.cli", "serve", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_serve_refuses_what_is_not_safe_or_not_possible(tmp_path: Path, server: Any) -> None:
     store = ["--store", str(tmp_path / "x.db")]
     for options, message in (

@@ -15,6 +15,7 @@ from waiting import wait_until
 from coterie.campaign import Campaigns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_the_file_is_complete_after_every_ordinary_end(start: Any, tmp_path: Path, number: signal.Signals) -> None:
     server = start()

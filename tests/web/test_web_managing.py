@@ -99,6 +99,7 @@ def test_the_list_has_pages(start: Any) -> None:
         assert (answer.status, answer.error["field"]) == (422, wrong.partition("=")[0]), wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "jsonl"])
 def test_workers_undo_their_own_and_manage_nothing(
     start: Any, kind: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -89,6 +89,7 @@ def take_picture(page: Any) -> None:
     shot.quantize(64).save(PICTURES / "page.png", optimize=True)  # a third of the size, and the eye sees no difference
 
 
+@pytest.mark.slow
 def test_two_browsers_at_once(opened: Any, api: Any) -> None:
     id = new_campaign(api)
     pages = [opened(f"/campaigns/{id}") for _ in range(2)]
@@ -299,6 +300,7 @@ def test_on_a_phone_and_in_both_schemes(opened: Any, api: Any, scheme: str) -> N
         assert (int(re.findall(r"\d+", light)[0]) > 128) == (scheme == "light")
 
 
+@pytest.mark.slow
 def test_a_thousand_items_and_many_measurements(opened: Any, api: Any) -> None:
     id = api.create(name="large", n_arms=1000, n_clusters=4, dim=1, method="uniform")
     for begin in range(0, 8000, 4000):
@@ -336,6 +338,7 @@ def test_a_reader_sees_no_forms(opened: Any, api: Any) -> None:
     page.locator("table.log").get_by_text("told").first.wait_for()  # and yet it is live
 
 
+@pytest.mark.slow
 def test_a_large_campaign_opens_at_once_after_a_start(opened: Any, start: Any, tmp_path: Path) -> None:
     """Its measurements are read behind the page, which then shows them by itself."""
     path = tmp_path / "large.db"

@@ -34,6 +34,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "store.db") if request.param == "sqlite" else f"{tmp_path}/store/"
 
 
+@pytest.mark.slow
 def test_tokens_by_command_while_the_server_runs(start: Any, place: str) -> None:
     server = start("--rate", "0", store=place)
     api = server.api

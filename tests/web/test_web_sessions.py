@@ -7,6 +7,7 @@ from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from waiting import wait_until
 
 from coterie.campaign import Campaigns
@@ -51,6 +52,7 @@ def test_over_tls_the_cookie_is_one_that_no_other_server_can_set(start: Any) -> 
     assert server.api.with_token(None).get(C, headers=cookie).status == 401
 
 
+@pytest.mark.slow
 def test_sessions_survive_a_restart(start: Any) -> None:
     first = start("--port", "0")
     jar = log_in(first.api, first.api.token)
