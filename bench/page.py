@@ -15,22 +15,28 @@ from bench.part import RESULTS, ROOT, Row, Table, part_named
 from bench.running import kept
 
 PAGE = ROOT / "docs" / "PERFORMANCE.md"
-PLACES: dict[str, tuple[str, bool]] = {
-    "families": ("needed", False),
-    "scan": ("scan", True),
-    "forecast": ("forecast", True),
-    "hands": ("hands", True),
-    "foreign": ("foreign", True),
-    "toofew": ("toofew", True),
-    "linkage": ("linkage", True),
-    "costs": ("costs", True),
+ALL, FIRST, REST = "all", "first", "rest"
+PLACES: dict[str, tuple[str, str]] = {
+    "needed": ("needed", FIRST),
+    "families": ("needed", REST),
+    "ablation": ("ablation", ALL),
+    "scan": ("scan", ALL),
+    "forecast": ("forecast", ALL),
+    "hands": ("hands", ALL),
+    "foreign": ("foreign", ALL),
+    "crews": ("crews", ALL),
+    "asymptotic": ("asymptotic", ALL),
+    "conservatism": ("conservatism", ALL),
+    "toofew": ("toofew", ALL),
+    "linkage": ("linkage", ALL),
+    "costs": ("costs", ALL),
 }
-"""For each place its part, and whether that part's first table is shown too."""
+"""For each place its part, and which of that part's tables are shown."""
 
 TUKEY_PAGE = ROOT / "docs" / "howto" / "from-tukey.md"
-TUKEY_PLACES = {"classic": ("classic", True)}
+TUKEY_PLACES = {"classic": ("classic", ALL)}
 RESOLUTION_PAGE = ROOT / "docs" / "howto" / "resolution.md"
-RESOLUTION_PLACES = {"resolution": ("resolution", True)}
+RESOLUTION_PLACES = {"resolution": ("resolution", ALL)}
 
 _PLACE = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- end of bench: \2 -->\n)", re.DOTALL)
 
@@ -68,14 +74,14 @@ def resolution_tables(place: str, folder: Path = RESULTS) -> str:
     return _tables(*RESOLUTION_PLACES[place], folder)
 
 
-def _tables(name: str, with_first: bool, folder: Path) -> str:
+def _tables(name: str, which: str, folder: Path) -> str:
     """The tables of a part, each with its title; nothing if they were not kept."""
     content = kept(name, folder)
     if content is None:
         return ""
     part = part_named(name)
     found = part.tables(content["rows"])
-    shown = [(table, rows) for table, rows in found if with_first or table.title != part.title]
+    shown = [(table, rows) for table, rows in found if which == ALL or (which == FIRST) == (table.title == part.title)]
     return "".join(f"{_escaped(table.title)}\n\n{markdown(table, rows)}\n" for table, rows in shown)
 
 

@@ -11,9 +11,11 @@ import pytest
 
 from bench import noise_page
 from bench.page import (
+    ALL,
     PAGE,
     PLACES,
     RESOLUTION_PAGE,
+    REST,
     TUKEY_PAGE,
     filled,
     places,
@@ -59,10 +61,10 @@ def test_the_page_on_performance_has_the_kept_tables_between_its_marks() -> None
     page = PAGE.read_text(encoding="utf-8")
     assert places(page) == list(PLACES)
     assert filled(page) == page
-    for place, (name, with_first) in PLACES.items():
+    for place, (name, which) in PLACES.items():
         path = RESULTS / f"{name}.json"
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
-        assert bool(tables(place)) == any(with_first or "family" in row for row in rows)
+        assert bool(tables(place)) == any(which == ALL or (which == REST) == ("family" in row) for row in rows)
 
 
 def test_the_page_on_evidence_has_the_kept_costs_between_its_marks() -> None:
