@@ -206,7 +206,13 @@ class Status(Answer):
     t: int
     seq: int
     measurements: int
-    pulls: list[int]
+    cut: bool = Field(
+        description="There are more than 100 000 items: `pulls`, `labels` and `names` are null, there are no `costs`, and "
+        "groups list their first 1000 items. `items` has them all, page by page."
+    )
+    named: bool = Field(description="Whether the items have names.")
+    pulls: list[int] | None
+    pulls_summary: dict[str, float] = Field(description="`least`, `median` and `most` measurements of an item.")
     labels: list[int] | None
     centers: list[list[float]] | None
     groups: list[dict[str, Any]]
@@ -242,6 +248,23 @@ class Status(Answer):
     certifies: bool
     cost: float | None = Field(description="What all measurements have cost; null if there are no costs.")
     cost_left: float | None = Field(description="What is expected to be spent still; null if nobody knows.")
+
+
+class Item(Answer):
+    """An item: its measurements that counted, and its group, null before there are groups."""
+
+    arm: int
+    name: str
+    measurements: int
+    group_id: int | None
+    retired: bool
+
+
+class ItemPage(Answer):
+    """Items in order; `next` is the `after` of the page that follows, null at the end."""
+
+    items: list[Item]
+    next: int | None
 
 
 class Budget(Answer):
