@@ -36,7 +36,9 @@ from coterie.campaign.judgements import (
 from coterie.campaign.log_views import events, history, settings_of
 
 MOST_LISTED = 100_000
-"""Items up to which a page, and an answer over HTTP, has lists of them all."""
+"""Items up to which an answer over HTTP has lists of them all …"""
+MOST_DRAWN = 10_000
+"""… and a page a column of each."""
 FEW_MEMBERS = 1_000
 """Items of a group that are listed where there are more."""
 
@@ -274,7 +276,7 @@ def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, A
     if state.recent is None or state.recent[0] != key:  # the last row of a large campaign may be very long
         state.recent = key, events(seen, max(0, key[0] - recent), recent)["events"]
     return {
-        "status": status(state, seen.row, seen.now, MOST_LISTED),
+        "status": status(state, seen.row, seen.now, MOST_DRAWN),
         "history": history(seen, points),
         "events": state.recent[1],
     }

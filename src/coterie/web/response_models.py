@@ -207,8 +207,8 @@ class Status(Answer):
     seq: int
     measurements: int
     cut: bool = Field(
-        description="There are more than 100 000 items: `pulls`, `labels` and `names` are null, there are no `costs`, and "
-        "groups list their first 1000 items. `items` has them all, page by page."
+        description="There are more than 100 000 items: `pulls`, `labels` and `names` are null, there are no `costs`, "
+        "and groups list their first 1000 items. `items` has them all, page by page."
     )
     named: bool = Field(description="Whether the items have names.")
     pulls: list[int] | None
