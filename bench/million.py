@@ -1,4 +1,7 @@
-"""One million arms (K = 10, d = 8, smallest gap 12) by CROC, in one process."""
+"""One million arms (K = 10, d = 8, smallest gap 12) by CROC, in one process: `coterie bench million`.
+
+`python -m bench.million` takes them through a campaign: see `bench.million_campaign`.
+"""
 
 from __future__ import annotations
 
@@ -45,3 +48,9 @@ PART = Part(
     headlines,
     seconds=20,
 )
+
+
+if __name__ == "__main__":
+    from bench.million_campaign import main
+
+    main()

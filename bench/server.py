@@ -47,8 +47,8 @@ centers_at = centers()
 class Process:
     """A server of its own."""
 
-    def __init__(self, store: Path) -> None:
-        self.token = secrets.token_urlsafe(16)
+    def __init__(self, store: Path | str, token: str | None = None) -> None:
+        self.token = token or secrets.token_urlsafe(16)
         env = {**os.environ, "COTERIE_TOKEN": self.token}
         command = [sys.executable, "-m", "coterie.cli", "serve", "--store", str(store), "--port", "0", "--rate", "0"]
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)

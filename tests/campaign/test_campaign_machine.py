@@ -78,7 +78,8 @@ class CampaignMachine(RuleBasedStateMachine):
                     self.leases[key]["state"] = "expired"
 
     def _take(self, arm: int, value: float, ticket: int | None) -> None:
-        self.session.absorb(arm, self._vector(value), ticket)
+        (white,) = self.session.check_results([arm], self._vector(value)[None])
+        self.session.absorb(arm, self._vector(value), ticket, white)
 
     def _check_answer(self, answer: dict[str, Any], one: dict[str, Any]) -> None:
         """Accepted; with a warning if it is more than 8 from the mean of what its arm gave before."""

@@ -11,6 +11,7 @@ import pytest
 
 from coterie.campaign import Campaigns, Conflict, commands, import_parts, open_campaigns
 from coterie.campaign.state import State
+from coterie.session import corrections
 
 
 @pytest.fixture
@@ -153,7 +154,81 @@ def test_a_list_reads_long_settings_once(store: Campaigns, monkeypatch: pytest.M
 
 
 def test_campaigns_too_large_to_be_shown_are_refused(store: Campaigns) -> None:
-    for wrong, field in (({"n_arms": 100_001, "dim": 1}, "n_arms"), ({"n_arms": 50_000, "dim": 1000}, "n_arms")):
+    for wrong, field in (({"n_arms": 1_000_001, "dim": 1}, "n_arms"), ({"n_arms": 50_000, "dim": 1000}, "n_arms")):
         with pytest.raises(ValueError, match="at most") as caught:
             store.create("x", n_clusters=2, noise=1.0, method="uniform", **wrong)  # type: ignore[arg-type]
         assert caught.value.field == field  # type: ignore[attr-defined]
+
+
+def test_a_correction_of_a_long_log_holds_up_nobody_else(
+    two: tuple[Campaigns, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, large, small = two
+    working, go_on, prepare = threading.Event(), threading.Event(), corrections.prepare
+
+    def slowly(*arguments: Any) -> Any:
+        working.set()
+        go_on.wait(60)
+        return prepare(*arguments)
+
+    monkeypatch.setattr(corrections, "prepare", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.correct, large, "3", [33.0], "typed wrong")
+        assert working.wait(60)
+        for k in range(3):
+            ask_and_tell(store, small, k)
+        assert not waiting.done(), "they had to wait until the correction was worked out"
+        go_on.set()
+        assert waiting.result(60)["corrected"]
+    (made,) = store.status(large)["corrections"]
+    assert (made["old"], made["new"]) == ([3.0], [33.0])
+
+
+def test_a_correction_counts_what_was_told_while_it_was_worked_out(
+    two: tuple[Campaigns, str, str], opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process writes: it is worked out again, and after some tries there and then. Nothing is lost."""
+    store, large, _ = two
+    other, prepare, told = opened(), corrections.prepare, [0]
+
+    def meanwhile(*arguments: Any) -> Any:
+        if told[0] < 5:
+            told[0] += 1
+            other.tell(large, [{"id": f"o{told[0]}", "arm": 0, "values": [1.0]}])
+        return prepare(*arguments)
+
+    monkeypatch.setattr(corrections, "prepare", meanwhile)
+    assert store.correct(large, "3", [33.0], "typed wrong", correction="c1")["corrected"]
+    assert told[0] == 5
+    monkeypatch.undo()
+    for one in (store, other, opened()):
+        assert [note["id"] for note in one.status(large)["corrections"]] == ["c1"]
+        assert one.status(large)["measurements"] == 25
+    assert not other.correct(large, "3", [33.0], "typed wrong", correction="c1")["corrected"]
+    shown = [one.status(large) for one in (store, other, opened())]
+    assert shown[0] == shown[1] == shown[2]
+
+
+def test_a_correction_by_another_process_is_read_outside_of_the_turn(
+    two: tuple[Campaigns, str, str], opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs the whole log, though it is one row."""
+    store, large, small = two
+    opened().correct(large, "3", [33.0], "typed wrong")
+    reading, go_on, begin = threading.Event(), threading.Event(), State.begin
+
+    def slowly(state: State, rows: Any) -> None:
+        reading.set()
+        go_on.wait(60)
+        begin(state, rows)
+
+    monkeypatch.setattr(State, "begin", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.tell, large, [{"id": "again", "arm": 0, "values": [1.0]}])
+        assert reading.wait(60)
+        for k in range(3):
+            ask_and_tell(store, small, k)
+        assert not waiting.done(), "they had to wait until the large one was read"
+        go_on.set()
+        assert waiting.result(60)["accepted"] == 1
+    assert store.status(large)["measurements"] == 21

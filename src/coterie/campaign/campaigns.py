@@ -15,6 +15,7 @@ from coterie.campaign import (
     commands,
     correcting,
     exports,
+    item_views,
     log_views,
     managing,
     partial_answers,
@@ -207,7 +208,12 @@ class Campaigns:
         out anew. If the groups were proven and are not any more, measuring goes on, and `reopened` of the answer says
         so. The present values change nothing. `correction`: its own id; sent twice, it is made once.
         """
-        return self._campaigns.submit(id, _decision("correct", (measurement, values, reason, by, correction), writer))
+        given = (measurement, values, reason, by, correction)
+        return self._campaigns.submit_prepared(
+            id,
+            lambda seen: correcting.prepare(seen.state, writer, *given),
+            lambda prepared: _decision("correct", (*given, prepared), writer),
+        )
 
     def choose_resolution(self, id: str, resolution: Any) -> dict[str, Any]:
         """Ask for other `alike` and `apart` from here on, after looking at the results; as in `Session`.
@@ -292,9 +298,18 @@ class Campaigns:
 
     # Reading.
 
-    def status(self, id: str) -> dict[str, Any]:
-        """How far it is: groups, evidence, leases, workers."""
-        return self._campaigns.read(id, lambda seen: views.status(seen.state, seen.row, seen.now))
+    def status(self, id: str, most_items: int | None = None) -> dict[str, Any]:
+        """How far it is: groups, evidence, leases, workers.
+
+        With more items than `most_items`, `cut` is true: `pulls`, `labels` and `names` are None, there are no `costs`,
+        and groups have the first 1000 of their items. `items` has them all, page by page.
+        """
+        return self._campaigns.read(id, lambda seen: views.status(seen.state, seen.row, seen.now, most_items))
+
+    def items(self, id: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
+        """Items from number `after` on, each with its name, group and measurements; `next` is where to go on."""
+        start, count = log_views.page(after, limit)
+        return self._campaigns.read(id, lambda seen: item_views.items(seen.state, start, count))
 
     def budget(self, id: str, more: Any) -> dict[str, Any]:
         """What so many more measurements are expected to bring: the `chance` to be done by then, and what if not."""

@@ -60,6 +60,11 @@ class Turn:
         """Whether the writer may answer a lease, or give it up."""
         return self.writer is None or self.writer.may_use(lease.token)
 
+    @property
+    def may_use_all(self) -> bool:
+        """Whether the writer may answer every lease."""
+        return self.writer is None or not self.writer.only_own
+
     def add(self, row: Row, values: FloatArray | None = None) -> None:
         """Keep a row whose effect the session already has."""
         if self.writer is not None:
@@ -125,13 +130,13 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any
     state, settings = turn.state, turn.state.settings
     if state.done:
         return {"done": True, "asks": []}
-    waits = settings.on_expiry == "wait"
-    own = [
-        lease for lease in state.open.of_worker(who) if (waits or lease.expires_at > turn.now) and turn.may_use(lease)
-    ]
+    waits, none_over = settings.on_expiry == "wait", turn.now < state.open.first_end
+    own = list(state.open.of_worker(who))
+    if not (turn.may_use_all and (waits or none_over)):
+        own = [lease for lease in own if (waits or lease.expires_at > turn.now) and turn.may_use(lease)]
     held = own[:count]
     until = turn.now + state.lease_seconds
-    for lease in held:
+    for lease in () if none_over else held:
         if lease.expires_at <= turn.now:
             turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until, NO_ROUND))
     new = max(0, (count if of is None else of) - len(own))
@@ -199,6 +204,7 @@ class _Given:
     lease: Lease | None
     worker: str | None
     old: bool = False
+    white: FloatArray | None = None  # the values in units of the noise, of one that is new
 
 
 def tell(
@@ -236,7 +242,8 @@ def tell(
             lease = _oldest_open(turn, one.arm, one.worker, named)
         ticket = None if lease is None or lease.ticket not in state.open else lease.ticket
         worker = one.worker or (None if lease is None else lease.worker)
-        state.session.absorb(one.arm, one.values, ticket)
+        assert one.white is not None
+        state.session.absorb(one.arm, one.values, ticket, one.white)
         values = json.dumps(one.values.tolist())
         turn.add(Told(turn.seq, one.id, one.arm, values, _key(one), ticket, worker, turn.now), one.values)
         turn.note_decisions()
@@ -309,7 +316,14 @@ def check_measurements(state: State, measurements: Any, most: int | None = None)
     fresh = [one for one in given if not one.old]
     if fresh:
         values = np.array([one.values for one in fresh])
-        checked_field("measurements", state.session.check_results, [one.arm for one in fresh], values)
+        try:
+            white = state.session.check_results([one.arm for one in fresh], values)
+        except (ValueError, TypeError, OverflowError) as error:
+            for i, one in enumerate(given):  # one of them by itself?
+                _check_noise(state, one.values, f"measurements[{i}].values")
+            raise BadValue(str(error), field="measurements") from None
+        for one, its in zip(fresh, white, strict=True):
+            one.white = its
     return given
 
 
@@ -325,7 +339,7 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
             raise BadValue(f"{place} lacks {part}", field=f"{place}.{part}")
     name = check_text(content["id"], f"{place}.id")
     arm = check_arm_of(state, content["arm"], f"{place}.arm")
-    values = check_values(state, content["values"], f"{place}.values")
+    values = _check_numbers(state, content["values"], f"{place}.values")
     worker = content.get("worker")
     worker = None if worker is None else check_text(worker, f"{place}.worker")
     key = content.get("lease")
@@ -395,17 +409,32 @@ def _known(given: str, names: tuple[str, ...] | None) -> str:
 
 def check_values(state: State, values: Any, field: str) -> FloatArray:
     """A measurement as a session takes it."""
+    found = _check_numbers(state, values, field)
+    _check_noise(state, found, field)
+    return found
+
+
+def _check_numbers(state: State, values: Any, field: str) -> FloatArray:
+    """As many numbers as a measurement has."""
     settings = state.settings
+    if type(values) is list and len(values) == settings.dim and set(map(type, values)) == {float}:
+        quickly = np.array(values)
+        if np.isfinite(quickly).all():
+            return quickly
     if isinstance(values, list | tuple) and len(values) != settings.dim:
         wanted = f"{settings.dim} number{'' if settings.dim == 1 else 's'}"
         called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
         raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
-    found: FloatArray = checked_field(field, check_measurement, values, state.settings.dim)
+    found: FloatArray = checked_field(field, check_measurement, values, settings.dim)
+    return found
+
+
+def _check_noise(state: State, found: FloatArray, field: str) -> None:
+    """That the noise allows a measurement."""
     noise = state.session.noise
     checked_field(field, noise.check, found[None])
     if noise.in_units:
         checked_field(field, check_far, noise.whiten(found[None]), found[None])
-    return found
 
 
 def find_lease(state: State, lease: Any, field: str) -> Lease:
@@ -457,14 +486,15 @@ def note_findings(turn: Turn, by: str) -> None:
     stopped = session.done and state.stopped_at is None
     if state.stopped_at is not None:
         return
-    labels = session.labels
-    if labels is not None:
+    labels = session.groups_now
+    if labels is not None and (labels is not state.compared[0] or state.groups is not state.compared[1]):
         if state.groups is None:
             turn.note("groups", first_groups(labels))
         else:
             change = change_of(state.groups, state.next_group, labels)
             if change is not None:
                 turn.note("groups", change)
+        state.compared = labels, state.groups
     t = session.t
     if stopped or t >= state.evidence_t + max(1, state.evidence_t // _POINTS_PER_E_FOLD):
         now = session.evidence

@@ -2,42 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from coterie.campaign.commands import Turn, check_values, note_findings
-from coterie.campaign.errors import BadValue, Conflict, Forbidden, NotFound
+from coterie.campaign.errors import BadValue, Conflict, Forbidden, NotFound, Outdated
 from coterie.campaign.facts import CORRECTION
 from coterie.campaign.settings import check_text, checked_field, printable
 from coterie.campaign.state import State
 from coterie.campaign.timestamps import timestamp
-from coterie.session.corrections import LONGEST_REASON
+from coterie.campaign.tokens import Writer
+from coterie.problem.checks import FloatArray
+from coterie.session import corrections
+from coterie.session.corrections import LONGEST_REASON, Prepared
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A correction that was checked; `earlier` if it is on record."""
+
+    place: int
+    new: FloatArray
+    why: str
+    who: str
+    name: str | None
+    earlier: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class PreparedCorrection:
+    """What a correction makes of the session of a state that had its last row at `seq`; None: nothing."""
+
+    state: State
+    seq: int
+    found: Prepared | None
+
+
+def prepare(
+    state: State, writer: Writer | None, measurement: Any, values: Any, reason: Any, by: Any = "", id: Any = None
+) -> PreparedCorrection:
+    """Work out what a correction makes of the session: that takes as long as the log is, so nobody's turn is spent."""
+    wanted = _checked(state, writer, measurement, values, reason, by, id)
+    found = None
+    if wanted.earlier is None:
+        found = checked_field(
+            "values", corrections.prepare, state.session, wanted.place, wanted.new, wanted.why, wanted.who
+        )
+    return PreparedCorrection(state, state.seq, found)
 
 
 def correct(
-    turn: Turn, measurement: Any, values: Any, reason: Any, by: Any = "", id: Any = None
-) -> dict[str, Any]:  # fmt: skip
+    turn: Turn,
+    measurement: Any,
+    values: Any,
+    reason: Any,
+    by: Any = "",
+    id: Any = None,
+    prepared: PreparedCorrection | None = None,
+) -> dict[str, Any]:
     """Replace the values of a measurement; its place in the order stays. The present values change nothing.
 
     `id`: of the correction itself. Sent twice, it is made once, even if the measurement was corrected again since.
+    `prepared`: what was worked out for it; `Outdated` if rows were added since.
     """
     state, session = turn.state, turn.state.session
-    place = _place(turn, measurement)
-    new = check_values(state, values, "values")
-    why, who = _reason(reason), "" if by in ("", None) else check_text(by, "by")
-    name = None if id is None else check_text(id, "id")
-    earlier = next((one for one in state.corrections if name is not None and one["id"] == name), None)
-    if earlier is not None:
-        if earlier["measurement"] != measurement or earlier["new"] != new.tolist():
-            raise Conflict(
-                f"correction {name!r} is on record with another content: measurement {earlier['measurement']!r}, "
-                f"values {earlier['new']}",
-                code="id_taken",
-                field="id",
-            )
-        return _answer(state, place, earlier, False)
-    found = checked_field("values", session.correct, place, new, why, who, timestamp(turn.now))
-    if found is None:
+    wanted = _checked(state, turn.writer, measurement, values, reason, by, id)
+    place, name = wanted.place, wanted.name
+    if wanted.earlier is not None:
+        return _answer(state, place, wanted.earlier, False)
+    if prepared is None:
+        prepared = prepare(state, turn.writer, measurement, values, reason, by, id)
+    elif prepared.state is not state or prepared.seq != state.seq:
+        raise Outdated("rows were added meanwhile")
+    if prepared.found is None:
         return _answer(state, place, None, False)
+    found = prepared.found.install(session, timestamp(turn.now))
     content = {
         "id": name,
         "measurement": str(measurement),
@@ -61,12 +100,29 @@ def correct(
     return _answer(state, place, content, True)
 
 
-def _place(turn: Turn, measurement: Any) -> int:
-    name, state = check_text(measurement, "measurement"), turn.state
+def _checked(
+    state: State, writer: Writer | None, measurement: Any, values: Any, reason: Any, by: Any, id: Any
+) -> _Wanted:
+    place = _place(state, writer, measurement)
+    new = check_values(state, values, "values")
+    why, who = _reason(reason), "" if by in ("", None) else check_text(by, "by")
+    name = None if id is None else check_text(id, "id")
+    earlier = next((one for one in state.corrections if name is not None and one["id"] == name), None)
+    if earlier is not None and (earlier["measurement"] != measurement or earlier["new"] != new.tolist()):
+        raise Conflict(
+            f"correction {name!r} is on record with another content: measurement {earlier['measurement']!r}, "
+            f"values {earlier['new']}",
+            code="id_taken",
+            field="id",
+        )
+    return _Wanted(place, new, why, who, name, earlier)
+
+
+def _place(state: State, writer: Writer | None, measurement: Any) -> int:
+    name = check_text(measurement, "measurement")
     if name not in state.ids:
         raise NotFound(f"there is no measurement {name!r}", code="unknown_measurement", field="measurement")
     place = state.ids[name]
-    writer = turn.writer
     if writer is not None and writer.only_own and state.registry.tokens.get(place) != writer.token:
         raise Forbidden(
             f"measurement {name!r} was told with another token, and a worker's token corrects its own results only",

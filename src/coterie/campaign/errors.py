@@ -33,6 +33,13 @@ class Forbidden(CampaignError):
     _code = "forbidden"
 
 
+class Outdated(CampaignError):
+    """What was worked out for a decision holds no more: it is worked out again. Nobody outside is told so."""
+
+    status = 409
+    _code = "outdated"
+
+
 class NotDone(CampaignError):
     """The groups are not proven yet."""
 

@@ -42,7 +42,7 @@ def failures(state: State, missed: Sequence[Missed] | None = None) -> dict[str, 
     given = state.missed if missed is None else missed
     counts = Counter(one.kind for one in given)
     asked = state.session.next_ticket
-    by_arm = Counter(state.session.arms_asked)
+    by_arm = Counter(state.session.arms_asked) if given else Counter[int]()
     return {
         "asked": asked,
         **{kind: counts[kind] for kind in KINDS},

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from coterie.campaign.commands import Turn
-from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound
+from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound, Outdated
 from coterie.campaign.managing import check_not_archived
 from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.snapshots import SnapshotKeeper, restored
@@ -200,6 +200,23 @@ class OpenCampaigns:
                 self._catch_up(key)
         raise AssertionError("the last try reads what it needs")
 
+    def submit_prepared(
+        self,
+        id: Any,
+        prepare: Callable[[CampaignReading], _Answer],
+        decide: Callable[[_Answer | None], Callable[[Turn], dict[str, Any]]],
+    ) -> dict[str, Any]:
+        """The answer of a decision that takes long to work out: `prepare` does that outside of transactions, and the
+        decision refuses it (`Outdated`) if rows were added since. After some tries it is worked out there and then.
+        """
+        for _ in range(_TRIES):
+            prepared = self.read(id, prepare)
+            try:
+                return self.submit(id, decide(prepared))
+            except Outdated:
+                continue
+        return self.submit(id, decide(None))
+
     def post(self, id: Any, decide: Callable[[Turn], dict[str, Any]]) -> Future[dict[str, Any]]:
         """The answer of a decision, some time, once it is on disk. A campaign that is not in memory is read before, in
         another thread than that of decisions.
@@ -265,8 +282,8 @@ class OpenCampaigns:
                 self._opened.popitem(last=False)
             return opened
 
-    def caught_up(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> State:
-        """The state with everything that is on record."""
+    def caught_up(self, opened: OpenCampaign, row: Campaign, journal: Reading, briefly: bool = False) -> State:
+        """The state with everything that is on record. `briefly`: `_NotInMemory` if the whole log has to be read."""
         state, hash = opened.state, opened.hash
         behind = state is not None and state.seq < row["last_seq"]
         if state is None or not (behind or (state.seq == row["last_seq"] and hash == row["chain"])):
@@ -276,18 +293,20 @@ class OpenCampaigns:
             opened.state = None  # so that a log that cannot be applied leaves nothing half-done
             with _no_collecting():
                 page = journal.rows(row, state.seq, previous=hash)
-                state = self._with_rows(state, page.rows, row, journal)
+                state = self._with_rows(state, page.rows, row, journal, briefly)
             hash = page.hash
         opened.state, opened.hash = state, hash
         return state
 
-    def _with_rows(self, state: State, rows: Sequence[Row], row: Campaign, journal: Reading) -> State:
-        """The state with these rows too; anew from the first row if other rules have decided some of them."""
+    def _with_rows(self, state: State, rows: Sequence[Row], row: Campaign, journal: Reading, briefly: bool) -> State:
+        """The state with these rows too; anew from the first row if they correct a value, or other rules decided."""
         if state.seq > 0:
             try:
                 state.catch_up(rows)
                 return state
             except OtherRules:
+                if briefly:
+                    raise _NotInMemory(row["id"]) from None
                 first = origin(row["id"], row["settings"])
                 rows = journal.rows(row, 0, previous=first).rows
         state = State.new(state.settings)
@@ -373,8 +392,9 @@ class OpenCampaigns:
                 errors[id] = _NotInMemory(id)
                 continue
             try:
-                turns[id] = Turn(self.caught_up(opened, row, writing), self.time(opened, row["last_at"]))
-            except DamagedLog as error:  # of one campaign: the others go on
+                state = self.caught_up(opened, row, writing, briefly=patient)
+                turns[id] = Turn(state, self.time(opened, row["last_at"]))
+            except (DamagedLog, _NotInMemory) as error:  # of one campaign: the others go on
                 errors[id] = error
         return turns, errors
 

@@ -52,6 +52,11 @@ class OpenLeases:
         """Those of an arm, oldest first."""
         return self._by_arm.get(arm, {}).values()
 
+    @property
+    def first_end(self) -> float:
+        """None of them is over before."""
+        return self._first_end
+
     def over(self, now: float) -> list[Lease]:
         """Those whose time is over, oldest first."""
         if now < self._first_end:

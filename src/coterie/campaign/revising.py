@@ -8,13 +8,10 @@ from typing import Any
 from coterie.campaign.commands import Turn, expire, note_findings
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.facts import REVISION
-from coterie.campaign.settings import check_text
+from coterie.campaign.settings import MOST_ITEMS, check_text
 from coterie.problem.settings import SettingError
 from coterie.session.revising import checked_revision, revise_by
 from coterie.store.rows import Note
-
-MOST_ITEMS = 100_000
-"""Items that a campaign may have in all, retired ones included."""
 
 
 def revise(turn: Turn, changes: dict[str, Any]) -> dict[str, Any]:

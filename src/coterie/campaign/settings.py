@@ -27,8 +27,10 @@ ON_EXPIRY = ("skip", "wait")
 LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
 _SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
-_LARGEST = 100_000
-"""Of arms and of coordinates: what everybody who asks for the campaign's status or page is sent."""
+MOST_ITEMS = 1_000_000
+"""Items that a campaign may have in all, retired ones included: what `python -m bench.million` shows to work."""
+_MOST_NUMBERS = 100_000
+"""Of a measurement: what everybody who asks for the campaign's status or page is sent."""
 _LARGEST_SHAPE = 10**7
 """Arms times coordinates."""
 _PARSED_KEPT = 64  # settings kept as objects: a list of campaigns reads every one of them each time
@@ -69,9 +71,9 @@ class CampaignSettings:
         **options: Unpack[Options],
     ) -> CampaignSettings:
         """Settings from what a caller gave; `BadValue` names the field at fault."""
-        for size, field in ((n_arms, "n_arms"), (dim, "dim")):
-            if isinstance(size, int) and size > _LARGEST:
-                raise BadValue(f"{field} must be at most {_LARGEST}, got {size}", field=field)
+        for size, field, most in ((n_arms, "n_arms", MOST_ITEMS), (dim, "dim", _MOST_NUMBERS)):
+            if isinstance(size, int) and size > most:
+                raise BadValue(f"{field} must be at most {most}, got {size}", field=field)
         if isinstance(n_arms, int) and isinstance(dim, int) and n_arms * dim > _LARGEST_SHAPE:
             raise BadValue(f"n_arms times dim must be at most {_LARGEST_SHAPE}, got {n_arms * dim}", field="n_arms")
         names: Any = options.get("names")
@@ -103,6 +105,10 @@ class CampaignSettings:
         """The same with the items, the number of groups and δ of now; the first resolution stays."""
         question = self.run.question if self.run.resolution is not None else run.question
         return replace(self, run=replace(run, question=question))
+
+    def without_items(self) -> CampaignSettings:
+        """The same without what there is of every item: names and costs."""
+        return replace(self, run=replace(self.run, names=None, costs=None))
 
     def session(self) -> Session:
         """A session at its beginning."""

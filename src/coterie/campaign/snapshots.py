@@ -26,6 +26,12 @@ FEWEST_ROWS = 2_000
 FRACTION = 50
 """… and one row in so many of the whole log: the work for snapshots of a log that grows stays in proportion to it."""
 
+BYTES_A_ROW = 2_048
+"""Bytes of the method's memory that take about as long to keep as a row of the log takes to be read again: where there
+are many items, snapshots of a campaign that goes on are rare."""
+LARGEST_MEMORY = 2 * 2**30
+"""Bytes of the method's memory beyond which a campaign that goes on has no snapshots: the log is read instead."""
+
 log = logging.getLogger("coterie.campaign")
 
 
@@ -64,7 +70,11 @@ class SnapshotKeeper:
         if state is None:
             return
         seq = state.seq
-        if seq - opened.snapshot_seq <= max(FEWEST_ROWS, seq // FRACTION):
+        new = seq - opened.snapshot_seq
+        if new <= max(FEWEST_ROWS, seq // FRACTION):
+            return
+        size = state.session.memory_bytes
+        if new * BYTES_A_ROW <= size or size > LARGEST_MEMORY:
             return
         with self._gate:
             if self._closed:

@@ -95,6 +95,8 @@ class State:
     misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
     corrections: list[dict[str, Any]] = field(default_factory=list)  # their notes, each with its seq and time
     alarms_noted: int = 0  # among the decisions on record, since the last correction
+    recent: tuple[Any, list[dict[str, Any]]] | None = None  # the last events, as a page shows them
+    compared: tuple[Any, Any] = (None, None)  # labels of the session and `groups` that were found to agree
 
     def __post_init__(self) -> None:
         self.lease_seconds = self.lease_seconds or self.settings.lease_seconds

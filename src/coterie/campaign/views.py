@@ -35,6 +35,13 @@ from coterie.campaign.judgements import (
 )
 from coterie.campaign.log_views import events, history, settings_of
 
+MOST_LISTED = 100_000
+"""Items up to which an answer over HTTP has lists of them all …"""
+MOST_DRAWN = 10_000
+"""… and a page a column of each."""
+FEW_MEMBERS = 1_000
+"""Items of a group that are listed where there are more."""
+
 
 def fixed_summary(settings: Settings) -> dict[str, Any]:
     """What a list says of a campaign that never changes; `question` is the one that it was created with."""
@@ -64,12 +71,13 @@ def summary(row: Any, fixed: dict[str, Any] | None = None) -> dict[str, Any]:
     }
 
 
-def status(state: State, row: Any, now: float) -> dict[str, Any]:
-    """How far a campaign is."""
+def status(state: State, row: Any, now: float, most: int | None = None) -> dict[str, Any]:
+    """How far a campaign is. With more items than `most`, `cut`: without the lists of all of them (`item_views`)."""
     session, settings = state.session, state.settings
-    labels, centers = session.labels, session.centers
+    cut = most is not None and settings.n_arms > most
+    labels, centers, pulls = session.labels, session.centers, session.pulls
     shown = evidence(state)
-    given = settings.as_dict()
+    given = (settings.without_items() if cut else settings).as_dict()
     if session.resolution is not None:
         given |= session.resolution.to_json()  # the present one
     given.pop("groups", None)  # here `groups` are those found; `question` says what was asked for
@@ -81,10 +89,13 @@ def status(state: State, row: Any, now: float) -> dict[str, Any]:
         "done": session.done,
         "t": session.t,
         "measurements": state.n_results,
-        "pulls": session.pulls.tolist(),
-        "labels": None if labels is None else labels.tolist(),
+        "cut": cut,
+        "named": settings.names is not None,
+        "pulls": None if cut else pulls.tolist(),
+        "pulls_summary": {"least": int(pulls.min()), "median": float(np.median(pulls)), "most": int(pulls.max())},
+        "labels": None if cut or labels is None else labels.tolist(),
         "centers": None if centers is None else centers.tolist(),
-        "groups": groups(state),
+        "groups": groups(state, FEW_MEMBERS if cut else None),
         "evidence": shown,
         "progress": session.progress.to_json(),
         **forecast(state),
@@ -218,8 +229,8 @@ def evidence(state: State) -> dict[str, Any]:
     }
 
 
-def groups(state: State) -> list[dict[str, Any]]:
-    """The groups by their stable ids; `label` is their number in `labels` and `centers`."""
+def groups(state: State, most: int | None = None) -> list[dict[str, Any]]:
+    """The groups by their stable ids; `label` is their number in `labels` and `centers`. `most` items of each."""
     labels, centers, references = state.session.labels, state.session.centers, state.session.references
     if labels is None or centers is None or state.groups is None:
         return []
@@ -230,8 +241,8 @@ def groups(state: State) -> list[dict[str, Any]]:
             "id": int(state.groups[arms[0]]),
             "label": label,
             "size": int(arms.size),
-            "arms": arms.tolist(),
-            "names": [state.settings.name_of(int(arm)) for arm in arms],
+            "arms": arms[:most].tolist(),
+            "names": [state.settings.name_of(int(arm)) for arm in arms[:most]],
             "center": centers[label].tolist(),
         }
         if references is not None:
@@ -261,11 +272,13 @@ def workers(state: State) -> list[dict[str, Any]]:
 
 def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, Any]:
     """What a page shows of a campaign, all of it of one moment."""
-    last = seen.row["last_seq"]
+    state, key = seen.state, (seen.row["last_seq"], seen.row["chain"], recent)
+    if state.recent is None or state.recent[0] != key:  # the last row of a large campaign may be very long
+        state.recent = key, events(seen, max(0, key[0] - recent), recent)["events"]
     return {
-        "status": status(seen.state, seen.row, seen.now),
+        "status": status(state, seen.row, seen.now, MOST_DRAWN),
         "history": history(seen, points),
-        "events": events(seen, max(0, last - recent), recent)["events"],
+        "events": state.recent[1],
     }
 
 

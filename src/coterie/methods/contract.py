@@ -223,8 +223,16 @@ class MethodRun(ABC):
     # Working memory, for snapshots: a cache that spares following the record.
 
     def memory(self) -> dict[str, Any] | None:
-        """Everything the run knows, as arrays and plain JSON; None if it cannot be had."""
+        """Everything the run knows, as arrays and plain JSON; None if it cannot be had.
+
+        The arrays may be the run's own: read them before it goes on.
+        """
         return None
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how many bytes `memory` has, without making it; 0 if they are few."""
+        return 0
 
     def restore(self, memory: Mapping[str, Any]) -> None:
         """What `memory` gave, put into a run at its beginning."""

@@ -206,6 +206,10 @@ class CrocMethodRun(MethodRun):
     def memory(self) -> dict[str, Any]:
         return self._run.memory() | {"reported": [self._epochs, self._rounds, int(self._alarmed)]}
 
+    @property
+    def memory_bytes(self) -> int:
+        return self._run.memory_bytes
+
     def restore(self, memory: Mapping[str, Any]) -> None:
         self._run.restore(memory)
         self._epochs, self._rounds, alarmed = (int(number) for number in memory["reported"])

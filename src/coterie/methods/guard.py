@@ -181,6 +181,10 @@ class Guarded(MethodRun):
     def memory(self) -> dict[str, Any] | None:
         return self._step("memory", self._run.memory)
 
+    @property
+    def memory_bytes(self) -> int:
+        return self._step("memory_bytes", lambda: self._run.memory_bytes)
+
     def restore(self, memory: Mapping[str, Any]) -> None:
         self._step("restore", lambda: self._run.restore(memory))
 

@@ -140,6 +140,10 @@ class PaperMethodRun(MethodRun):
     def memory(self) -> dict[str, Any]:
         return self._run.memory()
 
+    @property
+    def memory_bytes(self) -> int:
+        return sum(array.nbytes for array in self._run.state)
+
     def restore(self, memory: Mapping[str, Any]) -> None:
         self._run.restore(memory)
 

@@ -207,6 +207,10 @@ class PresentArms(MethodRun):
     def memory(self) -> dict[str, Any] | None:
         return self.inner.memory()
 
+    @property
+    def memory_bytes(self) -> int:
+        return self.inner.memory_bytes
+
     def restore(self, memory: Mapping[str, Any]) -> None:
         self.inner.restore(memory)
 

@@ -7,7 +7,7 @@ evidence, alarms and the stop are worked out anew from the corrected record (doc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,8 +66,29 @@ class Correction:
             raise ValueError(f"a correction must have row, arm, old, new and reason, got {short(saved)}") from None
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A session as it is after a correction, which was worked out beside the one that is to be corrected."""
+
+    session: Session
+    correction: Correction
+
+    def install(self, session: Session, at: str) -> Correction:
+        """Let the session be the corrected one, now; it must be what it was when this was worked out."""
+        made = replace(self.correction, at=at)
+        session.__dict__.update(self.session.__dict__)
+        session.corrections = [*session.corrections[:-1], made]
+        return made
+
+
 def correct(session: Session, row: Any, values: Any, reason: Any, by: Any = "", at: str = "") -> Correction | None:
     """See `Session.correct`. If anything is wrong, an error says so and nothing is changed."""
+    found = prepare(session, row, values, reason, by)
+    return None if found is None else found.install(session, at)
+
+
+def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") -> Prepared | None:
+    """What a correction makes of a session, which is not changed; None if these are the present values."""
     place = check_count(row, "row", 0)
     log = session._measurements
     if place >= len(log):
@@ -82,10 +103,9 @@ def correct(session: Session, row: Any, values: Any, reason: Any, by: Any = "", 
     was_done, stops_at = session.done, session.t
     fresh = _recounted(session, facts, stops_at if was_done else None)
     reopened = was_done and not fresh.done
-    found = Correction(place, log.arms[place], tuple(old.tolist()), tuple(new.tolist()), why, who, at, reopened)
+    found = Correction(place, log.arms[place], tuple(old.tolist()), tuple(new.tolist()), why, who, "", reopened)
     fresh.corrections = [*session.corrections, found]
-    session.__dict__.update(fresh.__dict__)
-    return found
+    return Prepared(fresh, found)
 
 
 def _text(given: Any, name: str, needed: bool = True) -> str:

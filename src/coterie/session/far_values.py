@@ -62,31 +62,41 @@ def far_value(session: Session, rows: IntArray) -> FarValue | None:
     if deviations is None:
         return None
     stated = isinstance(session.noise, Noise)
+    order = np.argsort(arms, kind="stable")
+    starts = np.flatnonzero(np.diff(arms[order], prepend=-1))
+    lengths = np.diff(starts, append=arms.size)
     worst: FarValue | None = None
-    for arm in np.unique(arms).tolist():
-        own = np.flatnonzero(arms == arm)
-        if own.size < 2:
+    for length in np.unique(
+        lengths[lengths > 1]
+    ).tolist():  # items with as many results at once: there may be a million
+        own = order[starts[lengths == length][:, None] + np.arange(length)]  # (items, results)
+        place, others, away = _farthest(values[own], deviations)
+        item, column = (int(i) for i in np.unravel_index(int(np.argmax(away)), away.shape))
+        farthest, arm = float(away[item, column]), int(arms[own[item, 0]])
+        if worst is not None and (-farthest, arm, column) >= (-worst.away, worst.arm, worst.column):
             continue
-        for column in range(values.shape[1]):
-            found = _farthest(values[own, column], float(deviations[column]))
-            if found is not None and (worst is None or found[1] > worst.away):
-                place, away, others = found
-                row = int(rows[own[place]])
-                value = float(values[own[place], column])
-                worst = FarValue(row, arm, column, value, others, away, stated, own.size == 2)
+        row = int(own[item, place[item, column]])
+        other = float(others[item, column])
+        worst = FarValue(
+            int(rows[row]), arm, column, float(values[row, column]), other, farthest, stated, length == 2
+        )  # fmt: skip
     return worst if worst is not None and worst.away > (FAR if stated else FAR_UNSTATED) else None
 
 
-def _farthest(values: FloatArray, deviation: float) -> tuple[int, float, float] | None:
-    """The place of the value farthest from the median of the others, how far, and that median."""
-    if not deviation > 0.0:
-        return None
-    center = float(np.median(values))
-    place = int(np.argmax(np.abs(values - center)))
-    if values.size == 2:
-        place = 1  # the later one: the earlier one was there to be compared with
-    others = float(np.median(np.delete(values, place)))
-    return place, abs(float(values[place]) - others) / deviation, others
+def _farthest(values: FloatArray, deviations: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Of the values (items, results, numbers): the place of the one farthest from the median of the item's others, that
+    median, and how far it is, each (items, numbers). A number without a deviation has none that is far.
+    """
+    items, length, dim = values.shape
+    each = np.moveaxis(values, 1, 2)  # (items, numbers, results)
+    place = np.ones((items, dim), dtype=np.int64)  # of two the later one: the earlier one was there to be compared with
+    if length > 2:
+        place = np.argmax(np.abs(each - np.median(each, axis=2)[:, :, None]), axis=2)
+    rest = each[np.arange(length) != place[:, :, None]].reshape(items, dim, length - 1)
+    others = np.median(rest, axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = np.abs(np.take_along_axis(each, place[:, :, None], axis=2)[:, :, 0] - others) / deviations
+    return place, others, np.where(deviations > 0.0, away, -1.0)
 
 
 def _deviations(session: Session, arms: IntArray, values: FloatArray) -> FloatArray | None:

@@ -120,6 +120,9 @@ class Session(Changeable):
         self._forget_stop()
 
     def _forget_stop(self) -> None:
+        self._last_named: tuple[IntArray, IntArray, IntArray] | None = (
+            None  # as the method has them, and as they are shown
+        )
         self._stopped: tuple[IntArray, FloatArray] | None = None
         self._homogeneity: Homogeneity | None = None
         self._alarms = AlarmCache()
@@ -192,13 +195,18 @@ class Session(Changeable):
         claimed = self._claim(arms, tickets)
         self._take(arms, values, claimed)
 
-    def absorb(self, arm: int, values: FloatArray, ticket: int | None) -> None:
-        """A checked result for an open ticket; None: it answers no ask, even where one for its arm is open."""
-        self._take([arm], [values], [ticket])
+    def absorb(self, arm: int, values: FloatArray, ticket: int | None, white: FloatArray) -> None:
+        """A checked result for an open ticket; None: it answers no ask, even where one for its arm is open.
 
-    def check_results(self, arms: Sequence[int], values: FloatArray) -> None:
-        """That results (n, d) of these arms can be told; ValueError says why not."""
-        self._measurements.in_noise_units(arms, values)
+        `white`: as `check_results` gave it.
+        """
+        row = self._measurements.add(arm, values, white, ticket)
+        self._conversation.tell(arm, white, row, ticket)
+        self._note_stop()
+
+    def check_results(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
+        """That results (n, d) of these arms can be told; ValueError says why not. What `absorb` takes, one a row."""
+        return self._measurements.in_noise_units(arms, values)
 
     def forget(self, ticket: Any) -> None:
         """Give up an ask whose measurement will not come; its arm is free to be asked for again."""
@@ -356,14 +364,28 @@ class Session(Changeable):
         found = self._stopped or self._named()
         return None if found is None else found[1].copy()
 
+    @property
+    def groups_now(self) -> IntArray | None:
+        """As `labels`, not to be changed; the same array as long as the groups are the same."""
+        found = self._stopped or self._named()
+        return None if found is None else found[0]
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how many bytes the method would have to be brought back with; 0 if they are few, or once `done`."""
+        return 0 if self.done else self._conversation.run.memory_bytes
+
     def _named(self) -> tuple[IntArray, FloatArray] | None:
         guess = self._conversation.run.guess
         if guess is None:
             return None
         labels, centers = guess
-        named = np.full_like(labels, -1)
-        named[labels >= 0] = canonical(labels[labels >= 0])  # retired items have no group
-        return named, self.noise.color(centers[self._order(labels)])
+        if self._last_named is None or not np.array_equal(self._last_named[0], labels):
+            named = np.full_like(labels, -1)
+            named[labels >= 0] = canonical(labels[labels >= 0])  # retired items have no group
+            self._last_named = labels.copy(), named, self._order(labels)
+        _, named, order = self._last_named
+        return named, self.noise.color(centers[order])
 
     @property
     def evidence(self) -> Evidence:

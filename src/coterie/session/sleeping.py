@@ -127,6 +127,10 @@ class SleepingRun(MethodRun):
     def memory(self) -> dict[str, Any] | None:
         return self.awake.memory()
 
+    @property
+    def memory_bytes(self) -> int:
+        return 0 if self._awake is None else self._awake.memory_bytes
+
     def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         return self.awake.certificate(decisions)
 

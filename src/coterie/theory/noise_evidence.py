@@ -139,6 +139,7 @@ def item_evidence_against_noise(arms: IntArray, white: FloatArray) -> NoiseEvide
 def _within(steps: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:
     """Sums so far within each stretch, each stretch summed for itself."""
     found = np.empty(steps.size)
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        found[start : start + length] = np.cumsum(steps[start : start + length])
+    for length in np.unique(lengths).tolist():  # those of one length at once: there may be a million
+        at = starts[lengths == length][:, None] + np.arange(length)
+        found[at] = np.cumsum(steps[at], axis=1)
     return found

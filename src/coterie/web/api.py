@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from coterie.campaign import Campaigns
 from coterie.campaign.listing import LARGEST_PAGE, PAGE
 from coterie.campaign.partial_answers import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
+from coterie.campaign.views import MOST_LISTED
 from coterie.session.outlook import MOST as MOST_MORE
 from coterie.web.event_streams import EventStreams
 from coterie.web.json_response import SlowReads, json_response
@@ -38,7 +39,7 @@ from coterie.web.response_models import (
     Told,
 )
 from coterie.web.revisions_api import add_revisions
-from coterie.web.view_models import Curve, History, Page, PartialAnswers, Picture
+from coterie.web.view_models import Curve, History, ItemPage, Page, PartialAnswers, Picture
 from coterie.web.write_queue import WriteQueue
 
 Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
@@ -100,15 +101,18 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
 
     @router.get("/{id}", response_model=Status, responses=_READING)
     async def status(id: Id) -> Response:
-        """How far a campaign is: groups, evidence, leases, workers."""
-        return await json_response(store.status, id)
+        """How far a campaign is: groups, evidence, leases, workers.
+
+        With more than 100 000 items `cut` is true, and the lists of all items are left out: see `items`.
+        """
+        return await json_response(store.status, id, MOST_LISTED)
 
     @router.get("/{id}/budget", response_model=Budget, responses=_READING)
     async def budget(id: Id, more: Annotated[int, Query(ge=1, le=MOST_MORE)]) -> Response:
         """What so many more measurements are expected to bring: the chance to be done by then, and what if not."""
         return await json_response(store.budget, id, more)
 
-    _add_decisions(router, writes)
+    _add_decisions(router, store, writes)
     add_managing(router, store, writes, _WRITING)
     add_revisions(router, writes, _WRITING)
 
@@ -172,8 +176,24 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         stream = streams.stream(id, start, brief, request.state.still_allowed, address)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
+    _add_items(router, store)
     _add_partial_answers(router, store, slow)
     return router
+
+
+def _add_items(router: APIRouter, store: Campaigns) -> None:
+    """The items, page by page."""
+
+    @router.get("/{id}/items", response_model=ItemPage, responses=_READING)
+    async def items(
+        id: Id,
+        after: Annotated[
+            int, Query(ge=0, description="The number of the first item; the `next` of the page before.")
+        ] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    ) -> Response:
+        """The items in order, each with its name, its group and its measurements, page by page."""
+        return await json_response(store.items, id, after, limit)
 
 
 def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -> None:
@@ -201,7 +221,7 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
         return await slow.json_response(store.resolution_curve, id, points)
 
 
-def _add_decisions(router: APIRouter, writes: WriteQueue) -> None:
+def _add_decisions(router: APIRouter, store: Campaigns, writes: WriteQueue) -> None:
     """The endpoints that go on with a campaign."""
 
     @router.post("/{id}/ask", response_model=Asks, responses=_WRITING, openapi_extra=request_body(AskBody))
@@ -224,7 +244,7 @@ def _add_decisions(router: APIRouter, writes: WriteQueue) -> None:
         """Replace a value that was told wrong; its place in the order stays. A worker's token: its own results only."""
         body = await read_body(request, CorrectBody)
         given = (body.measurement, body.values, body.reason, body.by, body.id)
-        return await writes.submit("correct", id, *given, writer=request.state.caller.writer)
+        return await json_response(store.correct, id, *given, writer=request.state.caller.writer)
 
     @router.post("/{id}/fail", response_model=Freed, responses=_WRITING, openapi_extra=request_body(FailBody))
     async def fail(id: Id, request: Request) -> Response:

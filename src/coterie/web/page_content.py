@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import Any
 
 from coterie.methods import METHODS
@@ -44,8 +43,8 @@ def list_page(page: dict[str, Any], search: str, archived: bool, begun: bool) ->
 
 def campaign_page(status: dict[str, Any], history: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
     """A campaign: `status`, `history` and `events` of one moment (`Campaigns.overview`), and what follows from them."""
-    group_of: list[int | None] = [None] * status["n_arms"]
-    for group in status["groups"]:
+    group_of: list[int | None] = [] if status["cut"] else [None] * status["n_arms"]
+    for group in () if status["cut"] else status["groups"]:
         for arm in group["arms"]:
             group_of[arm] = group["id"]
     forecast = status["forecast"]
@@ -87,7 +86,7 @@ def _group(group: dict[str, Any]) -> dict[str, Any]:
         "reference": group.get("reference"),
         "first": names[:SHOWN_MEMBERS],
         "rest": names[SHOWN_MEMBERS:MOST_MEMBERS],
-        "left_out": max(0, len(names) - MOST_MEMBERS),
+        "left_out": group["size"] - len(names[:MOST_MEMBERS]),
     }
 
 
@@ -120,9 +119,8 @@ def _items(status: dict[str, Any], group_of: list[int | None]) -> list[dict[str,
 
 
 def _pulls(status: dict[str, Any], group_of: list[int | None]) -> dict[str, Any]:
-    pulls = status["pulls"]
-    drawn = pulls_chart(pulls, group_of) if status["n_arms"] > LISTED_ITEMS else None
-    return {"least": min(pulls), "median": median(pulls), "most": max(pulls), "chart": drawn}
+    listed = not status["cut"] and status["n_arms"] > LISTED_ITEMS
+    return {**status["pulls_summary"], "chart": pulls_chart(status["pulls"], group_of) if listed else None}
 
 
 def log_page(

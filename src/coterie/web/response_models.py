@@ -206,7 +206,13 @@ class Status(Answer):
     t: int
     seq: int
     measurements: int
-    pulls: list[int]
+    cut: bool = Field(
+        description="There are more than 100 000 items: `pulls`, `labels` and `names` are null, there are no `costs`, "
+        "and groups list their first 1000 items. `items` has them all, page by page."
+    )
+    named: bool = Field(description="Whether the items have names.")
+    pulls: list[int] | None
+    pulls_summary: dict[str, float] = Field(description="`least`, `median` and `most` measurements of an item.")
     labels: list[int] | None
     centers: list[list[float]] | None
     groups: list[dict[str, Any]]

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from coterie.campaign import CampaignError, Campaigns
 from coterie.campaign.tokens import OWNER
+from coterie.campaign.views import MOST_LISTED
 from coterie.web.json_response import SlowReads
 from coterie.web.pages import page_response
 
@@ -78,19 +79,22 @@ def qr_svg(address: str) -> Markup | None:
 
 def print_page(store: Campaigns, id: str) -> dict[str, Any]:
     """What is printed of a campaign: what was found and proven, the groups, the numbers, and how to verify it."""
-    status = store.status(id)
-    names = status["names"] or [str(arm) for arm in range(status["n_arms"])]
-    group_of = {arm: group["id"] for group in status["groups"] for arm in group["arms"]}
-    rows = [
-        {"name": names[arm], "group": group_of.get(arm), "measurements": count}
-        for arm, count in enumerate(status["pulls"])
-    ]
-    if group_of:
-        rows.sort(key=lambda row: row["group"] or 0)
+    status = store.status(id, PRINTED_ITEMS)
+    rows = []
+    if not status["cut"]:
+        names = status["names"] or [str(arm) for arm in range(status["n_arms"])]
+        group_of = {arm: group["id"] for group in status["groups"] for arm in group["arms"]}
+        rows = [
+            {"name": names[arm], "group": group_of.get(arm), "measurements": count}
+            for arm, count in enumerate(status["pulls"])
+        ]
+        if group_of:
+            rows.sort(key=lambda row: row["group"] or 0)
+    proven = status["done"] and status["certifies"] and status["n_arms"] <= MOST_LISTED
     return {
         "status": status,
-        "items": rows if len(rows) <= PRINTED_ITEMS else None,
-        "digests": _digests(store, id) if status["done"] and status["certifies"] else None,
+        "items": None if status["cut"] else rows,
+        "digests": _digests(store, id) if proven else None,
         "warned": bool(status["alarm"] or status["doubt"] or [one for one in status["alarms"] if not one["harmless"]]),
     }
 

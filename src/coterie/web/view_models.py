@@ -16,6 +16,23 @@ class Page(Answer):
     next: int | None
 
 
+class Item(Answer):
+    """An item: its measurements that counted, and its group, null before there are groups."""
+
+    arm: int
+    name: str
+    measurements: int
+    group_id: int | None
+    retired: bool
+
+
+class ItemPage(Answer):
+    """Items in order; `next` is the `after` of the page that follows, null at the end."""
+
+    items: list[Item]
+    next: int | None
+
+
 class History(Answer):
     """The evidence over time."""
 

@@ -204,8 +204,13 @@ class CrocRun:
         self._do(ESTIMATE, -1, applying=True)
 
     def memory(self) -> dict[str, Any]:
-        """Everything the run knows, as arrays; tables that are the same for all runs are left out."""
-        return {name: array.copy() for name, array in self.state._asdict().items() if name not in _TABLES}
+        """Everything the run knows, as its own arrays; tables that are the same for all runs are left out."""
+        return {name: array for name, array in self.state._asdict().items() if name not in _TABLES}
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of `memory`."""
+        return sum(array.nbytes for array in self.memory().values())
 
     def restore(self, memory: Mapping[str, Any]) -> None:
         """What `memory` gave; the run must be at its beginning and of the same size."""

@@ -1,0 +1,114 @@
+"""Several server processes on one PostgreSQL, and many clients: `python -m bench.crowd` prints round trips of ask and
+tell a second, and the 50th and 99th percentile of a request, beside one process.
+
+A round trip is an ask, a measurement that takes no time, and a tell, each result on disk before it is acknowledged.
+Clients come in over all processes in turn. All of them in one campaign is the hardest case: every process has to read
+what the others have written before it decides. The clients are one further process on the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import secrets
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.server import DIM, N_ARMS, N_CLUSTERS, Client, Process, measured
+
+CLIENTS, PROCESSES, CAMPAIGNS, SECONDS = 64, 4, 16, 20.0
+
+
+async def load(ports: list[int], token: str, ids: list[str], clients: int, seconds: float) -> tuple[float, list[float]]:
+    """(round trips a second, the milliseconds of every request); client k asks process k mod P for campaign k mod C."""
+    times: list[float] = []
+    trips, until = 0, time.perf_counter() + seconds
+
+    async def work(number: int) -> None:
+        nonlocal trips
+        client, rng = Client(ports[number % len(ports)], token), np.random.default_rng(number)
+        path = f"/api/campaigns/{ids[(number // len(ports)) % len(ids)]}"
+        await client.open()
+        while time.perf_counter() < until:
+            begin = time.perf_counter()
+            (ask,) = (await client.post(f"{path}/ask", {"worker": f"client {number}", "n": 1}))["asks"]
+            middle = time.perf_counter()
+            one = {"id": ask["lease"], "arm": ask["arm"], "values": measured(rng, ask["arm"]), "lease": ask["lease"]}
+            await client.post(f"{path}/tell", {"measurements": [one]})
+            times.extend((1e3 * (middle - begin), 1e3 * (time.perf_counter() - middle)))
+            trips += 1
+        client.writer.close()
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(work(number) for number in range(clients)))
+    return trips / (time.perf_counter() - begun), times
+
+
+def cpu_seconds(servers: list[Process]) -> float:
+    """Seconds of the processor that the servers have used."""
+    ticks = 0
+    for server in servers:
+        fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measure(address: str, processes: int, campaigns: int, clients: int, seconds: float) -> None:
+    """Print a line for so many processes and campaigns."""
+    token = secrets.token_urlsafe(16)
+    servers = [Process(address, token)]
+    servers += [Process(address, token) for _ in range(processes - 1)]
+    try:
+        shape: dict[str, Any] = {"n_arms": N_ARMS, "n_clusters": N_CLUSTERS, "dim": DIM, "noise": 1.0}
+        names = [f"crowd {secrets.token_hex(4)}" for _ in range(campaigns)]
+        made = [servers[0].call("POST", "/api/campaigns", {"name": name, **shape}) for name in names]
+        ids = [json.loads(one)["id"] for one in made]
+        ports = [server.port for server in servers]
+        asyncio.run(load(ports, token, ids, clients, seconds / 4))  # everybody has every campaign in memory
+        before = cpu_seconds(servers)
+        rate, times = asyncio.run(load(ports, token, ids, clients, seconds))
+        used = cpu_seconds(servers) - before
+        p50, p99 = np.percentile(times, [50, 99])
+        trips = len(times) / 2
+        print(
+            f"{processes} process{'' if processes == 1 else 'es'}, {clients} clients, {campaigns} "
+            f"campaign{'' if campaigns == 1 else 's'}: {rate:6.1f} round trips a second, p50 {p50:6.1f} ms, "
+            f"p99 {p99:6.1f} ms; {1e3 * used / trips:.2f} ms of the servers' processors a round trip",
+            flush=True,
+        )
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def main() -> None:
+    """One process and several, all clients in one campaign and in several."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip())
+    parser.add_argument("--clients", type=int, default=CLIENTS)
+    parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--campaigns", type=int, default=CAMPAIGNS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each line")
+    given = parser.parse_args()
+    import pgserver
+
+    # Not a folder that only root may open: its PostgreSQL runs as another user.
+    with tempfile.TemporaryDirectory(prefix="coterie-crowd-", ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o755)
+        server = pgserver.get_server(Path(folder, "data"), cleanup_mode="stop")
+        try:
+            for campaigns in dict.fromkeys((1, given.campaigns)):
+                for processes in dict.fromkeys((1, given.processes)):
+                    measure(server.get_uri(), processes, campaigns, given.clients, given.seconds)
+            print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+        finally:
+            server.cleanup()
+
+
+if __name__ == "__main__":
+    main()
