@@ -8,12 +8,12 @@ where numba has no folder for its cache, and where the variable COTERIE_BACKGROU
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import importlib
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -92,9 +92,7 @@ class BackgroundCompiler:
 
 def compile_here(module: str, folder: str, *words: str) -> None:
     """What the process does."""
-    overdue = threading.Timer(_LONGEST, os._exit, (1,))
-    overdue.daemon = True
-    overdue.start()
+    faulthandler.dump_traceback_later(_LONGEST, exit=True)  # whatever it waits for
     with suppress(OSError, AttributeError):  # not everywhere
         os.nice(_NICE)
     with _alone(Path(folder)), seldom_collected():

@@ -33,9 +33,11 @@ from coterie.engine.state import (
 __all__ = ["N_GAUGES", "Run", "compile_ahead", "load"]
 
 
+_NOT_COMPILED = ("run.py", "ahead.py", "at_once.py", "cached.py", "compile_watch.py", "plain.py")
+
+
 def _sources() -> list[Path]:
-    here = Path(__file__)
-    return [path for path in here.parent.glob("*.py") if path != here]
+    return [path for path in Path(__file__).parent.glob("*.py") if path.name not in _NOT_COMPILED]
 
 
 _entrance = Entrance("the engine", "coterie.engine.advance", "advance", __name__, _sources)
