@@ -36,6 +36,8 @@ RETRIES = 2
 LAST_ATTEMPTS = 2
 """Times that a trial on its own may be given up by the scheduler, which happens after the death of several workers
 (distributed.scheduler.allowed-failures, 3 unless the cluster says otherwise, plus one)."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.1
+"""Seconds until the next look at what has landed: twice as long each time nothing has."""
 LOOK = 2.0
 """Seconds between two looks at how many workers there are."""
 
@@ -80,6 +82,7 @@ class _Dispatch:
 
     def run(self) -> None:
         """All trials. Whatever goes wrong, no task is left behind."""
+        pause = SHORTEST_PAUSE
         try:
             while self._left or self._alone or self._flying:
                 self._look()
@@ -87,8 +90,11 @@ class _Dispatch:
                 landed = self._landed.next_batch(block=False)
                 for future, result in landed:
                     self._land(future, result)
-                if not landed:
-                    time.sleep(0.02)
+                if landed:
+                    pause = SHORTEST_PAUSE
+                else:
+                    time.sleep(pause)
+                    pause = min(2.0 * pause, LONGEST_PAUSE)
         except BaseException:
             # The workers see that their tasks are no longer wanted, and end the trials (`_while_wanted`).
             if self._client.status == "running":
