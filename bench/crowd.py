@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.server import DIM, N_ARMS, N_CLUSTERS, Client, Process, measured
+from bench.server import DIM, N_ARMS, N_CLUSTERS, Client, Process, cpu_seconds, measured
 
 CLIENTS, PROCESSES, CAMPAIGNS, SECONDS = 64, 4, 16, 20.0
 
@@ -48,15 +48,6 @@ async def load(ports: list[int], token: str, ids: list[str], clients: int, secon
     begun = time.perf_counter()
     await asyncio.gather(*(work(number) for number in range(clients)))
     return trips / (time.perf_counter() - begun), times
-
-
-def cpu_seconds(servers: list[Process]) -> float:
-    """Seconds of the processor that the servers have used."""
-    ticks = 0
-    for server in servers:
-        fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def measure(address: str, processes: int, campaigns: int, clients: int, seconds: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import multiprocessing
+import os
 import socket
 import tempfile
 import time
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.server import Process
+from bench.server import Process, cpu_seconds
 from coterie.campaign import Campaigns
 
 ROUND_TRIPS = 100
@@ -164,13 +165,21 @@ def main() -> None:
                     process = multiprocessing.Process(target=disturb, args=(scene,), daemon=False)
                     process.start()
                     time.sleep(1.0)
-                times = np.array(measure(scene, name)) * 1000.0
-                if process is not None:
-                    process.terminate()
-                    process.join()
+                used = cpu_seconds([scene.server])
+                try:
+                    times = np.array(measure(scene, name)) * 1000.0
+                finally:
+                    if process is not None:
+                        process.terminate()
+                        process.join()
+                used = cpu_seconds([scene.server]) - used
                 p50, p99 = np.percentile(times, [50, 99])
                 said = "" if disturb is None else f"  ({(disturb.__doc__ or '').strip()})"
-                print(f"{name:>14}: p50 {p50:6.1f} ms, p99 {p99:6.1f} ms, max {times.max():6.1f} ms{said}", flush=True)
+                print(
+                    f"{name:>14}: p50 {p50:6.1f} ms, p99 {p99:6.1f} ms, max {times.max():6.1f} ms; the server has used "
+                    f"{used:.1f} s of a processor, load {os.getloadavg()[0]:.1f}{said}",
+                    flush=True,
+                )
         finally:
             scene.server.stop()
 

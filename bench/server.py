@@ -71,6 +71,15 @@ class Process:
         self.process.wait(20)
 
 
+def cpu_seconds(servers: list[Process]) -> float:
+    """Seconds of the processor that the servers have used."""
+    ticks = 0
+    for server in servers:
+        fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 class Client:
     """A connection that is kept, and as little else as possible: its work is not what is measured."""
 

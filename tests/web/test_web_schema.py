@@ -33,6 +33,7 @@ OPERATIONS = [
     ("POST", "/api/campaigns/{id}/retire"),
     ("POST", "/api/campaigns/{id}/clusters"),
     ("POST", "/api/campaigns/{id}/delta"),
+    ("GET", "/api/campaigns/{id}/items"),
     ("GET", "/api/campaigns/{id}/budget"),
     ("GET", "/api/campaigns/{id}/measurements"),
     ("GET", "/api/campaigns/{id}/history"),

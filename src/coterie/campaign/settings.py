@@ -28,7 +28,7 @@ LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
 _SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
 MOST_ITEMS = 1_000_000
-"""Items that a campaign may have in all, retired ones included: what `python -m bench.million` shows to work."""
+"""Items that a campaign may have in all, retired ones included: the size of `python -m bench.million`."""
 _MOST_NUMBERS = 100_000
 """Of a measurement: what everybody who asks for the campaign's status or page is sent."""
 _LARGEST_SHAPE = 10**7

@@ -31,7 +31,8 @@ class Status(TypedDict):
     done: bool
     t: int
     measurements: int
-    pulls: list[int]
+    cut: bool
+    pulls: list[int] | None
     labels: list[int] | None
     centers: list[list[float]] | None
     groups: list[dict[str, Any]]
