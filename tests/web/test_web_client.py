@@ -141,6 +141,7 @@ ROUTES: dict[tuple[str, str], Callable[..., Any]] = {
     ("post", "/api/campaigns"): Client.create,
     ("get", "/api/campaigns"): Client.campaigns,
     ("get", "/api/campaigns/{id}"): RemoteCampaign.status,
+    ("get", "/api/campaigns/{id}/items"): RemoteCampaign.items,
     ("get", "/api/campaigns/{id}/measurements"): RemoteCampaign.measurements,
     ("get", "/api/campaigns/{id}/history"): RemoteCampaign.history,
     ("get", "/api/campaigns/{id}/certificate"): RemoteCampaign.certificate,
@@ -219,6 +220,8 @@ def test_events_are_followed_from_where_one_is(client: Client) -> None:
     assert changed["seq"] >= seen[-1]["seq"]
     with pytest.raises(ServerError, match="campaign"):
         next(iter(client.campaign("0" * 24).events()))
+    assert [one["name"] for one in campaign.items(limit=2)] == ["ash", "elm", "oak"]
+    assert set(coterie.client.Item.__annotations__) == set(next(campaign.items()))
     (recorded,) = campaign.measurements()
     assert set(coterie.client.Recorded.__annotations__) - {"token"} <= set(recorded)
 

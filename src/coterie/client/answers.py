@@ -74,6 +74,16 @@ class Measurement(TypedDict):
     worker: NotRequired[str | None]
 
 
+class Item(TypedDict):
+    """An item: its measurements that counted, and its group, None before there are groups."""
+
+    arm: int
+    name: str
+    measurements: int
+    group_id: int | None
+    retired: bool
+
+
 class Recorded(TypedDict):
     """A result on record: what, by whom, when (`at`, ISO 8601 in UTC), and whether it counted.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, cast, overload
 from urllib.parse import quote
 
-from coterie.client.answers import Ask, Measurement, Recorded, Status, Told
+from coterie.client.answers import Ask, Item, Measurement, Recorded, Status, Told
 from coterie.client.connection import LONGEST_PAUSE, Connection, query_of
 from coterie.problem.checks import check_count, check_real_array, short
 from coterie.problem.question import Resolution
@@ -128,6 +128,14 @@ class RemoteCampaign:
         return cast(
             dict[str, Any], self.connection.request("GET", f"{self._path}/picture?proven={str(proven).lower()}")
         )
+
+    def items(self, after: int = 0, limit: int = 1000) -> Iterator[Item]:
+        """All items in order, from this number on, fetched in pages of `limit`."""
+        place: int | None = after
+        while place is not None:
+            page = self.connection.request("GET", f"{self._path}/items?after={place}&limit={limit}")
+            yield from cast(list[Item], page["items"])
+            place = page["next"]
 
     def measurements(self, after: int = 0, limit: int = 1000) -> Iterator[Recorded]:
         """All results in order, those after this seq, fetched in pages of `limit`."""
