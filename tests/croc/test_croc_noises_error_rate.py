@@ -1,6 +1,6 @@
 """CROC's guarantee for everything that may be stated about the noise: P(proven and wrong) ≤ δ, in worlds as stated.
 
-For each statement there are 4 000 whole runs on hard small instances, half at δ = 0.3 and half at δ = 0.1, a quarter of
+For each statement there are 4 000 whole runs at δ = 0.3 and as many at δ = 0.1, on hard small instances, a fifth of
 them with somebody who knows the truth and measures on until an arm looks as if it belonged elsewhere; and wrong
 candidates, frozen on purpose. Every binomial test fails with probability at most ALARM if the true rate is exactly its
 bound (it is lower); seeds are fixed. There are five a statement, so that a false alarm in the whole file has a
@@ -33,7 +33,7 @@ from coterie.simulate.plan import Plan, plan_for
 pytestmark = pytest.mark.guarantee
 
 ALARM = 1e-6
-OWN_RUNS, MISLED_RUNS, CANDIDATES = 1500, 500, 400
+OWN_RUNS, MISLED_RUNS, CANDIDATES = 3200, 800, 400
 LIMIT = 20_000
 """Measurements; a run that is not done by then is no error, but must be rare."""
 TRIALS = 20
@@ -161,7 +161,7 @@ def ended(run: CrocRun, plan: Plan) -> tuple[bool, bool]:
 @pytest.mark.parametrize("delta", [0.3, 0.1])
 @pytest.mark.parametrize("name", list(CASES))
 def test_own_rule_error_rate_within_delta(name: str, delta: float) -> None:
-    """1500 runs on as many instances. False alarm: at most ALARM each."""
+    """3200 runs on as many instances. False alarm: at most ALARM each."""
     ends = []
     for seed in range(OWN_RUNS):
         rng = np.random.default_rng([list(CASES).index(name), int(100 * delta), seed])
@@ -239,7 +239,7 @@ def misled(name: str, seed: int, delta: float) -> tuple[bool, bool]:
 @pytest.mark.parametrize("delta", [0.3, 0.1])
 @pytest.mark.parametrize("name", list(CASES))
 def test_misleading_results_error_rate_within_delta(name: str, delta: float) -> None:
-    """500 runs. False alarm: at most ALARM each."""
+    """800 runs. False alarm: at most ALARM each."""
     done, wrong = np.sum([misled(name, seed, delta) for seed in range(MISLED_RUNS)], axis=0)
     assert_rate_at_most(delta, int(wrong), MISLED_RUNS)
     assert done > 0.9 * MISLED_RUNS
