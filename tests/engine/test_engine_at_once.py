@@ -123,6 +123,31 @@ def test_plain_and_compiled_steps_keep_the_run_to_the_last_bit(
     assert any(event["event"] == "round" for event in compiled_session.events)
 
 
+@pytest.mark.parametrize("noise", ["known", "any"])
+def test_plain_and_compiled_steps_keep_decisions_in_many_dimensions(
+    noise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over more than three dimensions may be added up in another order: asks and stops are the same."""
+
+    def asked() -> tuple[list[int], bool, str]:
+        rng = np.random.default_rng(5)
+        centers = 0.9 * rng.normal(size=(3, 9))
+        session = Session(7, 3, 9, delta=0.05, noise=NOISES[noise])
+        arms = []
+        while not session.done and session.t < 120:
+            arms.append(session.ask())
+            session.tell(arms[-1], centers[LABELS[arms[-1]]] + rng.normal(size=9))
+        return arms, session.done, str(session.labels)
+
+    loads(monkeypatch)
+    pretend(monkeypatch, 0)
+    compiled = asked()
+    assert len(compiled[0]) > 20
+    for looks in (float("inf"), 15):
+        pretend(monkeypatch, looks)
+        assert asked() == compiled
+
+
 @pytest.mark.parametrize("method", ["boc", "boc-linear", "uniform"])
 def test_plain_and_compiled_steps_of_the_papers_methods_keep_the_run(
     method: str, monkeypatch: pytest.MonkeyPatch
