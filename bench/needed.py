@@ -156,8 +156,8 @@ def headlines(found: list[Row]) -> list[Headline]:
 PART = Part(
     f"Measurements needed: mean ± standard error of up to {TRIALS} trials, those that fit into {LIMIT:g} s of "
     "processor time, which every\nmethod has; p: pilots; –: too long; open: unfinished. *: no proof; the oracle knows "
-    "the truth, linear exploration the ratio\nof distances. †: bench/peers; one does not end after a wrong "
-    "representative. Bound: d_KL(δ, 1−δ)·D*; /: over the larger\nof it and M.",
+    "the truth, linear exploration the ratio of\ndistances. †: bench/peers; one does not end after a wrong "
+    "representative. Bound: d_KL(δ, 1−δ)·D*; /: over it or M.",
     (
         Column("instance", "case", left=True),
         Column("method", "method", left=True),

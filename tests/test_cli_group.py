@@ -161,7 +161,7 @@ def test_cells_that_are_not_numbers_are_counted_and_named(here: Path) -> None:
         (b"sample,x\na,1,5\nb,1,4\n", "if it uses decimal commas, save it with semicolons"),
         (b"sample,x\na,1\n,2\nb,3\n", "line 3, column 'sample': it is empty"),
         (b"sample,x\na,one\nb,two\nc,three\n", "has no column of numbers beside the items"),
-        (b"sample,x\n", "at least one column of values"),
+        (b"sample,x\n", "has no measurements: its only line names the columns sample, x"),
         (b"", "is empty"),
         (b"sample,x\na,1\nb,2\n", "--clusters must be at least 2 and less than the number of items, 2, got 2"),
     ],

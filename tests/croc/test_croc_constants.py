@@ -120,6 +120,7 @@ NOT_OF_THE_RULE: dict[str, str] = {
         NEGLIGIBLE LARGEST_LOSS LARGEST_SIGN PRECISION NEWTON_STEPS""",
     "of an upper bound on the variance (test_croc_variance_bound)": """
         VARIANCE_SHARE RATES LARGEST_RATE ROOT_STEPS ROOT_PRECISION RESOLUTION SMALLEST MOST_AHEAD WORTH_A_LOOK""",
+    "when plain steps are used while others are compiled, with the same decisions": "MOST_COPIED PATIENCE",
     "a table of upper bounds that saves work and decides nothing": "CREST CREST_STEP",
     "digits, not the rule: arms beyond it count from an origin of their own": "NEAR",
     "room: counts beyond P·2^24 are read at the last of the grid": "OCTAVES",
