@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -171,7 +172,10 @@ def _json(seen: CampaignReading) -> str:
 
 
 def _certificate(seen: CampaignReading) -> str:
-    return json.dumps(views.certificate(seen.state, seen.row), indent=1) + "\n"
+    text = io.StringIO()  # `json.dumps` with an indent would hold millions of small pieces before it joins them
+    json.dump(views.certificate(seen.state, seen.row), text, indent=1)
+    text.write("\n")
+    return text.getvalue()
 
 
 def _log(seen: CampaignReading) -> str:
