@@ -21,7 +21,7 @@ from coterie.store.rows import Ask, Ending, Note, Row, Told
 RESOLUTION, REVISION = "resolution", "revision"
 """Kinds of notes that keep a resolution that was chosen on the way, and a revision."""
 
-DECISIONS = ("freeze", "round", "alarm", RESOLUTION, REVISION)
+DECISIONS = ("freeze", "list", "round", "alarm", RESOLUTION, REVISION)
 """Kinds of notes that keep a decision of the method."""
 
 ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"

@@ -97,6 +97,8 @@ class BetRecord:
 def parse_bets(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Unknown, t: int) -> BetRecord:
     """The record of the first t results with all bets; ValueError says what is wrong, and names the round or freeze."""
     reading = read_events(events, n_arms, n_clusters, noise.dim, t, True)
+    if reading.listing is not None:
+        raise ValueError(f"a list of partitions is for a known noise, not for {noise.kind!r}")
     values = values_of(reading)
     _check_values(noise, values, reading.arms)
     parts = FREEZE.get(noise.kind, ())

@@ -33,6 +33,8 @@ from coterie.certificate.contradictions import Differences, differing_mates, pai
 from coterie.certificate.corrections import check_corrections
 from coterie.certificate.failures import check_failures, without_missed
 from coterie.certificate.homogeneity import homogeneity
+from coterie.certificate.list_checking import ListChecking
+from coterie.certificate.list_claim import ListClaim
 from coterie.certificate.log import Frozen, Record, Round, parse_log, read_log
 from coterie.certificate.recompute import Stacks, directed, paired
 from coterie.certificate.resolution_checking import check_resolution
@@ -268,6 +270,8 @@ class _WithPairs(_Checking):
         if self.claim.pairs is not None:
             self.epochs()
             self.by_pairs(self.claim.pairs)
+        elif self.claim.listed is not None:
+            self.by_list(self.claim.listed)
         else:
             super().everything()
         self.contradictions()
@@ -286,6 +290,10 @@ class _WithPairs(_Checking):
                 f"arm {pairs.arms[i]} is not shown to differ from arm {others[i]}, which represents group "
                 f"{pairs.groups[i]}: its evidence must reach {self.claim.pair_level:.6g}"
             )
+
+    def by_list(self, claim: ListClaim) -> None:
+        """Every partition on the list but the claimed one is struck off."""
+        raise NotImplementedError
 
     def settled(
         self, a: IntArray, b: IntArray, stated: FloatArray, n_a: IntArray, n_b: IntArray, bound_at: IntArray
@@ -342,6 +350,15 @@ class _KnownNoise(_WithPairs):
         """Every check there is."""
         super().everything()
         self.groups()
+
+    def by_list(self, claim: ListClaim) -> None:
+        """Every partition on the list but the claimed one is struck off, by rounds or by a settled pair."""
+        pairs = claim.pairs
+        met = self.settled(*pairs, np.zeros(pairs[0].size, dtype=np.int64))
+        checking = ListChecking(self.claim, claim, self._record, self._stacks)
+        for problem in checking.problems(np.stack([pairs[0][met], pairs[1][met]], axis=1)):
+            self._say(problem)
+        self.tests += len(claim.partitions)
 
     def frozen(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
         """The evidence of docs/CROC.md, section 4."""

@@ -27,6 +27,7 @@ from coterie.certificate.fields import (
     table_of,
     whole_numbers,
 )
+from coterie.certificate.list_claim import ListClaim, list_claim_of
 from coterie.certificate.log import Frozen, frozen_of
 from coterie.certificate.revised import NOTHING, Spent
 from coterie.certificate.strict import read_json
@@ -115,6 +116,7 @@ class Claim:
     epoch: EpochClaim | None
     homogeneity: FloatArray | None
     alarm: tuple[int, ...] | None
+    listed: ListClaim | None = None
 
 
 def close(stated: FloatArray, found: FloatArray) -> NDArray[np.bool_]:
@@ -180,8 +182,14 @@ def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
         levels.append(log_inverse_delta - math.log(frozen_share) - log_share)
         freezes.append(_epoch(entry, j, levels[-1], log_share, t, n_arms, n_clusters))
     by = field_of(given, "by")
-    if by not in ("pairs", "epoch"):
-        raise ValueError(f'by must be "pairs" or "epoch", got {short(by)}')
+    if by not in ("pairs", "epoch", "list"):
+        raise ValueError(f'by must be "pairs", "epoch" or "list", got {short(by)}')
+    listed = None
+    if by == "list":
+        if not known or number == 1 or spent.revisions or freezes:
+            raise ValueError("a list of partitions is for a known noise, format 2, without freezes and revisions")
+        level = log_inverse_delta - math.log(1.0 - ALPHA)
+        listed = list_claim_of(object_of(given, "list"), level, n_arms, n_clusters)
     claim = Claim(
         number,
         n_arms,
@@ -199,6 +207,7 @@ def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
         _epoch_tests(object_of(given, "epoch"), n_arms, n_clusters, t if bounded else 0) if by == "epoch" else None,
         _homogeneity(given.get("homogeneity"), n_clusters) if number > 1 else None,
         _alarm(given.get("alarm"), n_arms) if number > 1 else None,
+        listed,
     )
     if claim.epoch is not None:
         _check_candidate(claim, claim.epoch.number)

@@ -6,6 +6,8 @@ Events, in the order in which they count (docs/CROC.md):
       "asked": false if nobody asked for it (for groups up to a resolution and single linkage)
     {"event": "freeze", "epoch": j, "labels": [...], "cores": [[...], ...]}  j = 0, 1, 2, …
     {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
+    {"event": "list", "epoch": 0, "pairs": [[arm, arm, count, count], ...]}  in place of all freezes (docs/CROC.md, 20);
+      its rounds have, under "settled", the pairs that were settled since the list or the last round
     {"event": "missed", "arm": m, "kind": "failed", "worker": "…"}           no result, or a late one: at the end
 A revision on the way is an event too: `coterie.certificate.revised` reads such logs.
 With a certificate of format 1 a round comes after all results of the one before; in format 2 rounds may overlap.
@@ -22,7 +24,7 @@ import csv
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,7 @@ ORIGIN = ("at", "worker", "token")
 """Who told a result and when, where a campaign knows it: text for people, of which no proof depends."""
 """Of a result: what a log says only where it is so."""
 
-DECIDED = ("freeze", "round", "resolution", "revision")
+DECIDED = ("freeze", "list", "round", "resolution", "revision")
 """Events that are no results: what was decided."""
 
 MISSED = "missed"
@@ -78,6 +80,19 @@ class Round:
     arms: IntArray
     sums: Sums
     complete: bool
+    at: int = 0  # results before it was composed
+    settled: IntArray = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of partitions: the results before it was made, and the settled pairs (arm, arm, count, count) behind it.
+
+    A pair is settled by so many of the first results of its two arms.
+    """
+
+    at: int
+    pairs: IntArray
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,8 @@ class Record:
     results: Sums  # t rows, each of one result
     freezes: tuple[Frozen, ...]
     rounds: tuple[Round, ...]
+    listing: Listing | None = None
+    round_of: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (t) of each result; 0: none
 
 
 def frozen_of(number: Any, at: Any, labels: Any, cores: Any, n_arms: int, n_clusters: int) -> Frozen:
@@ -122,6 +139,8 @@ class Composed:
     missing: int
     rows: list[int]  # those that came
     bet: Any = None  # as it stands in the log
+    at: int = 0
+    settled: IntArray = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
 
 
 class Reading:
@@ -130,11 +149,13 @@ class Reading:
     def __init__(self, n_arms: int, n_clusters: int, dim: int, overlap: bool) -> None:
         self.n_arms, self.n_clusters, self.dim, self.overlap = n_arms, n_clusters, dim, overlap
         self.arms: list[int] = []
+        self.numbers: list[int] = []  # the rounds of results
         self.values: list[Any] = []
         self.alone: list[bool] = []
         self.freezes: list[Frozen] = []
         self.freeze_bets: list[Any] = []  # as they stand in the log
         self.rounds: list[Composed] = []
+        self.listing: Listing | None = None
 
     def result(self, event: dict[str, Any]) -> None:
         arm, number = check_arm(event.get("arm"), self.n_arms), check_count(event.get("round"), "round", 0)
@@ -154,6 +175,7 @@ class Reading:
             its.missing -= 1
             its.rows.append(len(self.arms))
         self.arms.append(arm)
+        self.numbers.append(number)
         self.values.append(values)
         self.alone.append(alone)
 
@@ -166,6 +188,8 @@ class Reading:
             self.n_arms,
             self.n_clusters,
         )
+        if self.listing is not None:
+            raise ValueError("a freeze after a list of partitions, which has the whole share of both")
         if found.number != len(self.freezes):
             raise ValueError(f"freeze {found.number} is out of order: {len(self.freezes)} comes next")
         self.freezes.append(found)
@@ -179,7 +203,7 @@ class Reading:
             missing = self.rounds[-1].missing
             raise ValueError(f"round {number} begins while {missing} results of round {number - 1} are missing")
         epoch = check_count(event.get("epoch"), "epoch", 0)
-        if epoch >= len(self.freezes):
+        if epoch >= (len(self.freezes) if self.listing is None else 1):
             raise ValueError(f"round {number} is for epoch {epoch}, which is not frozen yet")
         pulls = event.get("pulls")
         if not isinstance(pulls, list | tuple) or not pulls:
@@ -193,7 +217,33 @@ class Reading:
                 raise ValueError(f"round {number} lists arm {arm} twice")
             composition[arm] = check_count(pair[1], "count", 1)
         arms, missing = tuple(composition), sum(composition.values())
-        self.rounds.append(Composed(epoch, arms, composition, missing, [], event.get("bet")))
+        settled = self._pairs(event.get("settled", []))
+        if settled.size and self.listing is None:
+            raise ValueError(f"round {number} names settled pairs, but is of no list")
+        self.rounds.append(
+            Composed(epoch, arms, composition, missing, [], event.get("bet"), len(self.arms), settled)
+        )
+
+    def made_list(self, event: dict[str, Any]) -> None:
+        if self.freezes or self.rounds or self.listing is not None:
+            raise ValueError("a list of partitions comes before all freezes and rounds, and once")
+        if check_count(event.get("epoch"), "epoch", 0) != 0:
+            raise ValueError(f"a list of partitions is epoch 0, got {short(event.get('epoch'))}")
+        self.listing = Listing(len(self.arms), self._pairs(event.get("pairs")))
+
+    def _pairs(self, given: Any) -> IntArray:
+        """(n, 4): two arms, and how many of the first results of each."""
+        if not isinstance(given, list | tuple):
+            raise ValueError(f"settled pairs must be a list, got {short(given)}")
+        found = []
+        for one in given:
+            if not isinstance(one, list | tuple) or len(one) != 4:
+                raise ValueError(f"a settled pair must be [arm, arm, count, count], got {short(one)}")
+            arm, other = (check_arm(each, self.n_arms) for each in one[:2])
+            if arm == other:
+                raise ValueError(f"a settled pair must be of two arms, got {short(one)}")
+            found.append([arm, other, *(check_count(each, "count", 1) for each in one[2:])])
+        return np.array(found, dtype=np.int64).reshape(-1, 4)
 
 
 def read_events(events: Sequence[Any], n_arms: int, n_clusters: int, dim: int, t: int, overlap: bool) -> Reading:
@@ -202,11 +252,11 @@ def read_events(events: Sequence[Any], n_arms: int, n_clusters: int, dim: int, t
     `overlap`: whether a round may be composed while results of earlier ones are missing.
     """
     reading = Reading(n_arms, n_clusters, dim, overlap)
-    readers = {"result": reading.result, "freeze": reading.freeze, "round": reading.round}
+    readers = {"result": reading.result, "freeze": reading.freeze, "round": reading.round, "list": reading.made_list}
     for place, event in enumerate(events):
         kind = event.get("event") if isinstance(event, dict) else None
         if not isinstance(kind, str) or kind not in readers:
-            raise ValueError(f"event {place} of the log must be a result, a freeze or a round, got {short(event)}")
+            raise ValueError(f"event {place} of the log must be a result, a freeze, a list or a round, got {short(event)}")
         if kind == "result" and len(reading.arms) == t:
             break
         try:
@@ -225,7 +275,8 @@ def parse_log(events: Sequence[Any], n_arms: int, n_clusters: int, noise: Noise,
     results = units.results(values_of(reading))
     arms = np.array(reading.arms, dtype=np.int64)
     rounds = tuple(_finished(number, its, arms, results) for number, its in enumerate(reading.rounds, 1))
-    return Record(units, arms, results, tuple(reading.freezes), rounds)
+    round_of = np.array(reading.numbers, dtype=np.int64)
+    return Record(units, arms, results, tuple(reading.freezes), rounds, reading.listing, round_of)
 
 
 def values_of(reading: Reading) -> FloatArray:
@@ -238,7 +289,8 @@ def _finished(number: int, read: Composed, arms: IntArray, results: Sums) -> Rou
     # A complete round has a result of each of its arms; an incomplete one may be composed of anything, and is not used.
     rows = np.array([] if read.missing else read.rows, dtype=np.int64)
     pulled, place = np.unique(arms[rows], return_inverse=True)
-    return Round(number, read.epoch, pulled, results.rows(rows).pooled(place, pulled.size), not read.missing)
+    sums = results.rows(rows).pooled(place, pulled.size)
+    return Round(number, read.epoch, pulled, sums, not read.missing, read.at, read.settled)
 
 
 def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], dim: int) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 from coterie.engine.compile_watch import watch_compilation
 
 
-def announce_compilation(function: Any, what: str, sources: Iterable[Path]) -> None:
+def announce_compilation(
+    function: Any, what: str, sources: Iterable[Path], time: str = "about half a minute"
+) -> None:
     """Say that `what` is about to be compiled, if its entry is not in numba's cache for these sources."""
     if not is_cached(function, sources):
         watch_compilation(what)
-        print(f"coterie: compiling {what}, once on this machine (about half a minute) …", file=sys.stderr, flush=True)
+        print(f"coterie: compiling {what}, once on this machine ({time}) …", file=sys.stderr, flush=True)
 
 
 def cache_folder(function: Any) -> Path | None:

@@ -49,6 +49,12 @@ def _restart_croc(settings: Settings, past: Past) -> MethodRun:
     return CrocMethodRun(settings, past)
 
 
+def _start_shortlist(settings: Settings) -> MethodRun:
+    from coterie.methods.shortlist import ShortlistRun
+
+    return ShortlistRun(settings)
+
+
 def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
     """How a run of one of the paper's sampling rules starts."""
 
@@ -105,6 +111,17 @@ _table: dict[str, Method] = {
             rules=RULES,
             trial=_croc_trial,
             restart=_restart_croc,
+        ),
+        Method(
+            "shortlist",
+            "CROC with a list of partitions in place of a freeze, where few fit (docs/CROC.md, section 20)",
+            _start_shortlist,
+            sampling="CROC's; with a list, what tells the partitions on it apart",
+            stopping="one partition is left on the list, or CROC's proof",
+            certifies=True,
+            has_thresholds=False,
+            in_ask_order=True,
+            exact=True,
         ),
         Method(
             "boc",

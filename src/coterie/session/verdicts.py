@@ -199,7 +199,8 @@ def events_of(session: Session) -> list[dict[str, Any]]:
     conversation, log = session._conversation, session._measurements
     shown = {
         "freeze": ("event", "epoch", "labels", "cores", "bet"),
-        "round": ("event", "round", "epoch", "pulls", "seed", "bet"),
+        "round": ("event", "round", "epoch", "pulls", "seed", "bet", "settled"),
+        "list": ("event", "epoch", "pairs"),
     }
     exact = session.settings.question.kind == ExactGroups.kind
     if not exact:

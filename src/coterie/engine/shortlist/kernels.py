@@ -1,4 +1,4 @@
-"""Compiled parts of `bench.peers.shortlist`: how likely each listed partition is, what a round says, what to measure.
+"""Compiled parts of a list of partitions: how likely each is, what a round says, what to measure.
 
 Partitions are rows of labels 0 … K−1 with no empty group. `pulls` and `sums` are those of the arms, all results that
 have counted; `taken` and `total` those of one round. A *place* is where the parts of a group that is to be told apart
@@ -8,23 +8,21 @@ lie around; the centers of the parts are N(place, τ²·I) for one of the `scale
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 
+from coterie.engine.compiled import allocating
 from coterie.problem.checks import FloatArray, IntArray
 
-_numba: Any = numba
-F = TypeVar("F", bound=Callable[..., Any])
+
+SMALL = 1e-3
+"""Of the largest product of urgency and chance: what is less is left out where growth is forecast."""
+
+LEAST_LOG = -7.0
+"""log of the share of a scale below which it is left out of a forecast."""
 
 
-def _njit(function: F) -> F:
-    return cast(F, _numba.njit(error_model="numpy", cache=True, nogil=True)(function))
-
-
-@_njit
+@allocating
 def _pieces(labels: IntArray, n_clusters: int, pulls: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     """W and Û of the groups of a partition."""
     dim = sums.shape[1]
@@ -39,7 +37,7 @@ def _pieces(labels: IntArray, n_clusters: int, pulls: FloatArray, sums: FloatArr
     return weight, center
 
 
-@_njit
+@allocating
 def _contrast_log(precision: FloatArray, at: FloatArray, count: int) -> float:
     """log density, up to a constant, of the contrasts of `count` points N(η + 0, I/precision) with the place η flat."""
     dim = at.shape[1]
@@ -57,7 +55,7 @@ def _contrast_log(precision: FloatArray, at: FloatArray, count: int) -> float:
     return float(0.5 * dim * (logs - math.log(total)) - 0.5 * energy)
 
 
-@_njit
+@allocating
 def _log_sum(values: FloatArray) -> float:
     top = float(values.max())
     if top == -math.inf:
@@ -68,7 +66,7 @@ def _log_sum(values: FloatArray) -> float:
     return top + math.log(total)
 
 
-@_njit
+@allocating
 def _scale_logs(weight: FloatArray, center: FloatArray, count: int, scales: FloatArray, logs: FloatArray) -> None:
     """OUT logs: for each τ², the log density of the contrasts of so many centers that are N(place, (τ² + 1/W)·I)."""
     precision = np.empty(count)
@@ -78,7 +76,7 @@ def _scale_logs(weight: FloatArray, center: FloatArray, count: int, scales: Floa
         logs[r] = _contrast_log(precision, center, count)
 
 
-@_njit
+@allocating
 def log_posterior(
     listed: IntArray,
     n_clusters: int,
@@ -119,7 +117,7 @@ def log_posterior(
     return found
 
 
-@_njit
+@allocating
 def _log_ratio(
     null: IntArray,
     rival: IntArray,
@@ -169,7 +167,7 @@ def _log_ratio(
     return found
 
 
-@_njit
+@allocating
 def _centers_given(part: FloatArray, at: FloatArray, count: int, scale: float, out: FloatArray) -> None:
     """OUT out: the centers of parts with weights W and means Û, from their place, drawn to it as τ² says."""
     for q in range(at.shape[1]):
@@ -183,7 +181,7 @@ def _centers_given(part: FloatArray, at: FloatArray, count: int, scale: float, o
             out[j, q] = (at[j, q] - place) * part[j] / (part[j] + 1.0 / scale)
 
 
-@_njit
+@allocating
 def round_logs(
     listed: IntArray,
     alive: IntArray,
@@ -220,7 +218,7 @@ def round_logs(
     return found
 
 
-@_njit
+@allocating
 def _add_growth(  # noqa: C901 (a kernel)
     null: IntArray,
     rival: IntArray,
@@ -252,7 +250,7 @@ def _add_growth(  # noqa: C901 (a kernel)
         logs -= _log_sum(logs)
         gain[:] = 0.0
         for r in range(scales.size):
-            if logs[r] < -7.0:
+            if logs[r] < LEAST_LOG:
                 continue
             _centers_given(part, at, parts, scales[r], off)
             for q in range(dim):
@@ -267,7 +265,7 @@ def _add_growth(  # noqa: C901 (a kernel)
                 growth[m] += factor * gain[rival[m]]
 
 
-@_njit
+@allocating
 def expected_growth(
     listed: IntArray,
     urgency: FloatArray,
@@ -277,28 +275,21 @@ def expected_growth(
     scales: FloatArray,
     growth: FloatArray,
 ) -> tuple[int, int]:
-    """OUT growth: by which pulls of each arm the evidence against the urgent partitions is expected to grow most.
+    """OUT growth: by how much a pull of each arm is expected to add to the evidence against urgent partitions.
 
-    The mean over the partitions by `urgency` and, for each, over its rivals by `chance`; small weights are left out.
-    Returns the pair, null and rival, of the largest weight.
+    The sum over partitions by `urgency` and, for each, over its rivals by `chance`; products of less than `SMALL` of
+    the largest possible one are left out. Returns the pair, null and rival, of the largest product.
     """
     n_clusters = listed[0].max() + 1
     growth[:] = 0.0
     top, top_null, top_rival = -1.0, 0, 0
-    most_urgent = urgency.max()
+    largest = urgency.max() * chance.max()
     for c in range(len(listed)):
         weight, center = _pieces(listed[c], n_clusters, pulls, sums)
         for h in range(len(listed)):
-            if c == h or urgency[h] < 1e-3 * most_urgent or urgency[h] == 0.0 or chance[c] == 0.0:
+            factor = urgency[h] * chance[c]
+            if c == h or factor <= SMALL * largest:
                 continue
-            others, likeliest = 0.0, 0.0
-            for i in range(len(listed)):
-                if i != h:
-                    others += chance[i]
-                    likeliest = max(likeliest, chance[i])
-            if chance[c] < 0.002 * likeliest:
-                continue
-            factor = urgency[h] * chance[c] / others
             _add_growth(listed[h], listed[c], weight, center, pulls, scales, factor, growth)
             if factor > top:
                 top, top_null, top_rival = factor, h, c

@@ -1,33 +1,21 @@
-"""The shortlist: its list, posterior and factors against plain ones, right groups, workers, error rates."""
+"""A list of partitions: the list, chances, factors and rounds, each against plain ones, engine and verifier alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, multivariate_normal
+from scipy.stats import multivariate_normal
 
-import coterie
-from bench.peers import shortlist
-from bench.peers.shortlist import SCALES, Elimination, blocks_of, partitions_without
-from bench.peers.shortlist_kernels import log_posterior, round_logs
-from coterie.methods import METHODS, unregister
+from coterie.certificate import list_evidence
+from coterie.engine.shortlist.elimination import RIVAL, SCALES, Elimination
+from coterie.engine.shortlist.kernels import log_posterior, round_logs
+from coterie.engine.shortlist.listing import blocks_of, clique_of, partitions_without
+from coterie.engine.shortlist.pairs import KEPT, PairStacks
 from coterie.problem.checks import FloatArray, IntArray
-
-FALSE_ALARM = 1e-6
-CLOSE = coterie.Instance([0, 0, 1, 1, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
-
-
-@pytest.fixture(autouse=True)
-def registered_shortlist() -> Iterator[None]:
-    """The method in the table."""
-    shortlist.register_all()
-    yield
-    if "shortlist" in METHODS:
-        unregister("shortlist")
+from coterie.theory.evidence import pair_evidence
 
 
 def contrasts_log(x: FloatArray, covariance: FloatArray) -> float:
@@ -54,8 +42,14 @@ def test_list_has_all_partitions_without_a_settled_pair(seed: int) -> None:
     assert found is not None
     assert len(found) == len(wanted)
     assert {tuple(list(dict.fromkeys(row)).index(label) for label in row) for row in found.tolist()} == wanted
+    assert found.tolist() == sorted(found.tolist())
+    pairs = np.argwhere(np.triu(settled))
+    again = list_evidence.fitting(pairs, n_arms, n_clusters, 10_000)
+    assert again is not None
+    assert again.tolist() == found.tolist()
     if wanted:
         assert partitions_without(settled, n_clusters, most=len(wanted) - 1) is None
+        assert list_evidence.fitting(pairs, n_arms, n_clusters, len(wanted) - 1) is None
 
 
 def some_results(seed: int) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -80,6 +74,57 @@ def test_posterior_is_that_of_the_model(seed: int) -> None:
         wanted.append(value)
     found = log_posterior(listed, 3, blocks, pulls, sums, SCALES)
     np.testing.assert_allclose(found - found[0], np.array(wanted) - wanted[0], atol=1e-8)
+    everything = np.ones(len(listed), dtype=bool)
+    chances = list_evidence.chances(listed, everything, pulls, sums)
+    np.testing.assert_allclose(chances, np.exp(found - np.logaddexp.reduce(found)), rtol=1e-8)
+    assert sorted(block.tolist() for block in list_evidence.blocks_of(listed)) == [[0, 1], [2, 3, 4, 5, 6]]
+    some = np.array([True, False, True, True])
+    fewer = list_evidence.chances(listed, some, pulls, sums)
+    assert fewer[1] == 0.0
+    assert fewer.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_factors_of_the_verifier_equal_those_of_the_engine(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_arms, n_clusters = 6, 2 + seed % 3
+    listed = partitions_without(np.zeros((n_arms, n_arms), dtype=bool), n_clusters, most=1000)
+    assert listed is not None
+    pulls = rng.integers(1, 30, size=n_arms).astype(float)
+    sums = rng.normal(size=(n_arms, 3)) * pulls[:, None]
+    taken = rng.integers(0, 3, size=n_arms).astype(float)
+    total = rng.normal(size=(n_arms, 3)) * taken[:, None]
+    chance = rng.dirichlet(np.ones(len(listed)))
+    bets = np.maximum(chance - RIVAL * chance.max(), 0.0)
+    alive = (rng.random(len(listed)) < 0.6).astype(np.int64)
+    found = round_logs(listed, alive, bets, pulls, sums, taken, total, SCALES)
+    nulls = np.flatnonzero(alive)
+    again = list_evidence.round_factors(nulls, listed, chance, (pulls, sums), (taken, total), n_clusters)
+    np.testing.assert_allclose(again, found[nulls], rtol=1e-9, atol=1e-10)
+    assert np.ptp(again) > 0.01
+
+
+@pytest.mark.parametrize(("n", "other"), [(1, 1), (3, 17), (64, 64), (70, 300), (150, 20)])
+def test_pairs_are_those_of_croc(n: int, other: int) -> None:
+    rng = np.random.default_rng(n)
+    stacks, x, y = PairStacks(2, 2), rng.normal(size=(n, 2)), rng.normal(size=(other, 2)) + 0.5
+    for row in x:
+        stacks.add(0, row)
+    for row in y:
+        stacks.add(1, row)
+    one, two = np.array([0]), np.array([1])
+    found = stacks.evidence(one, two, np.array([n]), np.array([other]))[0]
+    wanted = pair_evidence(x, y, kind="paired", grid_from=64)
+    assert found == pytest.approx(wanted, abs=1e-9)
+    assert KEPT[:64].tolist() == list(range(1, 65))
+
+
+def test_clique_is_found() -> None:
+    settled = np.zeros((6, 6), dtype=bool)
+    for i, j in ((0, 2), (0, 4), (2, 4), (1, 3), (3, 4)):
+        settled[i, j] = settled[j, i] = True
+    assert clique_of(settled, 3) == (0, 2, 4)
+    assert clique_of(settled, 4) is None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -126,60 +171,26 @@ def test_rounds_count_in_order_and_complete() -> None:
     listed = np.array([[0, 0, 1], [0, 1, 1], [0, 1, 0]])
     pulls, sums = np.ones(3), np.array([[0.0], [0.1], [3.0]])
     one = Elimination(listed, 50.0, pulls, sums)
-    (first, arms), (second, more) = one.compose(pulls), one.compose(pulls + 1)
-    assert (first, second) == (0, 1)
+    arms, more = one.plan(pulls), one.plan(pulls + 1)
+    first, second = one.compose(arms.tolist()), one.compose(more.tolist())
+    assert (first, second) == (1, 2)
     for arm in more.tolist():
         one.take(second, arm, np.array([float(arm)]))
     assert (one.log_e == 0.0).all()  # the first is not complete
+    assert one.used == 0
     for arm in arms.tolist():
         one.take(first, arm, np.array([float(arm)]))
     assert (one.log_e != 0.0).any()
-    assert not one.rounds
+    assert one.used == 2
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_finds_the_groups_in_a_session(workers: int) -> None:
-    rng = np.random.default_rng(3)
-    session = coterie.Session(5, 3, 2, delta=0.01, method="shortlist", noise=1.0)
-    gave_up = False
-    while not session.done and session.t < 2000:
-        session.ask(workers - len(session.pending))
-        ticket, arm = session.pending[rng.integers(workers)]
-        if session.t == 12 and not gave_up:
-            gave_up = True
-            session.forget(ticket)
-            continue
-        session.tell(arm, CLOSE.means[arm] + rng.standard_normal(2), ticket)
-    assert session.done
-    assert coterie.same_partition(session.labels, CLOSE.labels)
-
-
-def test_needs_fewer_than_croc_where_two_small_groups_are_close() -> None:
-    known = coterie.datasets.synthetic("moderate")
-    needed = {}
-    for method in ("croc", "shortlist"):
-        trials = coterie.simulate(known, method, deltas=(0.1,), threshold="proven", trials=48, seed=2, progress=False)
-        needed[method] = trials.mean()[0]
-    assert needed["shortlist"] < 0.95 * needed["croc"]
-
-
-def test_large_groups_are_left_to_croc() -> None:
-    many = coterie.Instance(np.arange(20) % 2, [[0.0], [4.0]])
-    both = [
-        coterie.simulate(many, method, deltas=(0.1,), threshold="proven", trials=4, seed=2, progress=False)
-        for method in ("croc", "shortlist")
-    ]
-    assert both[0].mean() == both[1].mean()
-
-
-@pytest.mark.parametrize(
-    ("labels", "gap", "dim", "delta"), [([0, 0, 1, 1], 0.8, 1, 0.5), ([0, 0, 1, 1, 2], 1.0, 2, 0.3)]
-)
-def test_is_wrong_no_more_often_than_stated(labels: list[int], gap: float, dim: int, delta: float) -> None:
-    centers = np.zeros((max(labels) + 1, dim))
-    centers[:, 0] = gap * np.arange(len(centers))
-    trials = coterie.simulate(
-        coterie.Instance(labels, centers), "shortlist", deltas=(delta,), threshold="proven", trials=100, seed=4,
-        max_pulls=20_000, progress=False,
-    )  # fmt: skip
-    assert trials.errors()[0] <= binom.isf(FALSE_ALARM, 100, delta)
+def test_pairs_strike_off_what_has_them_in_a_group() -> None:
+    listed = np.array([[0, 0, 1], [0, 1, 0], [0, 1, 1]])
+    one = Elimination(listed, 50.0, np.ones(3), np.array([[0.0], [0.1], [3.0]]))
+    assert one.settle(0, 1)
+    assert one.left.tolist() == [1, 2]
+    assert one.chances()[0] == 0.0
+    assert one.settle(0, 2)
+    assert one.left.tolist() == [2]
+    assert not one.settle(1, 2)  # that would leave none
+    assert one.left.tolist() == [2]
