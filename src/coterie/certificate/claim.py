@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -184,12 +185,9 @@ def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
     by = field_of(given, "by")
     if by not in ("pairs", "epoch", "list"):
         raise ValueError(f'by must be "pairs", "epoch" or "list", got {short(by)}')
-    listed = None
-    if by == "list":
-        if not known or number == 1 or spent.revisions or freezes:
-            raise ValueError("a list of partitions is for a known noise, format 2, without freezes and revisions")
-        level = log_inverse_delta - math.log(1.0 - ALPHA)
-        listed = list_claim_of(object_of(given, "list"), level, n_arms, n_clusters)
+    if by == "list" and (not known or number == 1 or spent.revisions or freezes):
+        raise ValueError("a list of partitions is for a known noise, format 2, without freezes and revisions")
+    by_list = partial(list_claim_of, log_inverse_delta - math.log(1.0 - ALPHA), n_arms, n_clusters)
     claim = Claim(
         number,
         n_arms,
@@ -207,7 +205,7 @@ def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
         _epoch_tests(object_of(given, "epoch"), n_arms, n_clusters, t if bounded else 0) if by == "epoch" else None,
         _homogeneity(given.get("homogeneity"), n_clusters) if number > 1 else None,
         _alarm(given.get("alarm"), n_arms) if number > 1 else None,
-        listed,
+        by_list(object_of(given, "list")) if by == "list" else None,
     )
     if claim.epoch is not None:
         _check_candidate(claim, claim.epoch.number)

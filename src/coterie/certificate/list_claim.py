@@ -2,8 +2,8 @@
 
     {"level": log(1/((1−α)δ)), "rounds": [1, …, r], "pairs": [[arm, arm, evidence, count, count], …],
      "partitions": [labels, …], "struck": [[round, evidence], …]}
-`pairs` are all settled pairs that it rests on. `struck` has an entry for each partition: the round by which its evidence
-reached the level, and that evidence; [0, 0] if a pair struck it off, and for the partition that is left.
+`pairs` are all settled pairs that it rests on. `struck` has an entry for each partition: the round by which its
+evidence reached the level, and that evidence; [0, 0] if a pair struck it off, and for the partition that is left.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ListClaim:
     evidence: FloatArray  # (n)
 
 
-def list_claim_of(given: dict[str, Any], level: float, n_arms: int, n_clusters: int) -> ListClaim:
-    """The claim; ValueError or TypeError says what is wrong with it."""
+def list_claim_of(level: float, n_arms: int, n_clusters: int, given: dict[str, Any]) -> ListClaim:
+    """The claim; ValueError or TypeError says what is wrong. `level`: what the evidence of rounds must reach."""
     agree("list.level", field_of(given, "level"), level)
     rounds = tuple(check_count(number, "a round of the list", 1) for number in list_of(given, "rounds"))
     if rounds != tuple(range(1, len(rounds) + 1)):

@@ -220,9 +220,7 @@ class Reading:
         settled = self._pairs(event.get("settled", []))
         if settled.size and self.listing is None:
             raise ValueError(f"round {number} names settled pairs, but is of no list")
-        self.rounds.append(
-            Composed(epoch, arms, composition, missing, [], event.get("bet"), len(self.arms), settled)
-        )
+        self.rounds.append(Composed(epoch, arms, composition, missing, [], event.get("bet"), len(self.arms), settled))
 
     def made_list(self, event: dict[str, Any]) -> None:
         if self.freezes or self.rounds or self.listing is not None:
@@ -256,7 +254,9 @@ def read_events(events: Sequence[Any], n_arms: int, n_clusters: int, dim: int, t
     for place, event in enumerate(events):
         kind = event.get("event") if isinstance(event, dict) else None
         if not isinstance(kind, str) or kind not in readers:
-            raise ValueError(f"event {place} of the log must be a result, a freeze, a list or a round, got {short(event)}")
+            raise ValueError(
+                f"event {place} of the log must be a result, a freeze, a list or a round, got {short(event)}"
+            )
         if kind == "result" and len(reading.arms) == t:
             break
         try:

@@ -270,7 +270,7 @@ class ShortlistRun(MethodRun):
             at = next((i for i, (_, one) in enumerate(decisions) if one["event"] == "list"), None)
             start = record.kinds.size if at is None else decisions[at][0]
             early, decisions = decisions[:at], [] if at is None else decisions[at:]
-            self._apply_before_list(Record(*(column[:start] for column in record[:6]), early))
+            self._apply_before_list(_head(record, start, early))
         for i in range(start, record.kinds.size):
             while decisions and decisions[0][0] <= i:
                 self.apply_decision(decisions.pop(0)[1])
@@ -334,3 +334,11 @@ class ShortlistRun(MethodRun):
                 "struck": [[by, value if by else 0.0] for by, value in struck],
             },
         }
+
+
+def _head(record: Record, end: int, decisions: list[tuple[int, Decision]]) -> Record:
+    """The first entries of a record, with these decisions."""
+    return Record(
+        record.kinds[:end], record.arms[:end], record.rounds[:end], record.ask[:end], record.asked[:end],
+        record.white[:end], decisions,
+    )  # fmt: skip

@@ -14,7 +14,6 @@ import numpy as np
 from coterie.engine.compiled import allocating
 from coterie.problem.checks import FloatArray, IntArray
 
-
 SMALL = 1e-3
 """Of the largest product of urgency and chance: what is less is left out where growth is forecast."""
 
@@ -219,7 +218,7 @@ def round_logs(
 
 
 @allocating
-def _add_growth(  # noqa: C901 (a kernel)
+def _add_growth(
     null: IntArray,
     rival: IntArray,
     weight: FloatArray,
