@@ -27,6 +27,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "crews": ("crews", ALL),
     "asymptotic": ("asymptotic", ALL),
     "conservatism": ("conservatism", ALL),
+    "shortlists": ("shortlists", ALL),
     "toofew": ("toofew", ALL),
     "linkage": ("linkage", ALL),
     "costs": ("costs", ALL),

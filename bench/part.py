@@ -95,6 +95,7 @@ PARTS = {
     "crews": "hard families with 1, 8 and 64 workers, and with results that CROC did not ask for",
     "asymptotic": "measurements over log(1/δ) as δ → 0: computed from the rounds, and measured",
     "conservatism": "errors of CROC beside δ, at large δ on hard small instances, and where the slack is",
+    "shortlists": "a list of partitions in place of a freeze, beside CROC, on small instances (on request)",
     "noise": "measurements of CROC by what is known about the noise, and what happens if that is wrong (on request)",
     "classic": "CROC beside fixed designs with Tukey's letters or Scott–Knott groups: measurements, wrong groups",
     "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",
@@ -117,7 +118,7 @@ PARTS = {
     "server": "round trips over HTTP, and the page",
     "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
 }
-ON_REQUEST = ("noise", "linkage", "resolution", "costs", "draws")
+ON_REQUEST = ("shortlists", "noise", "linkage", "resolution", "costs", "draws")
 
 
 def part_named(name: str) -> Part:

@@ -14,7 +14,7 @@ from coterie.methods.levels import KINDS, levels_for
 
 
 def test_methods_are_those_of_the_reference() -> None:
-    assert set(METHODS) == {*reference.METHODS, "croc"}  # CROC is ours, not the paper's
+    assert set(METHODS) == {*reference.METHODS, "croc", "shortlist"}  # these two are ours, not the paper's
     assert all(method_named(name) is METHODS[name] and METHODS[name].name == name for name in METHODS)
     assert len({method.sampling for method in METHODS.values()}) == len(METHODS)
     assert [name for name in METHODS if "distance_ratio" in METHODS[name].needs] == ["boc-linear"]
