@@ -37,9 +37,9 @@ INST = coterie.Instance([0, 0, 1, 1, 1], [[0.0, 0.0], [1.0, 1.0]])
         (
             {"method": "bocc"},
             ValueError,
-            "unknown method 'bocc': choose one of croc, boc, boc-linear, uniform, oracle",
+            "unknown method 'bocc': choose one of croc, shortlist, boc, boc-linear, uniform, oracle",
         ),
-        ({"method": None}, TypeError, "the method must be one of croc, boc, .* got None"),
+        ({"method": None}, TypeError, "the method must be one of croc, shortlist, boc, .* got None"),
         ({"threshold": "loose"}, ValueError, "unknown threshold 'loose': choose one of proven, heuristic"),
         ({"threshold": 3.0}, TypeError, r"the threshold must be one of proven, heuristic, got 3\.0"),
         ({"noise": 0.0}, ValueError, r"positive, got 0\.0"),

@@ -113,7 +113,7 @@ def test_certificates_of_corrected_runs_hold(noise: str, question: str, when: in
     row=st.integers(0, 20),
     results=st.integers(6, 40),
     workers=st.integers(1, 3),
-    method=st.sampled_from(["croc", "croc", "boc"]),
+    method=st.sampled_from(["croc", "croc", "shortlist", "boc"]),
 )
 def test_a_corrected_run_keeps_the_facts_and_has_the_values_of_the_right_one(
     seed: int, row: int, results: int, workers: int, method: str

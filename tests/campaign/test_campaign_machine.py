@@ -50,7 +50,7 @@ class CampaignMachine(RuleBasedStateMachine):
 
     @initialize(
         on_expiry=st.sampled_from(["skip", "wait"]),
-        method=st.sampled_from(["croc", "croc", "boc"]),
+        method=st.sampled_from(["croc", "croc", "shortlist", "boc"]),
         delta=st.sampled_from([0.3, 1e-4]),
     )
     def create(self, on_expiry: str, method: str, delta: float) -> None:

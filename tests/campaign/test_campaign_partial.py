@@ -159,7 +159,12 @@ def test_what_a_campaign_does_not_have_is_named(tmp_path: Path) -> None:
         for read, id, code, why in (
             (store.partial, many, "too_many_items", "limited to 3000 items, campaign 'many' has 3001"),
             (store.resolution_curve, many, "too_many_items", "limited to 3000 items"),
-            (store.partial, boc, "no_certificate", "only method 'croc' has partial answers, campaign 'boc' uses 'boc'"),
+            (
+                store.partial,
+                boc,
+                "no_certificate",
+                "only method 'croc' or 'shortlist' has partial answers, campaign 'boc' uses 'boc'",
+            ),
             (store.resolution_curve, fresh, "too_few_results", "has no results that count yet"),
             (store.resolution_curve, any_noise, "no_distances", "cannot be proven under any noise: a rare large value"),
         ):
@@ -195,4 +200,4 @@ def test_tables_and_the_command_line_have_the_letters(tmp_path: Path, monkeypatc
     assert f"coterie campaign export {large[:8]} --kind groups, or --json" in told.stdout
     refused = CliRunner().invoke(app, ["campaign", "partial", "boc"])
     assert refused.exit_code == 2
-    assert "only method 'croc' has partial answers" in refused.stderr
+    assert "only method 'croc' or 'shortlist' has partial answers" in refused.stderr

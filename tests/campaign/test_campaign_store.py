@@ -80,7 +80,7 @@ def test_other_methods_run_and_resume(method: str, opened: Callable[[], Campaign
         store = opened()  # replayed from the rows
         pieces += world.run(store, parts, stop_after=20)
     assert pieces == arms
-    with pytest.raises(Conflict, match="only method 'croc' has certificates") as caught:
+    with pytest.raises(Conflict, match="only method 'croc' or 'shortlist' has certificates") as caught:
         store.certificate(whole)
     assert caught.value.code == "no_certificate"
 

@@ -78,5 +78,5 @@ def test_budget_that_is_larger_than_needed_changes_nothing() -> None:
 @pytest.mark.parametrize("method", ["boc", "uniform"])
 def test_only_croc_has_partial_results(method: str) -> None:
     session = coterie.Session(4, 2, 1, method=method, noise=1.0)
-    with pytest.raises(ValueError, match="only method 'croc'"):
+    with pytest.raises(ValueError, match="only method 'croc' or 'shortlist'"):
         session.partial()

@@ -224,5 +224,5 @@ def test_methods_of_the_package_are_not_guarded_and_registered_ones_are() -> Non
         assert isinstance(run.inner, InTurn)
     finally:
         methods.unregister("odd")
-    with pytest.raises(SettingError, match="unknown method 'odd': choose one of croc, boc"):
+    with pytest.raises(SettingError, match="unknown method 'odd': choose one of croc, shortlist, boc"):
         methods.start(settings_of())

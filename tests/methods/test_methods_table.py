@@ -24,13 +24,13 @@ def test_methods_are_those_of_the_reference() -> None:
 
 @pytest.mark.parametrize("name", ["BOC", "boc ", "", "random"])
 def test_unknown_method_is_refused_by_name(name: str) -> None:
-    with pytest.raises(ValueError, match=f"unknown method {name!r}: choose one of croc, boc, boc-linear"):
+    with pytest.raises(ValueError, match=f"unknown method {name!r}: choose one of croc, shortlist, boc, boc-linear"):
         method_named(name)
 
 
 @pytest.mark.parametrize("name", [None, 3, b"boc", ["boc"]])
 def test_a_method_that_is_no_name_is_refused(name: object) -> None:
-    with pytest.raises(TypeError, match="the method must be one of croc, boc"):
+    with pytest.raises(TypeError, match="the method must be one of croc, shortlist, boc"):
         method_named(name)
 
 

@@ -133,7 +133,7 @@ def test_bad_pools(given: Any, what: str) -> None:
     [
         ({"n_clusters": 1}, "n_clusters", "n_clusters must be at least 2, got 1"),
         ({"delta": 1.5}, "delta", r"delta must lie in \(0, 1\), got 1.5"),
-        ({"method": "delta"}, "method", "unknown method 'delta': choose one of croc, boc"),
+        ({"method": "delta"}, "method", "unknown method 'delta': choose one of croc, shortlist, boc"),
         ({"method": "oracle"}, "method", "method 'oracle' knows the true groups: it is for simulations"),
         ({"threshold": "noise"}, "threshold", "unknown threshold 'noise'"),
         ({"noise": -1.0}, "noise", "noise standard deviations must be positive"),

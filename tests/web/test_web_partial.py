@@ -91,7 +91,7 @@ def test_what_there_is_not_has_the_shape_of_all_errors(api: Any) -> None:
     for path, status, code, why in (
         (f"{many}/partial", 409, "too_many_items", "limited to 3000 items, campaign '3001 items' has 3001"),
         (f"{many}/resolution-curve", 409, "too_many_items", "limited to 3000 items"),
-        (f"{boc}/partial", 409, "no_certificate", "only method 'croc' has partial answers"),
+        (f"{boc}/partial", 409, "no_certificate", "only method 'croc' or 'shortlist' has partial answers"),
         (f"{any_noise}/resolution-curve", 409, "no_distances", "State bounds of the results"),
         (f"{id}/resolution-curve", 409, "too_few_results", "no results that count yet"),
         (f"{id}/resolution-curve?points=1", 422, "bad_value", "points"),

@@ -18,6 +18,7 @@ from coterie.campaign.settings import checked_field
 from coterie.campaign.timestamps import timestamp
 from coterie.certificate import write_log
 from coterie.methods import method_named
+from coterie.methods.table import certifying_methods
 from coterie.problem.checks import check_count, short
 from coterie.session.partial import MOST_ITEMS
 from coterie.session.verdicts import looks_mixed
@@ -183,7 +184,7 @@ def _log(seen: CampaignReading) -> str:
     settings = log_views.settings_of(seen.row)
     if not method_named(settings.method).certifies:
         raise Conflict(
-            f"only method 'croc' has a log to verify, campaign {seen.row['name']!r} uses {settings.method!r}: "
+            f"only method {certifying_methods()} has a log to verify, campaign {seen.row['name']!r} uses {settings.method!r}: "
             "export csv or json",
             code="no_certificate",
         )

@@ -20,7 +20,8 @@ from coterie.campaign.evidence_matrix import evidence_matrix
 from coterie.campaign.open_campaigns import CampaignReading
 from coterie.campaign.settings import checked_field
 from coterie.campaign.state import State
-from coterie.methods import METHODS, method_named
+from coterie.methods import method_named
+from coterie.methods.table import certifying_methods
 from coterie.problem.checks import IntArray, check_count
 from coterie.problem.question import Resolution
 from coterie.session.partial import MOST_ITEMS, Moment, moment_of, proven_at
@@ -92,9 +93,9 @@ def take_for_partial(seen: CampaignReading) -> TakenResults:
     """The same for `partial`; Conflict if this campaign has no partial answers."""
     settings, name = seen.state.settings, seen.row["name"]
     if not method_named(settings.method).certifies:
-        who = " or ".join(repr(method.name) for method in METHODS.values() if method.certifies)
         raise Conflict(
-            f"only method {who} has partial answers, campaign {name!r} uses {settings.method!r}", code="no_certificate"
+            f"only method {certifying_methods()} has partial answers, campaign {name!r} uses {settings.method!r}",
+            code="no_certificate",
         )
     _check_size(settings.n_arms, name)
     return take_results(seen)

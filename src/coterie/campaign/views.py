@@ -17,6 +17,7 @@ from coterie.campaign.settings import checked_field
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
 from coterie.methods import method_named
+from coterie.methods.table import certifying_methods
 from coterie.session.outlook import check_more
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
     """CROC's proof."""
     if not method_named(state.settings.method).certifies:
         raise Conflict(
-            f"only method 'croc' has certificates, campaign {row['name']!r} uses {state.settings.method!r}",
+            f"only method {certifying_methods()} has certificates, campaign {row['name']!r} uses {state.settings.method!r}",
             code="no_certificate",
         )
     found = state.session.certificate

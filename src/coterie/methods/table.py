@@ -181,6 +181,11 @@ def method_named(name: Any) -> Method:
     return METHODS[name]
 
 
+def certifying_methods() -> str:
+    """The names of the methods that have certificates, in words."""
+    return " or ".join(repr(method.name) for method in METHODS.values() if method.certifies)
+
+
 def is_packaged(method: Method) -> bool:
     """Whether a method is one of the package's own."""
     return method.name in PACKAGED and METHODS[method.name] is method
