@@ -184,8 +184,8 @@ def _log(seen: CampaignReading) -> str:
     settings = log_views.settings_of(seen.row)
     if not method_named(settings.method).certifies:
         raise Conflict(
-            f"only method {certifying_methods()} has a log to verify, campaign {seen.row['name']!r} uses {settings.method!r}: "
-            "export csv or json",
+            f"only method {certifying_methods()} has a log to verify, campaign {seen.row['name']!r} uses "
+            f"{settings.method!r}: export csv or json",
             code="no_certificate",
         )
     with tempfile.TemporaryDirectory() as folder:
