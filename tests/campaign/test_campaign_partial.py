@@ -163,7 +163,7 @@ def test_what_a_campaign_does_not_have_is_named(tmp_path: Path) -> None:
                 store.partial,
                 boc,
                 "no_certificate",
-                "only method 'croc' or 'shortlist' has partial answers, campaign 'boc' uses 'boc'",
+                "'shortlist' has partial answers, campaign 'boc' uses 'boc'",
             ),
             (store.resolution_curve, fresh, "too_few_results", "has no results that count yet"),
             (store.resolution_curve, any_noise, "no_distances", "cannot be proven under any noise: a rare large value"),

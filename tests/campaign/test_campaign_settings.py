@@ -68,9 +68,7 @@ def test_every_error_names_its_field(given: dict[str, Any], field: str) -> None:
 
 
 def test_the_message_about_a_simulation_method_lists_the_others() -> None:
-    with pytest.raises(
-        BadValue, match="it is for simulations; choose one of croc, shortlist, boc, boc-linear, uniform"
-    ):
+    with pytest.raises(BadValue, match="choose one of croc, shortlist, boc, boc-linear, uniform"):
         CampaignSettings.of(3, 2, 1, method="oracle", noise=1.0)
 
 

@@ -287,7 +287,8 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
     """CROC's proof."""
     if not method_named(state.settings.method).certifies:
         raise Conflict(
-            f"only method {certifying_methods()} has certificates, campaign {row['name']!r} uses {state.settings.method!r}",
+            f"only method {certifying_methods()} has certificates, campaign {row['name']!r} uses "
+            f"{state.settings.method!r}",
             code="no_certificate",
         )
     found = state.session.certificate
