@@ -1,8 +1,8 @@
 """A list of partitions in place of a freeze: how many measurements it saves, on the paper's instances and on others.
 
 CROC and the method with a list have the same seeds, so that they see the same results as long as both ask for the same
-arms. Beside the paper's instances there are families, and instances drawn for this table; none was chosen by its outcome.
-Where CROC freezes before few partitions are left, both are the same run.
+arms. Beside the paper's instances there are families, and instances drawn for this table; none was chosen by its
+outcome. Where CROC freezes before few partitions are left, both are the same run.
 """
 
 from __future__ import annotations
