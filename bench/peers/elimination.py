@@ -1,8 +1,8 @@
 """Rounds over the arms whose place is not certain: an elimination clusterer.
 
-After BOC-Elim of Chandran, Reddy and Bhashyam, "Online Clustering with Bandit Information" (2025, arXiv 2501.11421),
-from its description, not from its listing: confidence bounds for the differences, rounds over the active arms, and an
-arm whose place is certain leaves. K and δ are known, the gap is not.
+After BOC-Elim of Chandran, Reddy and Bhashyam, "Online Clustering of Data Sequences with Bandit Information" (2025,
+arXiv 2501.11421), from its description, not from its listing: confidence bounds for the differences, rounds over the
+active arms, and an arm whose place is certain leaves. K and δ are known, the gap is not.
 
 Departures. Their rule is for one dimension and for groups whose arms may have different means, told apart by single
 linkage; here d is any, and arms of a group are equal, which gives the shorter proof of `bench.peers.stacks`. The guess

@@ -267,7 +267,7 @@ class LinkageRun(MethodRun):
 
 
 _CHANDRAN = "Chandran, Reddy, Bhashyam (2025), arXiv 2501.11421"
-_EFFICIENT = "Chandran, Bhashyam and others (2026), arXiv 2601.09162"
+_EFFICIENT = "Chandran, Reddy, Bhashyam (2026), arXiv 2601.09162"
 
 
 def _method(name: str, rule: type[Rule], sampling: str, manner: str, proof: Proof = certainty) -> Method:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.stats import binom, norm
 
 import coterie
@@ -87,7 +88,7 @@ def test_what_is_predicted_is_a_density() -> None:
     grid = np.linspace(-12.0, 12.0, 6001)
     for arm in range(4):
         values = [math.exp(stop._log_prediction(arm, np.array([x]))) for x in grid]
-        assert np.trapezoid(values, grid) == pytest.approx(1.0, abs=1e-6)
+        assert trapezoid(values, grid) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_universal_inference_error_rate_within_delta() -> None:

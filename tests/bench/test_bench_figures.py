@@ -146,7 +146,8 @@ def test_names_of_compiled_steps_are_found_in_their_machine_code() -> None:
     compiled: Any = advance.advance
     assert compiled.overloads  # loaded, and compiled
     names = {name for _, name in named_at(compiled)}
-    assert {"advance.advance", "steps.closest_alternative_now", "guess.move_centers"} <= names
+    # Three that no LLVM since numba 0.59 has inlined (LLVM 14 does so with steps.closest_alternative_now).
+    assert {"advance.advance", "steps.next_arm", "guess.move_centers"} <= names
     assert plain("_ZN7coterie6engine5guess6sum_upB3v28B54c8") == "guess.sum_up"
     with pytest.raises(StopIteration):
         elf_functions(b"\x7fELF" + bytes(100))

@@ -28,6 +28,18 @@ def dump(asset: str, path: Path) -> None:
         connection.executescript((ASSETS / f"store-{asset}.sql").read_text())
 
 
+def but_for_last_digits(value: Any) -> Any:
+    """Equal to the same JSON with numbers that differ by rounding: another LLVM and another NumPy round otherwise.
+
+    Between numba 0.59 and 0.68 evidence in these certificates differs by up to 3.2e-16 of itself.
+    """
+    if isinstance(value, dict):
+        return {key: but_for_last_digits(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [but_for_last_digits(one) for one in value]
+    return pytest.approx(value, rel=1e-14, abs=0.0) if isinstance(value, float) else value
+
+
 def test_every_version_has_its_asset() -> None:
     for version in range(1, schema.LATEST + 1):
         assert list(ASSETS.glob(f"store-v{version}*.sql")), version
@@ -124,7 +136,7 @@ def test_campaigns_of_an_old_store_stand_where_they_stood(asset: str, tmp_path: 
                 assert certificate is not None
                 added = {key: certificate.pop(key) for key in ("assumes", "remarks", "failures")}  # since then
                 assert added["remarks"] == added["failures"]["items"] == []
-                assert certificate == wanted["certificate"]
+                assert certificate == but_for_last_digits(wanted["certificate"])
                 (tmp_path / "now.csv").write_text(store.export(summary["id"], "log"))
                 (tmp_path / "then.csv").write_text(wanted["log"])
                 now = read_log(tmp_path / "now.csv")

@@ -7,7 +7,8 @@ document has them, so that exact ties fall as they do in the engine. Values must
 the first: the engine's second origin for far arms (section 13) is about digits, not about the rule.
 
 `rule` has the constants, `partitions` the estimate, `pairs` the evidence from the start, `risk` and `forecasts` what
-decides where to pull, `epochs` the frozen tests and the rounds, `run` the order of decisions.
+decides where to pull, `pulls` where that is, `epochs` the frozen tests and the rounds, `state` what lasts, `run` the
+order of decisions.
 """
 
 from __future__ import annotations

@@ -3,109 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray, check_arm, check_delta, check_measurement, check_shape
-from coterie.problem.costs import check_costs, unit_costs
+from coterie.problem.checks import FloatArray, check_arm, check_measurement
 from coterie.problem.partition import same_partition
 from coterie.reference_croc import rule
-from coterie.reference_croc.epochs import Epoch, Round, Rounds, Test, arms_of, level_of
+from coterie.reference_croc.epochs import Epoch, Test, arms_of, level_of
 from coterie.reference_croc.forecasts import Forecast
-from coterie.reference_croc.pairs import Pairs, Stacks, pair_evidence
-from coterie.reference_croc.partitions import Partition, estimated, ordered_sum, squared
-from coterie.reference_croc.prices import Prices
-from coterie.reference_croc.risk import Risk
-
-FIRST_PASS, PAIRS, EXPLORE, ROUNDS = "first pass", "pairs", "explore", "rounds"
-NEVER = -(2**60)
+from coterie.reference_croc.pairs import pair_evidence
+from coterie.reference_croc.partitions import estimated, ordered_sum, squared
+from coterie.reference_croc.pulls import Pulls
+from coterie.reference_croc.state import EXPLORE, FIRST_PASS, NEVER, PAIRS, ROUNDS
 
 
-class ReferenceCroc:
+class ReferenceCroc(Pulls):
     """`ask` says which arm to measure next, `tell` takes in a result; any number of asks may be open.
 
     `freezes` are the epochs so far, `rounds` the rounds, `alarm` K + 1 arms that refute K, `by` how it was proven.
     """
-
-    def __init__(self, n_arms: int, n_clusters: int, dim: int, delta: float, costs: Any = None) -> None:
-        self.n_arms, self.n_clusters, self.dim = check_shape(n_arms, n_clusters, dim)
-        m, k = self.n_arms, self.n_clusters
-        self._prices = Prices(unit_costs(None if costs is None else check_costs(costs, m), m))
-        self._log_inverse_delta = -math.log(check_delta(delta))
-        equal_pairs = (m - k + 1) * (m - k) / 2  # H
-        pair_level = math.log(equal_pairs) - math.log(rule.PAIRS_SHARE) + self._log_inverse_delta
-        self.t, self.done, self.by = 0, False, ""
-        self.freezes: list[Epoch] = []
-        self.alarm: tuple[int, ...] | None = None
-        self._stacks = Stacks(m, self.dim)
-        self._pairs = Pairs(self._stacks, m, k, pair_level)
-        self._risk = Risk(self._stacks, m)
-        self._rounds = Rounds(m, self.dim)
-        self._guess: Partition | None = None
-        self._committed = [0] * m  # pulls, and those under way
-        self._open: list[deque[int]] = [deque() for _ in range(m)]  # of each arm's open asks: their rounds, 0 for none
-        self._queue: deque[int] = deque()
-        self._mode = FIRST_PASS
-        self._candidates: list[int] = []
-        self._touched: list[int] = []  # arms with results since the last plan
-        self._estimated_at = self._all_starts_at = self._changed_at = 0
-        self._planned_at = NEVER
-        self._left_group = self._closed = False
-        self._greedy_spent, self._greedy_limit = 0.0, 0.0
-
-    # What is known.
-
-    @property
-    def labels(self) -> IntArray | None:
-        """The estimate; proven once `done`."""
-        return None if self._guess is None else self._guess.labels.copy()
-
-    @property
-    def rounds(self) -> list[Round]:
-        """All rounds composed so far."""
-        return self._rounds.all
-
-    @property
-    def _now(self) -> Partition:
-        assert self._guess is not None
-        return self._guess
-
-    @property
-    def _patience(self) -> int:
-        return min(self.t // rule.PATIENCE_RESULTS, self.n_arms * self.n_clusters * self.dim // rule.PATIENCE_WORK)
-
-    @property
-    def _floor(self) -> float:
-        """Forced exploration: no arm should have fewer pulls."""
-        each = self.t / self.n_arms
-        return max(rule.ROOT_FLOOR * math.sqrt(each), rule.FLOOR_SHARE * each)
-
-    @property
-    def _steady(self) -> bool:
-        return self.t - self._changed_at >= rule.STEADY_SHARE * self.t
-
-    @property
-    def _remembered(self) -> list[Epoch]:
-        return self.freezes[-rule.REMEMBERED_EPOCHS :]
-
-    def _unsettled(self, m: int) -> list[int]:
-        return self._pairs.unsettled(m, self._now.labels)
-
-    def _least_pulled(self, arms: Iterable[int]) -> int:
-        return min(arms, key=lambda arm: (self._committed[arm], arm))
-
-    def _least_of(self, group: int) -> int:
-        """The arm of a group whose committed pulls cost least."""
-        return min(np.flatnonzero(self._now.labels == group).tolist(), key=lambda arm: (self._spent(arm), arm))
-
-    def _spent(self, arm: int) -> float:
-        return self._committed[arm] * self._prices.unit[arm]
-
-    def _prove(self, by: str) -> None:
-        self.done, self.by = True, by
 
     # Asks and results (section 8).
 
@@ -337,60 +254,6 @@ class ReferenceCroc:
         elif epoch is not None and not self._unmet(epoch):
             self._prove("epoch")
 
-    # Greedy pulls and exploration (section 7).
-
-    def _greedy(self) -> bool:
-        """Queue pulls for the pairs from the start; False if the candidates have no unsettled pair."""
-        least = self._least_pulled(range(self.n_arms))
-        if self._committed[least] < self._floor:
-            self._queue.append(least)
-            return True
-        pairs = [(m, k) for m in self._candidates for k in self._unsettled(m)]
-        if not pairs:
-            return False
-        gains = Forecast(self._stacks, self._now, self._pairs, self._prices).gains(pairs, self._committed)
-        wanted = min(max(1, len(pairs) // rule.PAIRS_PER_PULL), self.n_arms)
-        best = sorted((m for m in gains if gains[m] > 0.0), key=lambda m: (-gains[m], m))[:wanted]
-        self._queue.extend(best or [least])
-        self._greedy_spent += self._prices.of(best or [least])
-        return True
-
-    def _expected_margin(self, m: int) -> float:
-        """D_mk grows with the arm's pulls: what it will be when those under way are in."""
-        margin, n = self._risk.margin[m], self._stacks.count(m)
-        return margin if margin <= 0.0 or self._committed[m] == n else margin * self._committed[m] / n
-
-    def _explore(self) -> None:
-        """Queue pulls where the estimate is doubtful, in index order."""
-        margins = {m: self._expected_margin(m) + self._prices.reserve[m] for m in self._candidates}
-        limit = min(rule.MARGIN_CAP, min(margins.values(), default=math.inf) + rule.MARGIN_WINDOW)
-        wanted = set()
-        for m, margin in margins.items():
-            if margin < limit:
-                wanted.add(m)
-                other = self._least_of(self._risk.rival[m])
-                balance = rule.RIVAL_PULLS * self._stacks.count(m) * self._prices.balance(m, other)
-                if self._now.totals[self._risk.rival[m]] < balance:
-                    wanted.add(other)
-            elif self._committed[m] < self._floor:
-                wanted.add(m)
-        margin, cut, *merged = self._risk.merge
-        alone = self._least_of(cut)
-        if margin < rule.MERGE_CAP:
-            others = [self._least_of(k) for k in merged]
-            wanted.add(alone)
-            wanted.update(m for m in others if self._spent(m) <= rule.BALANCE * self._spent(alone))
-        chance, a, b = self._risk.chance
-        if chance > rule.CHANCE_SHARE * rule.FREEZE_RISK:
-            first = self._least_of(a)
-            wanted.update((first, self._least_of(b)))
-            if math.isfinite(margin) and rule.BALANCE * self._spent(alone) <= self._spent(first):
-                wanted.add(alone)
-        if not wanted:
-            finite = [m for m in margins if margins[m] < math.inf]
-            wanted = {min(finite, key=lambda m: margins[m])} if finite else {self._least_pulled(range(self.n_arms))}
-        self._queue.extend(sorted(wanted))
-
     # Freezes and rounds (sections 4 to 6).
 
     def _freeze(self) -> Epoch:
@@ -430,20 +293,3 @@ class ReferenceCroc:
                 if settled:
                     epoch.met.add(test)
         return [test for test in epoch.tests if test not in epoch.met]
-
-    def _composition(self, epoch: Epoch, unmet: list[Test]) -> dict[int, int]:
-        """The pulls of the next round: arms of unmet tests and neglected ones; pools topped up by their core."""
-        marked, floor = arms_of(unmet), rule.ROUND_FLOOR_SHARE * self.t / self.n_arms
-        price = self._prices.unit
-        pulls = {m: int(m in marked or self._committed[m] < floor) for m in range(self.n_arms)}
-        for k, core in enumerate(epoch.cores):
-            lacks, cheapest = 0, min(price[m] for m in core)
-            for kind, pool in (("core", core), ("group", [m for m in pulls if epoch.labels[m] == k])):
-                prices = (price[test.arm] for test in unmet if test.kind == kind and test.rival == k)
-                tests = sum(min(one / cheapest, rule.POOL_PRICE) for one in prices)
-                wanted = math.ceil(rule.POOL_TOP_UP * math.sqrt(tests))
-                lacks = max(lacks, wanted - sum(pulls[m] for m in pool))
-            for _ in range(lacks):
-                pulls[min(core, key=lambda m: (self._committed[m] + pulls[m]) * price[m])] += 1
-        times = 2 ** (len(self._rounds.open) // rule.ROUNDS_PER_DOUBLING)
-        return {m: times * n for m, n in pulls.items() if n > 0}

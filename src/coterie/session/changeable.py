@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from coterie.session.corrections import Correction, correct
-from coterie.session.foreseen import Foreseen
-from coterie.session.measurements import Measurements
+from coterie.session.readable import Readable
 from coterie.session.revising import checked_revision, revise_by, revisions_of
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
 
 
-class Changeable(Foreseen):
+class Changeable(Readable):
     """Corrections and revisions of a session, and its costs."""
 
     corrections: list[Correction]
-    _measurements: Measurements
 
     def correct(self, row: Any, values: Any, reason: str, by: str = "", at: str = "") -> Correction | None:
         """Replace a value that was told wrong: of the result at this place of `log`. `by`, `at`: who says so, and when.

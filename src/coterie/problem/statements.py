@@ -1,0 +1,289 @@
+"""What may be stated about a noise that is not known: any, Gaussian, counts, bounds, a largest covariance, symmetry.
+
+A statement says nothing about how many numbers a measurement has, unless it must; `coterie.problem.families.noise_of`
+makes a model of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray, check_count, check_real_array, short
+
+SHAPES = ("scalar", "diagonal", "full")
+
+
+@dataclass(frozen=True)
+class AnyNoise:
+    """Nothing is known about the noise: `noise=None`."""
+
+    kind: ClassVar[str] = "any"
+    words: ClassVar[str] = "any noise"
+    assumption: ClassVar[str] = (
+        "results of items in one group have the same distribution, whatever it is, and do not depend on one another"
+    )
+
+    def check(self, values: FloatArray) -> None:
+        """Any finite numbers will do."""
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise with an unknown covariance that all items share.
+
+    `shape`: "full" (nothing known about the covariance), "diagonal" (the numbers of a result vary independently) or
+    "scalar" (they also have one standard deviation).
+    """
+
+    kind: ClassVar[str] = "gaussian"
+    shape: str = "full"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, str) or self.shape not in SHAPES:
+            raise ValueError(f"the shape of Gaussian noise must be one of {', '.join(SHAPES)}, got {short(self.shape)}")
+
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        return {
+            "full": "Gaussian noise of unknown covariance",
+            "diagonal": "Gaussian noise of unknown standard deviations, independent for each number",
+            "scalar": "Gaussian noise of one unknown standard deviation",
+        }[self.shape]
+
+    @property
+    def assumption(self) -> str:
+        """What is assumed, in one sentence."""
+        shape = {
+            "full": "one covariance",
+            "diagonal": "one standard deviation for each number of a result, and these numbers vary independently",
+            "scalar": "one standard deviation for all numbers of a result, and these vary independently",
+        }[self.shape]
+        return (
+            f"results are Gaussian and do not depend on one another; all items share {shape}, which need not be known"
+        )
+
+    def check(self, values: FloatArray) -> None:
+        """Any finite numbers will do."""
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        return {"shape": self.shape}
+
+
+MOST_TRIALS = 10**9
+"""Of one count: beyond, sums of counts are not whole numbers in floats any more."""
+
+LARGEST = 1e100
+"""Results of a noise of unknown size must be smaller than this: their squares are added up."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Each number of a result is a count of successes out of `trials` independent trials; 1: single 0 or 1 results."""
+
+    kind: ClassVar[str] = "counts"
+    trials: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", check_count(self.trials, "trials", 1))
+        if self.trials > MOST_TRIALS:
+            raise ValueError(f"trials must be at most {MOST_TRIALS}, got {short(self.trials)}")
+
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        return "results of 0 or 1" if self.trials == 1 else f"counts out of {self.trials} trials"
+
+    @property
+    def assumption(self) -> str:
+        """What is assumed, in one sentence."""
+        what = "0 or 1" if self.trials == 1 else f"a number of successes out of {self.trials} trials"
+        return (
+            f"each number of a result is {what}, all trials are independent, those of different numbers too, "
+            "and items of one group succeed at the same rates"
+        )
+
+    def check(self, values: FloatArray) -> None:
+        """ValueError for the first number that is no count of successes."""
+        wrong = (values != np.floor(values)) | (values < 0) | (values > self.trials)
+        if wrong.any():
+            first = float(values[wrong][0])
+            raise ValueError(f"a count of successes must be a whole number from 0 to {self.trials}, got {first:g}")
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        return {"trials": self.trials}
+
+
+class Bounded:
+    """Results lie between `lo` and `hi`; items of a group have equal means, and nothing else is assumed.
+
+    `lo` and `hi` are numbers, or one for each number of a result.
+    """
+
+    kind: ClassVar[str] = "bounded"
+    lo: tuple[float, ...]
+    hi: tuple[float, ...]
+
+    def __init__(self, lo: Any, hi: Any) -> None:
+        bounds = []
+        for name, given in (("lo", lo), ("hi", hi)):
+            value = check_real_array(given, name)
+            if value.ndim > 1 or value.size == 0:
+                raise ValueError(f"{name} must be a number, or one for each number of a result, got {short(given)}")
+            if (np.abs(value) > LARGEST).any():
+                raise ValueError(f"{name} must lie within {LARGEST:g} of 0, got {short(given)}")
+            bounds.append(np.atleast_1d(value))
+        low, high = bounds
+        if low.size != high.size and 1 not in (low.size, high.size):
+            raise ValueError(f"lo has {low.size} numbers and hi {high.size}: give as many, or one for all")
+        low, high = np.broadcast_arrays(low, high)
+        if (low >= high).any():
+            i = int(np.argmax(low >= high))
+            raise ValueError(f"lo must be below hi, got {float(low[i]):g} and {float(high[i]):g}")
+        object.__setattr__(self, "lo", tuple(low.tolist()))
+        object.__setattr__(self, "hi", tuple(high.tolist()))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"bounds cannot be changed, tried to set {name!r}")
+
+    def __repr__(self) -> str:
+        lo, hi = (one[0] if len(one) == 1 else one for one in (self.lo, self.hi))
+        return f"Bounded({lo!r}, {hi!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return (self.lo, self.hi) == (other.lo, other.hi) if isinstance(other, Bounded) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.lo, self.hi))
+
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        lo, hi = (f"{one[0]:g}" if len(one) == 1 else short(list(one)) for one in (self.lo, self.hi))
+        return f"results between {lo} and {hi}"
+
+    @property
+    def assumption(self) -> str:
+        """What is assumed, in one sentence."""
+        lo, hi = (f"{one[0]:g}" if len(one) == 1 else short(list(one)) for one in (self.lo, self.hi))
+        return (
+            f"results lie between {lo} and {hi} and do not depend on one another, and items of one group have the same "
+            "mean; nothing else"
+        )
+
+    def check(self, values: FloatArray) -> None:
+        """ValueError for the first number outside the bounds."""
+        wrong = (values < self.lo) | (values > self.hi)
+        if wrong.any():
+            place = tuple(np.argwhere(wrong)[0])
+            lo, hi = (np.broadcast_to(one, values.shape)[place] for one in (self.lo, self.hi))
+            raise ValueError(f"a number must lie between {lo:g} and {hi:g}, as was stated, got {values[place]:g}")
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        return {"lo": list(self.lo), "hi": list(self.hi)}
+
+
+class AtMost:
+    """Results have a covariance of at most this one, whatever their distribution; items of a group have equal means.
+
+    `covariance`: a standard deviation, d of them, or a d x d covariance, as for a known noise.
+    """
+
+    kind: ClassVar[str] = "at-most"
+    assumption: ClassVar[str] = (
+        "results vary by no more than the covariance stated, whatever their distribution, and do not depend on one "
+        "another, and items of one group have the same mean; nothing else"
+    )
+    covariance: Any
+
+    def __init__(self, covariance: Any) -> None:
+        value = check_real_array(covariance, "covariance")
+        object.__setattr__(self, "covariance", value.tolist())
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a bound on the covariance cannot be changed, tried to set {name!r}")
+
+    def __repr__(self) -> str:
+        return f"AtMost({short(self.covariance)})"
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.covariance == other.covariance) if isinstance(other, AtMost) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(repr(self.covariance))
+
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        what = "covariance" if np.ndim(self.covariance) == 2 else "standard deviation"
+        return f"noise with a {what} of at most {short(self.covariance)}"
+
+    def check(self, values: FloatArray) -> None:
+        """Any finite numbers will do."""
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        return {"covariance": self.covariance}
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """Noise that is symmetric about the mean of its item, and may differ from item to item."""
+
+    kind: ClassVar[str] = "symmetric"
+    words: ClassVar[str] = "noise that is symmetric for each item"
+    assumption: ClassVar[str] = (
+        "results do not depend on one another, the noise of every item is symmetric about its mean, in all numbers of "
+        "a result together, and may differ from item to item, and items of one group have the same mean"
+    )
+
+    def check(self, values: FloatArray) -> None:
+        """Any finite numbers will do."""
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        return {}
+
+
+Statement: TypeAlias = AnyNoise | Gaussian | Counts | Bounded | AtMost | Symmetric
+STATEMENTS: dict[str, Callable[..., Statement]] = {
+    "any": AnyNoise,
+    "gaussian": Gaussian,
+    "counts": Counts,
+    "bounded": Bounded,
+    "at-most": AtMost,
+    "symmetric": Symmetric,
+}
+"""What can be stated, by its `kind`."""
+
+STATEMENT_CLASSES = (AnyNoise, Gaussian, Counts, Bounded, AtMost, Symmetric)
+
+_PARAMETERS = {"gaussian": ("shape",), "counts": ("trials",), "bounded": ("lo", "hi"), "at-most": ("covariance",)}
+WITHOUT_DEFAULTS = {"bounded", "at-most"}  # whose parameters have no default
+
+
+def statement_of(given: Mapping[str, Any]) -> Statement:
+    """The statement of a dict {"family": …, and its parameters}."""
+    kind = given.get("family")
+    if not isinstance(kind, str) or kind not in STATEMENTS:
+        raise ValueError(f"the family of a noise must be one of {', '.join(STATEMENTS)}, got {short(kind)}")
+    wanted, rest = _PARAMETERS.get(kind, ()), {key: value for key, value in given.items() if key != "family"}
+    wrong = next((key for key in rest if key not in wanted), None)
+    if wrong is not None:
+        takes = f"only {' and '.join(wanted)}" if wanted else "nothing more"
+        raise ValueError(f"a noise of the family {kind!r} takes {takes}, got {short(wrong)}")
+    missing = next((key for key in wanted if key not in rest and kind in WITHOUT_DEFAULTS), None)
+    if missing is not None:
+        raise ValueError(f"a noise of the family {kind!r} needs {' and '.join(wanted)}, {missing} is missing")
+    return STATEMENTS[kind](**rest)
