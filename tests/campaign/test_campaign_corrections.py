@@ -247,7 +247,9 @@ def test_a_snapshot_knows_corrections(tmp_path: Path, world: Any) -> None:
 
 
 @pytest.mark.parametrize("noise", [None, "gaussian"])
-def test_a_slip_is_named_before_anything_is_proven_and_right_values_are_not_asked_back(noise: Any, tmp_path: Path) -> None:
+def test_a_slip_is_named_before_anything_is_proven_and_right_values_are_not_asked_back(
+    noise: Any, tmp_path: Path
+) -> None:
     """Ten times too large, told when there was nothing to compare it with: later values show that it was the slip."""
     rng = np.random.default_rng(5)
     levels = [3.0, 3.0, 3.0, 7.0, 7.0, 7.0]

@@ -30,7 +30,8 @@ def explanation(state: State) -> str | None:
 def standing_value(state: State) -> str | None:
     """The farthest of the results that count, in words, if it looks like a slip; None if none does.
 
-    That it is one is a guess: so nothing is said where many results lie far off, as they do under heavy tails, nor of very many results, which would take long to look at.
+    That it is one is a guess: so nothing is said where many results lie far off, as they do under heavy tails, nor of
+    very many results, which would take long to look at.
     """
     if state.session.t > _MOST_LOOKED_AT or state.session.t == 0:
         return None

@@ -40,8 +40,8 @@ def _difference_lines(found: dict[str, Any]) -> list[str]:
         most = max(found["counts"])
         return [
             f"With {most} measurement{'' if most == 1 else 's'} no two of {found['n_arms']} items can be proven to "
-            "differ whatever the noise and the number of groups: it takes more measurements, or something that you know "
-            "about the noise (--noise gaussian, if it is), or about the groups:"
+            "differ whatever the noise and the number of groups: it takes more measurements, or something that you "
+            "know about the noise (--noise gaussian, if it is), or about the groups:"
         ]
     if not pairs["apart"]:
         return [
