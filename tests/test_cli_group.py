@@ -175,7 +175,7 @@ def test_what_cannot_be_read_says_what_to_do(here: Path, content: bytes, what: s
 
 def test_files_that_are_not_there(here: Path) -> None:
     assert refused("nowhere.csv", "-k", 2) == "coterie: No such file: nowhere.csv\n"
-    assert "is a folder: name the CSV or Parquet file in it" in refused(".", "-k", 2)
+    assert "is a folder: name the file in it" in refused(".", "-k", 2)
     assert "plain.csv is a file: --out names a folder" in refused(
         "plain.csv", "-k", 3, "--noise", NOISE, "--out", "plain.csv"
     )

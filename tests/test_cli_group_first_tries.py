@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from grouping import ok, refused, rows, text
 from typer.testing import CliRunner
@@ -19,14 +22,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_a_number_of_groups_a_resolution_is_proposed_that_can_be_copied() -> None:
+def test_without_a_number_of_groups_the_items_proven_to_differ_are_named_and_commands_to_copy() -> None:
+    Path("my wells.csv").write_text(text("sample,ph,turbidity", rows(items=6, repeats=30)))
     answer = CliRunner().invoke(app, ["group", "my wells.csv"])
-    assert answer.exit_code == 2
-    assert "say how many groups there are, with --clusters" in answer.stderr
-    assert answer.stderr.count("\n") == 1
-    _, _, command = answer.stderr.partition("a first try is: coterie ")
-    import shlex
-
+    assert answer.exit_code == 0, answer.stderr
+    assert (
+        "pairs of items are proven to differ (wrong with probability at most 0.05, whatever the number" in answer.stdout
+    )
+    assert "So there are at least 3 groups" in answer.stdout
+    assert "items that share a letter are not proven different" in answer.stdout
+    assert "'my wells.csv' --clusters 3\n" in answer.stdout
+    _, _, command = answer.stdout.partition("so a first try is:\n  coterie ")
     words = shlex.split(command)
     assert words[:2] == ["group", "my wells.csv"]
     alike, apart = (
@@ -40,12 +46,52 @@ def test_without_a_number_of_groups_a_resolution_is_proposed_that_can_be_copied(
     assert "Gaussian noise of unknown covariance" in again.stdout
 
 
+def test_the_commands_read_the_table_as_it_was_read_and_numbers_are_plain(here: Path) -> None:
+    table = here / "odd.csv"
+    table.write_text(text("who;well;level", [["x", name, f"{1000 * float(ph):g}"] for name, ph, _ in rows()], ";"))
+    shown = ok("odd.csv", "--items", "well", "--values", "level", "--delta", "0.01")
+    assert "  coterie group odd.csv --items well --values level --delta 0.01 --clusters " in shown
+    assert "e+0" not in shown.partition("a first try is")[2]
+
+
+def test_the_answer_without_a_number_of_groups_as_json() -> None:
+    Path("my wells.csv").write_text(text("sample,ph,turbidity", rows(items=6, repeats=30)))
+    found = json.loads(ok("my wells.csv", "--json"))
+    names, apart = found["names"], {tuple(pair) for pair in found["pairs"]["apart"]}
+    some = found["at_least"]
+    assert len(some) >= 3
+    assert all((one, two) in apart for i, one in enumerate(some) for two in some[i + 1 :])
+    shared = dict(zip(names, found["pairs"]["letters"], strict=True))
+    for i, one in enumerate(names):
+        for two in names[i + 1 :]:
+            assert ((one, two) in apart) == (not set(shared[one]) & set(shared[two]))
+
+
+def test_equal_items_are_not_said_to_differ(here: Path) -> None:
+    rng = np.random.default_rng(3)
+    same = [[name, f"{rng.standard_cauchy():.4f}"] for _ in range(30) for name in "abcdefgh"]
+    (here / "same.csv").write_text(text("item,x", same))
+    assert "No two of the 8 items are proven to differ: there may be no groups at all" in ok("same.csv")
+
+
+def test_too_few_measurements_for_any_noise_are_not_taken_for_no_groups() -> None:
+    shown = ok("my wells.csv")
+    assert "With 8 measurements no two of 20 items can be proven to differ whatever the noise" in shown
+    assert "--noise gaussian" in shown
+    assert "pairs of items are proven to differ" in ok("my wells.csv", "--noise", "gaussian")
+
+
 def test_no_proposal_without_repeats_that_vary(here: Path) -> None:
     for name, content in (("once.csv", "item,x\na,1\nb,2\nc,3\n"), ("still.csv", "item,x\na,1\na,1\nb,2\nc,3\n")):
         (here / name).write_text(content)
-        said = refused(name)
-        assert "say how many groups there are" in said
-        assert "first try" not in said
+        shown = ok(name)
+        assert "say how many there are, with --clusters" in shown
+        assert "first try" not in shown
+
+
+def test_files_of_groups_need_a_number_of_groups() -> None:
+    assert "say how many groups there are" in refused("my wells.csv", "--out", "found")
+    assert "how many: --clusters 3" in refused("my wells.csv", "--groups", "3")
 
 
 def test_a_file_without_names_of_columns_is_doubted(here: Path) -> None:

@@ -67,7 +67,6 @@ WRONG: list[tuple[list[str], str]] = [
     (["--alike", "0.1", "--apart", "1", "--claim", "all"], "--claim must be one of references, any-two, got 'all'"),
     (["--alike", "0.1", "--apart", "1", "-k", "2"], "not both: got --clusters 2, --alike 0.1 and --apart 1"),
     (["--alike", "0.1", "--apart", "1", "--groups", "linkage"], "--groups linkage is for a number of groups"),
-    ([], "say how many groups there are, with --clusters, or which differences matter, with --alike and --apart"),
     (["-k", "2", "--norm", "distance"], "--norm distance is for a resolution: give --alike and --apart too"),
     (["-k", "2", "--claim", "any-two"], "--claim any-two is for a resolution"),
     (["-k", "2", "--groups", "ward"], "--groups must be one of equal, linkage, got ward"),

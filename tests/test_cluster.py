@@ -321,6 +321,7 @@ def test_where_warnings_are_errors_nothing_measured_is_lost() -> None:
     kept = raised.value.session  # type: ignore[attr-defined]
     assert len(kept.log) == len(world.calls) == 9
     assert "9 measurements are kept" in raised.value.__notes__[0]
+    assert "session=sys.last_value.session" in raised.value.__notes__[0]  # nobody caught it: a notebook
     whole = coterie.cluster(World(), 7, 3, method="boc", progress=False, noise=1.0)
     result = coterie.cluster(world, 7, 3, method="boc", session=kept, progress=False, noise=1.0)
     assert world.calls == [arm for arm, _ in whole.session.log]

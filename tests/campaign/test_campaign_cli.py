@@ -337,7 +337,7 @@ def test_the_steps_after_the_proof_can_be_copied(here: Path) -> None:
 
 
 def test_status_shows_the_alarm_and_whether_groups_look_like_one(here: Path) -> None:
-    """An alarm is followed by the command that exports the measurements, and by nothing else."""
+    """An alarm is followed by the commands that ask for more groups, and that export the measurements."""
     draws = np.random.default_rng(0).normal(size=24)
     means = dict(zip("abcd", (0, 0, 20, 50), strict=True))
     rows = [f"{name},{means[name] + draws[k]}" for k, name in enumerate("abcd" * 6)]
@@ -350,7 +350,8 @@ def test_status_shows_the_alarm_and_whether_groups_look_like_one(here: Path) -> 
     assert re.search(r"Alarm: K = 2 is refuted: items \w, \w and \w are pairwise known to differ", shown)
     found = json.loads(ok("status", "few", "--json"))["alarm"]
     assert {"c", "d"} < set(found["names"])
-    assert "next: the measurements, for a campaign with more groups or a larger noise:" in shown
+    assert "next: ask for 3 groups, nothing is measured again: coterie campaign clusters few 3" in shown
+    assert "or the measurements, for a campaign with more groups or a larger noise:" in shown
     assert "coterie campaign export few --kind csv --out measurements.csv" in shown
     right = " ".join(ok("status", "right").split())
     assert "Each group looks like one: its measurements differ by no more than chance (tested at 1 %)." in right

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -243,3 +244,34 @@ def test_a_snapshot_knows_corrections(tmp_path: Path, world: Any) -> None:
         assert {arm: (n, total.tolist()) for arm, (n, total) in again.sums.items()} == {
             arm: (n, total.tolist()) for arm, (n, total) in state.sums.items()
         }
+
+
+@pytest.mark.parametrize("noise", [None, "gaussian"])
+def test_a_slip_is_named_before_anything_is_proven_and_right_values_are_not_asked_back(
+    noise: Any, tmp_path: Path
+) -> None:
+    """Ten times too large, told when there was nothing to compare it with: later values show that it was the slip."""
+    rng = np.random.default_rng(5)
+    levels = [3.0, 3.0, 3.0, 7.0, 7.0, 7.0]
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("ponds", n_arms=6, n_clusters=2, dim=1, noise=noise, names=list("abcdef"))["id"]
+        for k in range(36):
+            value = levels[k % 6] + 0.6 * rng.standard_normal()
+            slip = k == 9
+            told = [{"id": f"m{k}", "arm": k % 6, "values": [10.0 * value if slip else value]}]
+            store.tell(id, told, ask_back=k > 15)  # no right value is asked back
+        said = store.status(id)["verdict"]
+        assert "One value may be a slip: " in said
+        assert "of d, told as measurement m9, lies " in said
+        assert "coterie campaign correct" in said
+        store.correct(id, "m9", [7.1], "a point forgotten")
+        assert "slip" not in store.status(id)["verdict"]
+
+
+def test_many_far_values_are_the_noise_and_no_slips(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("tails", n_arms=4, n_clusters=2, dim=1)["id"]
+        for k in range(200):
+            store.tell(id, [{"id": f"m{k}", "arm": k % 4, "values": [float(rng.standard_cauchy())]}])
+        assert "slip" not in store.status(id)["verdict"]

@@ -211,6 +211,37 @@ def test_bad_settings_are_said_next_to_the_field(opened: Any) -> None:
     assert "4" in page.locator(".summary .figures").inner_text()
 
 
+def test_what_is_wrong_with_settings_is_said_in_words_of_the_form(opened: Any) -> None:
+    """No names of parameters: whoever fills in the form has not read the library's reference."""
+    page = opened()
+    page.get_by_label("Name", exact=True).fill(f"x {uuid4().hex[:8]}")
+    create = page.get_by_role("button", name="Create campaign")
+    page.get_by_label("Groups").fill("2")
+
+    def said(field: str, label: str, typed: str) -> str:
+        page.get_by_label(label).fill(typed)
+        create.click()
+        text: str = page.locator(f"#{field}-problem").inner_text()
+        assert not re.search("n_clusters|n_arms|arms|dim|delta|value_names|partition", text)
+        return text
+
+    assert said("names", "Their names, one on each line", "a") == "Name at least two items, one on each line."
+    page.get_by_label("Their names, one on each line").fill("a, b, c, d")  # all in one line
+    assert "4 items, so at most 3 groups" in said("n_clusters", "Groups", "4")
+    assert said("n_clusters", "Groups", "1") == "There are at least 2 groups."
+    page.get_by_label("Groups").fill("2")
+    assert "at least one number" in said("dim", "Numbers in one measurement", "0")
+    page.get_by_label("Numbers in one measurement").fill("1")
+    assert "2 names (ph, turbidity)" in said("value_names", "What they are called", "ph, turbidity")
+    page.get_by_label("What they are called").fill("")
+    assert "between 0 and 1" in said("delta", "Error allowed", "5")
+    page.get_by_label("Error allowed").fill("5 %")
+    create.click()
+    page.wait_for_url("**/campaigns/*")
+    assert "Error probability allowed: 0.05" in page.locator("#assumed").inner_text()
+    assert "4" in page.locator(".summary .figures").inner_text()
+
+
 def tab_to(page: Any, selector: str) -> None:
     """Press Tab until the focus is there, and see that it shows."""
     for _ in range(60):

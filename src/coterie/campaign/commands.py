@@ -18,7 +18,7 @@ import numpy as np
 
 from coterie.campaign.errors import BadValue, Conflict, Forbidden, NotFound
 from coterie.campaign.facts import RULES
-from coterie.campaign.far_off import FarOff
+from coterie.campaign.far_off import FarOff, agrees_with_most
 from coterie.campaign.groups import change_of, first_groups
 from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable
 from coterie.campaign.state import Lease, State
@@ -270,7 +270,10 @@ def _far_off(state: State, one: _Given) -> FarOff | None:
     mean = total / count
     away = np.abs(one.values - mean) / deviations
     worst = int(np.argmax(away))
-    if away[worst] <= (FAR if stated else FAR_UNSTATED * state.spread_margin):
+    limit = FAR if stated else FAR_UNSTATED * state.spread_margin
+    if away[worst] <= limit:
+        return None
+    if agrees_with_most(one.values, (row[1] for row in state.results if row[0] == one.arm), limit * deviations):
         return None
     settings = state.settings
     which = "" if settings.dim == 1 else f" ({settings.columns[worst]})"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
+
+import numpy as np
+
+from coterie.problem.checks import FloatArray
 
 
 class FarOff(NamedTuple):
@@ -24,7 +29,8 @@ class FarOff(NamedTuple):
     def question(self) -> str:
         """What is asked back before it is saved."""
         before = f"the {self.mean:.6g} of {self.name} before"
-        return f"{self.value:.6g}{self.which} is {self.away:.0f} {self._units} from {before}."
+        earlier = " Or was the earlier one mistyped?" if self.earlier == 1 else ""
+        return f"{self.value:.6g}{self.which} is {self.away:.0f} {self._units} from {before}.{earlier}"
 
     @property
     def warning(self) -> str:
@@ -34,3 +40,12 @@ class FarOff(NamedTuple):
             f"{self.name}: {self.value:.6g}{self.which} lies {self.away:.0f} {self._units} from the mean of its "
             f"{results}, {self.mean:.6g}. It is on record: see whether this one or an earlier one was mistyped."
         )
+
+
+def agrees_with_most(value: FloatArray, earlier: Iterable[FloatArray], reach: FloatArray) -> bool:
+    """Whether at least half of the earlier results lie within reach of this one, in every number.
+
+    Then it is not this one that is far off, whatever their mean: an earlier one is, and has moved it.
+    """
+    near = [bool((np.abs(value - one) <= reach).all()) for one in earlier]
+    return 2 * sum(near) >= len(near) > 0

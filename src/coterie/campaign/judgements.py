@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.campaign import worker_alarm
-from coterie.campaign.odd_values import explanation, late_value
+from coterie.campaign.odd_values import explanation, late_value, standing_value
 from coterie.campaign.odd_values import in_words as odd_value
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.state import State
@@ -143,6 +143,9 @@ def verdict(state: State) -> str:
     corrected = in_words(state.session)
     cause = explanation(state)
     said = _verdict(state) if cause is None else f"{_verdict_but_for_one(state)} {cause}"
+    odd = standing_value(state) if cause is None else None
+    if odd is not None:
+        said += f" One value may be a slip: {odd}"
     against = harmful(state) if state.done else []
     if against:
         kinds = ", ".join(dict.fromkeys(one["kind"] for one in against))

@@ -186,7 +186,9 @@ def tell(
         list[str],
         typer.Argument(metavar="VALUE …", help="The numbers measured. Negative ones: -1.5, or after -- if you like."),
     ],
-    arm: Annotated[str | None, typer.Option("--arm", "-a", help="What was measured: its number or name.")] = None,
+    arm: Annotated[
+        str | None, typer.Option("--arm", "--item", "-a", help="What was measured: its number or name.")
+    ] = None,
     lease: Annotated[str | None, typer.Option("--lease", "-l", help="The ask that this answers.")] = None,
     id: Annotated[
         str | None,
@@ -207,14 +209,16 @@ def tell(
     With --arm only, it answers the worker's oldest open ask for that arm; if there is none, nobody asked for it, and
     that is fine too. Example: coterie campaign tell beans --lease 3f… -- -1.5 2
     """
-    if arm is None and lease is None:
-        raise ValueError("say what was measured, with --lease or --arm")
     from coterie.campaign import CampaignError
 
     with open_store(store) as campaigns:
         key = find_campaign(campaigns, campaign)
         settings = campaigns.settings(key)
         names = settings["names"]
+        if arm is None and lease is None:
+            raise ValueError(
+                f"say what was measured, with --lease or --arm{_meant_item(campaign, store, values, names)}"
+            )
         if arm is None:
             assert lease is not None
             place: Any = campaigns.lease(key, lease)["arm"]
@@ -222,12 +226,14 @@ def tell(
             place = read_arm(arm, names)
         name = id or (f"lease-{lease}" if lease is not None else new_measurement_id())
         one = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
-        given = [one | {"worker": worker or default_worker()}]
+        # The result of an ask is of whoever asked, unless somebody else is named.
+        given = [one | {"worker": worker or (None if lease is not None else default_worker())}]
         try:
             answer = tell_or_ask_back(campaigns, key, given, yes)
         except CampaignError as error:  # there is only this one: its place in a list says nothing
             raise ValueError(error.message.removeprefix(error.field or "").lstrip(": ")) from None
         count = campaigns.measured(key, place)
+        gone = campaigns.items(key, count["arm"], 1)["items"][0]["retired"]
     if as_json:
         print_json(answer | {"id": name})
         return
@@ -235,10 +241,19 @@ def tell(
     shown = ", ".join(f"{what} {value}".strip() for what, value in zip(called, values, strict=True))
     said = "on record" if answer["accepted"] else "was on record already"
     typer.echo(f"{said}: {count['name']}: {shown} (measurement {count['measurements']} of this item, id {name})")
+    if gone:
+        typer.echo(f"{count['name']} is retired: the result is kept, and plays no role")
     for warning in answer.get("warnings", []):
         typer.echo(f"warning: {warning['message']}", err=True)
     if answer["done"]:
         typer.echo(f"the groups are found: {campaign_command('status', campaign, store)}")
+
+
+def _meant_item(campaign: str, store: str, values: list[str], names: list[str] | None) -> str:
+    """The command with --arm, where the first of the values is the name of an item."""
+    if names is None or values[0] not in names or len(values) < 2:
+        return ""
+    return f": {campaign_command('tell', campaign, store, '--arm', values[0], *values[1:])}"
 
 
 @campaign_app.command()

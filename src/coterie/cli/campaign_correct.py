@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,11 @@ from coterie.cli.campaign_input import default_worker, read_number
 from coterie.cli.campaign_text import campaign_command
 from coterie.cli.methods import Register
 from coterie.cli.options import Json, Store
+
+if TYPE_CHECKING:
+    from coterie.campaign import Campaigns
+
+_MOST_SHOWN = 12  # measurements of an item that are listed with their ids
 
 
 def correct(
@@ -30,10 +35,17 @@ def correct(
 
     Right only if the new value is what was measured. `coterie campaign export` has the ids.
     """
+    from coterie.campaign import NotFound
+
     with open_store(store) as campaigns:
         key = find_campaign(campaigns, campaign)
         numbers = [read_number(value) for value in values]
-        answer = campaigns.correct(key, measurement, numbers, reason, by or default_worker(), id)
+        try:
+            answer = campaigns.correct(key, measurement, numbers, reason, by or default_worker(), id)
+        except NotFound as error:
+            if error.code != "unknown_measurement":
+                raise
+            raise ValueError(f"{error.message}{_of_item(campaigns, key, measurement)}") from None
     if as_json:
         print_json(answer)
         return
@@ -44,6 +56,22 @@ def correct(
     typer.echo(f"corrected: {measurement} of {answer['name']} is {new}; told was {old}")
     if answer["reopened"]:
         typer.echo(f"{answer['message']} next: {campaign_command('ask', campaign, store)}")
+
+
+def _of_item(campaigns: Campaigns, key: str, given: str) -> str:
+    """The newest measurements of the item that is called so, with their ids; else where the ids are."""
+    if given not in (campaigns.settings(key)["names"] or []):
+        return ": coterie campaign export has the ids"
+    own: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = campaigns.measurements(key, after)
+        own += [f"{one['id']} ({_shown(one['values'])})" for one in page["measurements"] if one["name"] == given]
+        after = page["next"]
+    if not own:
+        return ": it is an item, and was not measured yet"
+    more = f"; {len(own) - _MOST_SHOWN} earlier ones: coterie campaign export" if len(own) > _MOST_SHOWN else ""
+    return f": it is an item; name one of its measurements: {', '.join(own[: -_MOST_SHOWN - 1 : -1])}{more}"
 
 
 def _shown(values: list[float]) -> str:

@@ -7,9 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from coterie.cli.campaign import Name, find_campaign, open_store, print_json
+from coterie.cli.campaign_report import print_table
 from coterie.cli.campaign_text import campaign_command
 from coterie.cli.methods import Register
 from coterie.cli.options import Json, Store
+
+_MOST_LISTED = 200  # items that have a line each
 
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept on record.")]
 By = Annotated[str | None, typer.Option("--by", help="Who says so; kept on record.")]
@@ -36,15 +39,39 @@ def items(
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """Items join a campaign under way, or are retired.
+    """Items join a campaign under way, or are retired; without an option, list them.
 
     Nothing is measured again. The results of retired items are kept, and nothing is claimed about them.
     """
+    if not add and add_count is None and not retire and not costs:
+        _list_items(campaign, store, as_json)
+        return
     if add and add_count is not None:
         raise ValueError("items have names or they have none: give --add or --add-count, not both")
     _revise(
         campaign, store, as_json, add=add or add_count, costs=costs or None, retire=retire or None, reason=reason, by=by
     )
+
+
+def _list_items(campaign: str, store: str, as_json: bool) -> None:
+    found: list[dict[str, Any]] = []
+    with open_store(store) as campaigns:
+        id = find_campaign(campaigns, campaign)
+        after: int | None = 0
+        while after is not None:
+            page = campaigns.items(id, after)
+            found, after = found + page["items"], page["next"]
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [one["name"], one["measurements"], "retired" if one["retired"] else one["group_id"] or "–"]
+        for one in found[:_MOST_LISTED]
+    ]
+    more = f" (the first {_MOST_LISTED} of {len(found):,}; --json has all)" if len(found) > _MOST_LISTED else ""
+    print_table(["item", "measured", "group so far"], rows, f"items{more}")
+    typer.echo(f"one joins: {campaign_command('items', campaign, store, '--add', 'NAME')}")
+    typer.echo(f"one is retired: {campaign_command('items', campaign, store, '--retire', 'NAME')}")
 
 
 def clusters(

@@ -13,7 +13,13 @@ def next_steps(found: dict[str, Any], campaign: str, store: str) -> list[str]:
     """The commands that come next in a campaign with this status, a line each."""
     if found["alarm"] is not None:
         out = campaign_command("export", campaign, store, "--kind", "csv", "--out", "measurements.csv")
-        return ["next: the measurements, for a campaign with more groups or a larger noise:", f"  {out}"]
+        least = len(found["alarm"]["arms"])
+        return [
+            f"next: ask for {least} groups, nothing is measured again:",
+            f"  {campaign_command('clusters', campaign, store, str(least))}",
+            "or the measurements, for a campaign with more groups or a larger noise:",
+            f"  {out}",
+        ]
     if not found["done"]:
         return [f"next: {campaign_command('ask', campaign, store)}"]
     commands = [campaign_command("export", campaign, store, "--kind", "groups", "--out", "groups.csv")]

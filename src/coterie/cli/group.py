@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,7 @@ from coterie.cli.group_files import check_folder, write_files
 from coterie.cli.methods import MeasuringMethod, Register
 from coterie.cli.noise_option import NoiseOption, noise_from_text
 from coterie.cli.options import DEFAULT_THRESHOLD, Delta, DistanceRatio, StoppingThreshold
-from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for
+from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for, resolution_from_text
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
 
@@ -36,7 +35,9 @@ InOrder = Annotated[
 def group(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="CSV (commas, semicolons or tabs) or Parquet: a row for each measurement."),
+        typer.Argument(
+            metavar="FILE", help="CSV (commas, semicolons or tabs), Excel or Parquet: a row for each measurement."
+        ),
     ],
     clusters: Clusters = None,
     alike: Alike = None,
@@ -61,6 +62,16 @@ def group(
             "--wide", help="A row is an item, and each cell one measurement of it; empty cells were not measured."
         ),
     ] = False,
+    items_in_columns: Annotated[
+        bool,
+        typer.Option(
+            "--items-in-columns",
+            help="A column is an item, and each cell one measurement of it; empty cells were not measured.",
+        ),
+    ] = False,
+    sheet: Annotated[
+        str | None, typer.Option("--sheet", help="Of an Excel file: the sheet.", show_default="the first")
+    ] = None,
     leave_out_holes: Annotated[
         bool,
         typer.Option(
@@ -105,22 +116,32 @@ def group(
 
     Where the number of groups is not known, --alike and --apart say which differences do not matter and which do: the
     groups up to this resolution are found, with a reference item each. This needs --noise, of a kind under which it can
-    be proven that items are near each other.
+    be proven that items are near each other. Without any of these, the items that are proven to differ are named.
     """
     from coterie.methods import method_named
     from coterie.tables.pool import read_pool
     from coterie.tables.replay import group_pool
 
     method_named(method)
-    try:
-        asked_for(clusters, alike, apart, norm, claim, groups)
-    except ValueError as error:
-        if not (clusters is None and alike is None and apart is None):
-            raise
-        # Whoever does not know the number of groups yet is told what the table says about differences.
-        pool = read_pool(file, _columns(values), items, wide, leave_out_holes)
-        raise ValueError(f"{error}{_first_try(file, pool)}") from None
-    pool = read_pool(file, _columns(values), items, wide, leave_out_holes)
+    if wide and items_in_columns:
+        raise ValueError("--wide has an item in each row, --items-in-columns in each column: give one of the two")
+    layout = "columns" if items_in_columns else wide
+    number_given = not (clusters is None and alike is None and apart is None)
+    only_differences = not number_given and out is None and groups == GROUPS[0] and method == METHOD
+    if only_differences:
+        resolution_from_text(alike, apart, norm, claim)  # refuses what is for a resolution
+        pool = read_pool(file, _columns(values), items, layout, leave_out_holes, sheet)
+        if propose_noise is not None:
+            _write_proposal(propose_noise, pool, _stated_noise(noise, pool))
+        given = {
+            "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
+            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--delta": None if delta == DELTA else delta,
+            "--seed": seed or None, "--in-order": in_order,
+        }  # fmt: skip
+        _show_differences(pool, ["coterie", "group", str(file), *_words(given)], noise, delta, seed, in_order, as_json)
+        return
+    asked_for(clusters, alike, apart, norm, claim, groups)
+    pool = read_pool(file, _columns(values), items, layout, leave_out_holes, sheet)
     asked = asked_for(clusters, alike, apart, norm, claim, groups, pool.dim)
     if clusters is not None and not 2 <= clusters < len(pool.names):
         what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
@@ -151,17 +172,25 @@ def group(
         write_files(out, file, found, session, quiet=as_json)
 
 
-def _first_try(file: Path, pool: Pool) -> str:
-    """A resolution to begin with, from how much repeats vary: half of that does not matter, three times it does."""
-    spread = pool.spread().deviations
-    if spread is None or not all(spread) or pool.dim > 12:
-        return ""
-    alike, apart = (",".join(f"{factor * each:.2g}" for each in spread) for factor in (0.5, 3.0))
-    varying = ", ".join(f"{column} {each:.3g}" for column, each in zip(pool.columns, spread, strict=True))
-    return (
-        f"; repeats vary by {varying}, so a first try is: coterie group {shlex.quote(str(file))} --alike {alike} "
-        f"--apart {apart} --noise gaussian"
-    )
+def _show_differences(
+    pool: Pool, command: Sequence[str], noise: str | None, delta: float, seed: int, in_order: bool, as_json: bool
+) -> None:
+    """Whoever gives no number of groups is told what the table proves without it, and how to ask for groups."""
+    from coterie.tables.differences import differing_items
+
+    found = differing_items(pool, delta, _stated_noise(noise, pool), seed, in_order)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    from coterie.cli.differences_report import print_differences
+
+    print_differences(found, command, noise)
+
+
+def _words(given: dict[str, Any]) -> list[str]:
+    """Options as they are typed; those without a value, or that are off, are left out."""
+    on = ((option, value) for option, value in given.items() if value is not None and value is not False)
+    return [word for option, value in on for word in ([option] if value is True else [option, str(value)])]
 
 
 def _columns(given: str | None) -> list[str] | None:

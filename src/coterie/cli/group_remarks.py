@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ def _reading_lines(read: dict[str, Any]) -> list[str]:
         lines.append(
             f"{read['item_column']} is the only column without numbers, so it names the items (--items picks)."
         )
+    lines += read["remarks"]
     if read["numbers_for_names"]:
         lines.append(
             f"warning: the first line was read as the names of the columns, but {first_names(read['values'])} "
@@ -67,6 +69,13 @@ def _reading_lines(read: dict[str, Any]) -> list[str]:
     if holes:
         named = f"{len(holes)} row{'' if len(holes) == 1 else 's'} with an empty cell: {first_names(holes)}"
         lines.append(f"Left out, {named}. The proof assumes that the values are not the reason for it.")
+    counters = [] if read["cut"] is not None or len(read["counters"]) == len(read["values"]) else read["counters"]
+    if counters:
+        rest = ",".join(one for one in read["values"] if one not in counters)
+        lines.append(
+            f"warning: {first_names(counters)} {'is' if len(counters) == 1 else 'are'} used as a measurement; if it "
+            f"only says when or which, leave it out: --values {shlex.quote(rest)}"
+        )
     return [*lines, values, *_cut_lines(read["cut"], read["measurements"]), *_column_lines(read)]
 
 
@@ -196,7 +205,14 @@ def _unknown_noise_lines(found: dict[str, Any]) -> list[str]:
     seen = [f"{column} {value:.3g}" for column, value in zip(columns, noise["spread"], strict=True)]
     shown = ", ".join(seen[:_MANY]) + (" …" if len(seen) > _MANY else "")
     lines.append(f"Repeats vary by {shown} ({noise['freedom']} degrees of freedom{_without(noise)}).")
-    if noise["kind"] == "any" and not found["slips"]["heavy_tails"]:
+    if noise["kind"] == "any" and found["read"]["whole"] is not None:
+        low, high = found["read"]["whole"]
+        lines.append(
+            f"note: all values are whole numbers from {low} to {high}. If they are ratings, and items of equal mean "
+            f"are alike to you whatever the shares, state --noise bounded:{low},{high} with the ends of the scale "
+            "(docs/howto/ratings.md)."
+        )
+    elif noise["kind"] == "any" and not found["slips"]["heavy_tails"]:
         lines += _proposal_lines(noise)
     small = [i for i, verdict in enumerate(noise["verdicts"]) if verdict == "too small"]
     if small or noise["direction"] is not None:

@@ -12,7 +12,7 @@ from coterie.problem.question import CLAIMS, GROUPS, NORMS, Resolution
 Clusters = Annotated[
     int | None,
     typer.Option(
-        "--clusters", "-k", help="How many groups there are. Not known: --alike and --apart.", show_default=False
+        "--clusters", "--k", "-k", help="How many groups there are. Not known: --alike and --apart.", show_default=False
     ),
 ]
 Alike = Annotated[
@@ -86,6 +86,8 @@ def asked_for(
     """
     resolution = resolution_from_text(alike, apart, norm, claim, dim)
     if groups not in GROUPS:
+        if groups.strip().isdigit():
+            raise ValueError(f"--groups says what a group is, {' or '.join(GROUPS)}; how many: --clusters {groups}")
         raise ValueError(f"--groups must be one of {', '.join(GROUPS)}, got {groups}")
     if resolution is not None and clusters is not None:
         raise ValueError(

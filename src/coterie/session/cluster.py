@@ -284,7 +284,8 @@ class _Run:
         kept = "1 measurement is" if self.count == 1 else f"{self.count} measurements are"
         error.add_note(
             f"coterie: {here}{kept} kept in the attribute session of this exception: go on with the same call of "
-            "cluster and session=error.session"
+            "cluster and session=error.session (after an error that nobody caught, in a notebook say: import sys, "
+            "and session=sys.last_value.session)"
         )
 
     def _restore(self) -> None:

@@ -51,8 +51,11 @@ class FarValue:
         return f"{self.value:.6g}{which} of {name}{told} {far}"
 
 
-def far_value(session: Session, rows: IntArray) -> FarValue | None:
-    """The farthest of these results from the median of its item's others, if it is far; None if none is."""
+def far_value(session: Session, rows: IntArray, nearer: float = 1.0) -> FarValue | None:
+    """The farthest of these results from the median of its item's others, if it is far; None if none is.
+
+    `nearer`: the share of the usual distance from which on it is far, where no noise is stated.
+    """
     log = session._measurements
     if rows.size == 0:
         return None
@@ -80,7 +83,7 @@ def far_value(session: Session, rows: IntArray) -> FarValue | None:
         worst = FarValue(
             int(rows[row]), arm, column, float(values[row, column]), other, farthest, stated, length == 2
         )  # fmt: skip
-    return worst if worst is not None and worst.away > (FAR if stated else FAR_UNSTATED) else None
+    return worst if worst is not None and worst.away > (FAR if stated else nearer * FAR_UNSTATED) else None
 
 
 def _farthest(values: FloatArray, deviations: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -133,7 +133,7 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         raise FileNotFoundError(f"No such file: {path}") from None
     except IsADirectoryError:
-        raise IsADirectoryError(f"{path} is a folder: name the CSV or Parquet file in it") from None
+        raise IsADirectoryError(f"{path} is a folder: name the file in it") from None
 
 
 def _csv(name: str, content: bytes, digest: str) -> Table:
@@ -157,7 +157,9 @@ def _csv(name: str, content: bytes, digest: str) -> Table:
             cells.pop()
         if len(cells) != len(header):
             what = f"there are {len(cells)} cells, the header has {len(header)} columns"
-            if len(cells) > len(header) and delimiter == ",":
+            if len(header) == 1 and len(cells) > 1:
+                what += f"; if line {line} names the columns, delete the lines above it"
+            elif len(cells) > len(header) and delimiter == ",":
                 what += "; if it uses decimal commas, save it with semicolons between the cells"
             column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"
             raise TableError(f"{name}, line {line}, column {short(column)}: {what}", field=f"line {line}, {column}")

@@ -18,10 +18,24 @@ from coterie.tables.files import Table, is_empty, read_table
 from coterie.tables.fit import Spread, spread_of
 from coterie.tables.holes import check_items_left, complete_rows
 from coterie.tables.shuffle import Order
+from coterie.tables.tidying import (
+    item_by_item,
+    item_hint,
+    sheet_hint,
+    unit_of,
+    without_second_heading,
+    without_units,
+)
 from coterie.theory.copies import copied_columns
 
 VALUE = "value"
 """What the measurements of a wide table are called."""
+
+COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
+"""Columns of numbers that often say when or which, and are no measurements."""
+
+LONGEST_SCALE = 10
+"""Whole numbers within such a range look like ratings."""
 
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")  # in the place of a column's name
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names: S05 and S5, 001 and 1
@@ -51,6 +65,7 @@ class Pool:
     holes: tuple[str, ...] = ()
     numbers: tuple[int, ...] | None = None
     cut: dict[str, Any] | None = None
+    remarks: tuple[str, ...] = ()  # what was done to the table before it was read
 
     @property
     def dim(self) -> int:
@@ -101,12 +116,22 @@ class Pool:
             "constant": self._constant(),
             "copies": self._copies(),
             "holes": list(self.holes),
+            "remarks": list(self.remarks),
+            "whole": self._whole_numbers(),
+            "counters": [
+                column for column in self.columns if column.strip().casefold() in COUNTERS and not self.picked
+            ],
             "cut": self.cut,
         }
 
     def _constant(self) -> list[str]:
         """Columns that have one value in all rows."""
         return [column for column, values in zip(self.columns, self.rows.T, strict=True) if (values == values[0]).all()]
+
+    def _whole_numbers(self) -> list[int] | None:
+        """The least and the largest value, if all are whole numbers of a short range, as ratings are."""
+        low, high = float(self.rows.min()), float(self.rows.max())
+        return [int(low), int(high)] if 0 < high - low <= LONGEST_SCALE and (self.rows % 1.0 == 0.0).all() else None
 
     def _copies(self) -> list[list[str]]:
         """Pairs of columns of which one follows from the other: equal, or in other units. Each column at most once."""
@@ -117,12 +142,14 @@ def read_pool(
     pool: Any,
     values: Sequence[str] | None = None,
     items: str | None = None,
-    wide: bool = False,
+    wide: bool | str = False,
     leave_out_holes: bool = False,
+    sheet: str | None = None,
 ) -> Pool:
     """A pool from a file, rows, a DataFrame or {arm: (n, d) array}; `values` and `items` name the columns.
 
-    `wide`: a row is an item, and each of its cells one measurement of it, of one number; empty cells are none.
+    `wide`: a row is an item, and each of its cells one measurement of it, of one number; empty cells are none. With
+    "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
     `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
 
     Without `values` they are v0, v1, … or all other columns of numbers; without `items` it is the column arm, item,
@@ -137,10 +164,18 @@ def read_pool(
             if given:
                 raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
         return _arrays(pool)
-    table = read_table(pool)
+    if wide not in (False, True, "rows", "columns"):
+        raise TableError(f"wide must be True, False, 'rows' or 'columns', got {short(wide)}", field="wide")
+    table = read_table(pool, sheet)
     _check_shape(table)
-    item, guessed = _item_place(table, items)
-    column = table.columns[item]
+    by_column = wide == "columns"
+    if by_column:
+        table, wide = item_by_item(table, items, values), False
+        values = None
+    item, guessed = _item_place(table, items, sheet)
+    table, headings = without_second_heading(table, item)
+    table, units = without_units(table, item, values)
+    column = None if by_column else table.columns[item]
     places = _value_places(table, item, values)
     names, arms = _items(table, item)
     lines = None if table.lines is None else np.array(table.lines)
@@ -151,7 +186,7 @@ def read_pool(
         arms, lines = arms[of_rows], None if lines is None else lines[of_rows]
         called = [VALUE]
     else:
-        content, whole_rows = complete_rows(table, places, leave_out_holes)
+        content, whole_rows = _complete_rows(table, places, leave_out_holes, len(names))
         check_items_left(table, names, arms, whole_rows)
         rows = np.array(content, dtype=np.float64)
         called = [table.columns[i] for i in places]
@@ -165,7 +200,7 @@ def read_pool(
     found = None if lines is None else tuple(lines.tolist())
     return Pool(
         names, arms, rows, called, table.name, column, guessed, left_out, found,
-        picked=values is not None, holes=holes, numbers=rows_left,
+        picked=values is not None, holes=holes, numbers=rows_left, remarks=(*headings, *units),
     )  # fmt: skip
 
 
@@ -213,10 +248,24 @@ def _arrays(pool: Mapping[Any, Any]) -> Pool:
     )
 
 
-def _item_place(table: Table, wanted: str | None) -> tuple[int, bool]:
+def _complete_rows(table: Table, places: Sequence[int], leave_out: bool, items: int) -> tuple[list[list[float]], Any]:
+    """As `complete_rows`; where every item has one row, the error says how a table with repeats in a row is read."""
+    try:
+        return complete_rows(table, places, leave_out)
+    except TableError as error:
+        if items < len(table.rows) or len(places) < 3:
+            raise
+        hint = "if each row is an item, and each cell one measurement of it: --wide (in Python wide=True)"
+        raise TableError(f"{error.message}; {hint}", error.field) from None
+
+
+def _item_place(table: Table, wanted: str | None, sheet: str | None) -> tuple[int, bool]:
     """The place of the item column, and whether it was only guessed: as the one column without numbers."""
     if wanted is not None:
-        return column_named(table, wanted), False
+        try:
+            return column_named(table, wanted), False
+        except TableError as error:
+            raise TableError(f"{error.message}{sheet_hint(table, sheet)}", error.field) from None
     known = (*ITEM_NAMES, "id")
     found = item_column(table, known)
     if found is not None:
@@ -226,11 +275,13 @@ def _item_place(table: Table, wanted: str | None) -> tuple[int, bool]:
         for i, column in enumerate(table.columns)
         if column and any(row[i] for row in table.rows) and not has_numbers(table, i)
     ]
+    texts = [i for i in texts if unit_of(table, i) is None] or texts
     if len(texts) == 1:
         return texts[0], True
     what = (
         f"{table.name} needs a column arm, item, sample, name or id, or say which column names the items: "
         f"--items COLUMN (in Python items=); its columns are {listed(table.columns)}"
+        f"{item_hint(table)}{sheet_hint(table, sheet)}"
     )
     raise TableError(what, field="arm")
 

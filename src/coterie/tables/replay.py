@@ -64,15 +64,17 @@ def replay_pool(
     in_order: bool = False,
     resolution: Any = None,
     groups: str = GROUPS[0],
-    wide: bool = False,
+    wide: bool | str = False,
     leave_out_holes: bool = False,
+    sheet: str | None = None,
 ) -> dict[str, Any]:
     """Run a method on recorded measurements.
 
-    `pool`: a CSV or Parquet file, rows as dictionaries, a pandas DataFrame, or {arm: (n, d) array}. A table has a
-    column of items (`arm`, `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0,
+    `pool`: a CSV, Excel or Parquet file, rows as dictionaries, a pandas DataFrame, or {arm: (n, d) array}. A table has
+    a column of items (`arm`, `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0,
     v1, …, or all other columns of numbers. `wide=True`: a row is an item and each cell one measurement of it, of one
-    number; empty cells are measurements that were not made, for reasons that have nothing to do with values. In other
+    number; `wide="columns"`: a column is. Empty cells are then measurements that were not made, for reasons that have
+    nothing to do with values. `sheet` picks one of an Excel file. In other
     tables a row with an empty cell is refused; `leave_out_holes=True` leaves such rows out, if that is the reason for
     them too, and `read["holes"]` names them. `noise` as in `Session`: None is any noise. `TableError` (a `ValueError`)
     names what cannot be used.
@@ -110,7 +112,7 @@ def replay_pool(
     of these: there are too few repeats.
     `alarm` and `homogeneity`, as in `Session`, say what speaks against K: items that differ, groups that look mixed.
     """
-    content = read_pool(pool, values, items, wide, leave_out_holes)
+    content = read_pool(pool, values, items, wide, leave_out_holes, sheet)
     options: Options = {
         "delta": delta, "method": method, "threshold": threshold, "noise": noise, "distance_ratio": distance_ratio,
         "resolution": resolution, "groups": groups,

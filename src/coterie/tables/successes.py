@@ -93,6 +93,8 @@ def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Poo
     if pool.by_item or (pool.picked and (counts is None or pool.dim != 2)):
         return pool, noise
     places = totals_column(pool)
+    if places is None and counts is not None and counts.trials == 1:
+        places = _by_their_values(pool)
     if places is None:
         return pool, noise
     first, second = (pool.columns[i] for i in places)
@@ -118,6 +120,34 @@ def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Poo
     arms, rows = _batches(pool, successes, totals.astype(np.int64), batch, order)
     cut = Cut(first, second, batch, len(totals), int((of_items % batch).sum()), p)
     return replace(kept, arms=arms, rows=rows, lines=None, numbers=None, by_item=True, cut=cut.to_json()), Counts(batch)
+
+
+def _by_their_values(pool: Pool) -> tuple[int, int] | None:
+    """The two columns that were picked, if the first can only be successes of the second: results of 0 or 1 they are
+    not. `TableError` says how to pick them if two of several columns look so.
+    """
+    if (pool.rows % 1.0 != 0.0).any() or (pool.rows < 0.0).any() or pool.rows.max() <= 1.0:
+        return None
+    pairs = [
+        (i, j)
+        for i in range(pool.dim)
+        for j in range(pool.dim)
+        if i != j and pool.rows[:, j].max() > 1.0 and (pool.rows[:, i] <= pool.rows[:, j]).all()
+    ]
+    if not pairs or (pool.picked and (0, 1) not in pairs):
+        return None
+    if pool.picked:
+        return 0, 1
+    i, j = max(pairs, key=lambda pair: _correlation(pool, pair))
+    first, second = pool.columns[i], pool.columns[j]
+    what = f"{pool.source}: counts is for results of 0 or 1. If {first} are successes out of {second}, pick the two"
+    raise TableError(f"{what}: --values {first},{second} (in Python values=)", field="values")
+
+
+def _correlation(pool: Pool, pair: tuple[int, int]) -> float:
+    first, second = (pool.rows[:, i] - pool.rows[:, i].mean() for i in pair)
+    size = float(np.sqrt((first @ first) * (second @ second)))
+    return float(first @ second) / size if size > 0.0 else -1.0
 
 
 def _counts(noise: Any) -> Counts | None:

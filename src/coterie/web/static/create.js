@@ -1,7 +1,7 @@
 // The form that creates a campaign.
 import { sayLogin, send, showProblem } from "./api.js";
 import { costsOf } from "./items_file.js";
-import { toNumber, toNumbers, whyNot } from "./numbers.js";
+import { localNumber, toNumber, toNumbers, whyNot } from "./numbers.js";
 import "./times.js";
 
 const form = document.getElementById("create");
@@ -63,6 +63,27 @@ function real(name, what) {
   return value;
 }
 
+// A probability: 0.05, or 5 %.
+function probability(name, what) {
+  const text = form.elements[name].value.trim();
+  const value = text.endsWith("%") ? toNumber(text.slice(0, -1)) / 100 : real(name, what);
+  if (!(value > 0 && value < 1)) throw new Wrong(name, `${what} is a probability between 0 and 1, as ${localNumber(0.05)} or 5 %.`);
+  return value;
+}
+
+// Names with one on each line; all in one line, as “a, b, c”, they have commas, semicolons or tabs between them.
+function namesIn(text) {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return lines.length === 1 ? lines[0].split(/[,;\t]/).map((name) => name.trim()).filter(Boolean) : lines;
+}
+
+function groupNumber(items) {
+  const count = whole("n_clusters", "The number of groups");
+  if (count < 2) throw new Wrong("n_clusters", "There are at least 2 groups.");
+  if (count >= items) throw new Wrong("n_clusters", `There are fewer groups than items: ${items} items, so at most ${items - 1} groups.`);
+  return count;
+}
+
 // One number, or one for each number of a measurement.
 function numbers(name, dim, missing) {
   const found = toNumbers(form.elements[name].value, dim);
@@ -104,8 +125,9 @@ function content() {
   if (!name) throw new Wrong("name", "The campaign needs a name.");
   const body = { name };
   if (chosen() === "named") {
-    body.names = form.elements.names.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    body.names = namesIn(form.elements.names.value);
     if (!body.names.length) throw new Wrong("names", "Name the items, one on each line.");
+    if (body.names.length < 2) throw new Wrong("names", "Name at least two items, one on each line.");
     body.n_arms = body.names.length;
     const costs = costsOf(body.names);
     if (costs) body.costs = costs;
@@ -113,14 +135,18 @@ function content() {
     body.n_arms = whole("n_arms", "The number of items");
   }
   const asksForGroups = form.elements.question.value === "groups";
-  if (asksForGroups) body.n_clusters = whole("n_clusters", "The number of groups");
-  body.dim = whole("dim", "The number of numbers");
+  if (asksForGroups) body.n_clusters = groupNumber(body.n_arms);
+  body.dim = whole("dim", "How many numbers one measurement has");
+  if (body.dim < 1) throw new Wrong("dim", "A measurement has at least one number.");
   if (asksForGroups) body.groups = form.elements.groups.value;
   else body.resolution = resolution(body.dim);
   const called = form.elements.value_names.value.trim();
   if (called) body.value_names = called.split(/[,;]/).map((name) => name.trim()).filter(Boolean);
+  if (body.value_names && body.value_names.length !== body.dim) {
+    throw new Wrong("value_names", `There are ${body.value_names.length} names (${body.value_names.join(", ")}), and a measurement has ${body.dim} ${body.dim === 1 ? "number" : "numbers"}.`);
+  }
   body.noise = noise(body.dim);
-  body.delta = real("delta", "The error allowed");
+  body.delta = probability("delta", "The error allowed");
   body.lease_seconds = 3600 * real("lease_hours", "The time for one measurement");
   for (const key of ["on_expiry", "method", "threshold"]) body[key] = form.elements[key].value;
   return body;
