@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.campaign import worker_alarm
-from coterie.campaign.commands import check_arm_of, find_lease, plain
+from coterie.campaign.commands import plain
 from coterie.campaign.corrected import corrections
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.facts import RESOLUTION
+from coterie.campaign.given_results import check_arm_of, find_lease
 from coterie.campaign.missed_asks import KINDS, before_stop, by_worker, failures
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import checked_field
