@@ -19,7 +19,7 @@ from coterie.methods import method_named
 from coterie.store.journal import Campaign, Journal, Reading, Snapshot
 
 if TYPE_CHECKING:
-    from coterie.campaign.open_campaigns import OpenCampaign
+    from coterie.campaign.catching_up import OpenCampaign
 
 FEWEST_ROWS = 2_000
 """Rows since the last snapshot that make a new one worth its while, at the least …"""
