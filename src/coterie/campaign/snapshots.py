@@ -90,7 +90,8 @@ class SnapshotKeeper:
                 state, hash = opened.state, opened.hash
                 if state is None:
                     return
-                seq, rules, content = state.seq, rules_of(state.settings), state_bytes(state)
+                seq, rules, pack = state.seq, rules_of(state.settings), state_bytes(state)
+            content = None if pack is None else pack()
             if content is not None:
                 with self._journal.writing() as writing:
                     writing.keep_snapshot(Snapshot(id, seq, rules, hash, content))

@@ -34,7 +34,7 @@ from coterie.campaign.judgements import (
     noise_in_words,
     verdict,
 )
-from coterie.campaign.log_views import events, history, settings_of
+from coterie.campaign.log_views import course, events_of, settings_of
 
 MOST_LISTED = 100_000
 """Items up to which an answer over HTTP has lists of them all …"""
@@ -274,11 +274,11 @@ def workers(state: State) -> list[dict[str, Any]]:
 def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, Any]:
     """What a page shows of a campaign, all of it of one moment."""
     state, key = seen.state, (seen.row["last_seq"], seen.row["chain"], recent)
-    if state.recent is None or state.recent[0] != key:  # the last row of a large campaign may be very long
-        state.recent = key, events(seen, max(0, key[0] - recent), recent)["events"]
+    if state.recent is None or state.recent[0] != key:  # rows of a large campaign may be very long
+        state.recent = key, events_of(seen, state.newest.last(recent), state.settings)
     return {
         "status": status(state, seen.row, seen.now, MOST_DRAWN),
-        "history": history(seen, points),
+        "history": course(state.newest.points, points),
         "events": state.recent[1],
     }
 

@@ -390,10 +390,11 @@ class Session(Changeable):
     @property
     def evidence(self) -> Evidence:
         """What the stopping rule read at the last measurement."""
-        now, guess = self._conversation.run.evidence(), self._conversation.run.guess
-        if now.weakest is None or guess is None:
+        now = self._conversation.run.evidence()
+        if now.weakest is None or self._named() is None:
             return now
-        group = int(np.argmax(self._order(guess[0]) == now.weakest.group))
+        assert self._last_named is not None
+        group = int(np.argmax(self._last_named[2] == now.weakest.group))
         return replace(now, weakest=replace(now.weakest, group=group))
 
     @property

@@ -18,6 +18,11 @@ def places(groups: IntArray) -> IntArray:
     return found
 
 
+def repeats(groups: IntArray) -> IntArray:
+    """The entries whose group has another one: of a million items most may have been measured once."""
+    return np.flatnonzero(np.bincount(groups, minlength=1)[groups] > 1)
+
+
 def fixed_noise(first: IntArray, second: IntArray) -> NDArray[np.uint64]:
     """A number for every (first, second) that looks random and is always the same (SplitMix64)."""
     with np.errstate(over="ignore"):
