@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,8 +12,8 @@ from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.snapshots import restored
 from coterie.campaign.state import OtherRules, State
 from coterie.store.chain import origin
-from coterie.store.journal import Campaign, Reading
-from coterie.store.rows import Row
+from coterie.store.journal import Campaign, Known, Reading, Writing
+from coterie.store.rows import Page, Row
 
 
 class NotInMemory(Exception):  # noqa: N818 (it is found out, not done wrong)
@@ -32,21 +32,37 @@ class OpenCampaign:
     now: float = 0.0
 
 
-def caught_up(opened: OpenCampaign, row: Campaign, journal: Reading, briefly: bool = False) -> State:
-    """The state with everything that is on record. `briefly`: `NotInMemory` if the whole log has to be read."""
+def caught_up(
+    opened: OpenCampaign, row: Campaign, journal: Reading, briefly: bool = False, news: Page | None = None
+) -> State:
+    """The state with everything that is on record. `briefly`: `NotInMemory` if the whole log has to be read.
+
+    `news`: the rows that the state in memory lacks, if somebody has read them.
+    """
     state, hash = opened.state, opened.hash
     behind = state is not None and state.seq < row["last_seq"]
     if state is None or not (behind or (state.seq == row["last_seq"] and hash == row["chain"])):
         # Not in memory yet; or the store was put back to an older copy, and perhaps has gone on from there.
         state, hash = _begin(opened, row, journal)
+        news = None
     if state.seq < row["last_seq"]:
         opened.state = None  # so that a log that cannot be applied leaves nothing half-done
         with _no_collecting():
-            page = journal.rows(row, state.seq, previous=hash)
+            page = journal.rows(row, state.seq, previous=hash) if news is None else news
             state = _with_rows(state, page.rows, row, journal, briefly)
         hash = page.hash
     opened.state, opened.hash = state, hash
     return state
+
+
+def news_of(writing: Writing, every: Mapping[str, OpenCampaign]) -> dict[str, Page]:
+    """What other processes have added to campaigns in memory, read for all of them at once."""
+    known = [
+        Known(row, opened.state.seq, opened.hash)
+        for id, opened in every.items()
+        if opened.state is not None and opened.state.seq < (row := writing.locked[id])["last_seq"]
+    ]
+    return writing.rows_since(known) if known else {}
 
 
 def _with_rows(state: State, rows: Sequence[Row], row: Campaign, journal: Reading, briefly: bool) -> State:

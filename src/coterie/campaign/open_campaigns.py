@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from coterie.campaign.catching_up import NotInMemory, OpenCampaign, caught_up
+from coterie.campaign.catching_up import NotInMemory, OpenCampaign, caught_up, news_of
 from coterie.campaign.commands import Turn
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound, Outdated
 from coterie.campaign.managing import check_not_archived
@@ -315,6 +315,7 @@ class OpenCampaigns:
         """
         turns: dict[str, Turn] = {}
         errors: dict[str, Exception] = {}
+        ready: dict[str, bool] = {}  # of each campaign whose lock is held, whether all who wait for it are patient
         until = time.monotonic() + _LOCK_SECONDS
         for id, opened in every.items():
             row = writing.locked.get(id)
@@ -329,8 +330,12 @@ class OpenCampaigns:
             if patient and _is_far_behind(opened, row):
                 errors[id] = NotInMemory(id)
                 continue
+            ready[id] = patient
+        news = news_of(writing, {id: every[id] for id in ready})
+        for id, patient in ready.items():
+            opened, row = every[id], writing.locked[id]
             try:
-                state = caught_up(opened, row, writing, briefly=patient)
+                state = caught_up(opened, row, writing, briefly=patient, news=news.get(id))
                 turns[id] = Turn(state, self.time(opened, row["last_at"]))
             except (DamagedLog, NotInMemory) as error:  # of one campaign: the others go on
                 errors[id] = error

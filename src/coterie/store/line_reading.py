@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 from coterie.store.chain import check_end, check_rows, origin, unsealed
 from coterie.store.errors import DamagedLog
-from coterie.store.journal import Campaign, LoginSession, Selection, Snapshot, Token
+from coterie.store.journal import Campaign, Known, LoginSession, Selection, Snapshot, Token
 from coterie.store.line_files import LogFile
 from coterie.store.line_registry import Registry
 from coterie.store.rows import ALL_KINDS, Kind, Note, Page, Row
@@ -88,6 +89,14 @@ class LinesReading:
             log.check_tail()
             check_end(id, campaign["last_seq"], campaign["chain"], rows[-1].seq if rows else after, hash)
         return Page(rows, hash)
+
+    def rows_since(self, known: Sequence[Known]) -> dict[str, Page]:
+        """Of several campaigns all rows after those that are known; without those that are damaged."""
+        found: dict[str, Page] = {}
+        for campaign, seq, hash in known:
+            with suppress(DamagedLog):
+                found[campaign["id"]] = self.rows(campaign, seq, previous=hash)
+        return found
 
     def notes(self, campaign: Campaign, kind: str) -> Page:
         """The notes of one kind, in order, each checked against the hash that is stored before it."""
