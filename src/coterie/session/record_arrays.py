@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session.conversation import ASKED, FORGOTTEN, TOLD
+from coterie.theory.prefix_ranks import repeats
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -121,6 +122,7 @@ class RecordArrays:
         waiting: dict[int, int] = {}
         found = []
         free = np.flatnonzero(self.asked_rounds <= 0)
+        free = free[repeats(self.asked_arms[free])]  # of an arm that was asked for once there is no pair
         columns = (free, self.asked_arms[free], self.ask_events[free])
         ends, rows = self.end_events, self.row_of
         for ticket, arm, at in zip(*(column.tolist() for column in columns), strict=True):
