@@ -52,7 +52,7 @@ def state_bytes(state: State) -> Callable[[], bytes | None] | None:
 
     It gives None if they are too many. None if the method keeps no memory, or if it is clear that they are too many.
     """
-    if state.outcome_length > LARGEST:
+    if _least_bytes(state) > LARGEST:
         return None
     found = memory_of(state.session)
     if found is None:
@@ -78,6 +78,12 @@ def state_bytes(state: State) -> Callable[[], bytes | None] | None:
         return lambda: _packed(plain, arrays, leases, ids, told, tokens)
     content = _packed(plain, arrays, leases, ids, told, tokens)  # while nobody changes the method's arrays
     return lambda: content
+
+
+def _least_bytes(state: State) -> int:
+    """The bytes of what the stop claims, of the numbers of each result and of those of each ask: there are more."""
+    session = state.session
+    return state.outcome_length + 8 * (session.n_measurements * (session.dim + 2) + session.next_ticket * 8)
 
 
 def _packed(
