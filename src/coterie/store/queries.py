@@ -278,7 +278,8 @@ class SqlWriting(SqlReading):
         for kind, content in self._appended.items():
             self._connection.execute(schema.TABLES[kind].insert(), content)
         if self._renewed:
-            self._connection.execute(_RENEW_SUMMARY, self._renewed)
+            alone = len(self._renewed) == 1  # which takes the driver less than a list of one
+            self._connection.execute(_RENEW_SUMMARY, self._renewed[0] if alone else self._renewed)
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a snapshot in place of the campaign's last one."""
