@@ -1,5 +1,6 @@
 """Several server processes on one PostgreSQL, and many clients: `python -m bench.crowd` prints round trips of ask and
-tell a second, and the 50th and 99th percentile of a request, beside one process.
+tell a second, the 50th and 99th percentile of a request, and the processor's time of the servers and of PostgreSQL for
+a round trip, beside one process.
 
 A round trip is an ask, a measurement that takes no time, and a tell, each result on disk before it is acknowledged.
 Clients come in over all processes in turn. All of them in one campaign is the hardest case: every process has to read
@@ -50,7 +51,22 @@ async def load(ports: list[int], token: str, ids: list[str], clients: int, secon
     return trips / (time.perf_counter() - begun), times
 
 
-def measure(address: str, processes: int, campaigns: int, clients: int, seconds: float) -> None:
+def database_seconds(postmaster: int) -> float:
+    """Seconds of the processor that PostgreSQL has used, with all of its processes, those that have ended too."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            continue
+        if path.parent.name == str(postmaster):
+            ticks += sum(int(field) for field in fields[11:15])  # its own, and those of its children that have ended
+        elif fields[1] == str(postmaster):
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measure(address: str, postmaster: int, processes: int, campaigns: int, clients: int, seconds: float) -> None:
     """Print a line for so many processes and campaigns."""
     token = secrets.token_urlsafe(16)
     servers = [Process(address, token)]
@@ -62,15 +78,16 @@ def measure(address: str, processes: int, campaigns: int, clients: int, seconds:
         ids = [json.loads(one)["id"] for one in made]
         ports = [server.port for server in servers]
         asyncio.run(load(ports, token, ids, clients, seconds / 4))  # everybody has every campaign in memory
-        before = cpu_seconds(servers)
+        before, database = cpu_seconds(servers), database_seconds(postmaster)
         rate, times = asyncio.run(load(ports, token, ids, clients, seconds))
-        used = cpu_seconds(servers) - before
+        used, database = cpu_seconds(servers) - before, database_seconds(postmaster) - database
         p50, p99 = np.percentile(times, [50, 99])
         trips = len(times) / 2
         print(
             f"{processes} process{'' if processes == 1 else 'es'}, {clients} clients, {campaigns} "
             f"campaign{'' if campaigns == 1 else 's'}: {rate:6.1f} round trips a second, p50 {p50:6.1f} ms, "
-            f"p99 {p99:6.1f} ms; {1e3 * used / trips:.2f} ms of the servers' processors a round trip",
+            f"p99 {p99:6.1f} ms; processor a round trip: {1e3 * used / trips:.2f} ms of the servers, "
+            f"{1e3 * database / trips:.2f} ms of PostgreSQL",
             flush=True,
         )
     finally:
@@ -92,10 +109,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="coterie-crowd-", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)
         server = pgserver.get_server(Path(folder, "data"), cleanup_mode="stop")
+        postmaster = int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
         try:
             for campaigns in dict.fromkeys((1, given.campaigns)):
                 for processes in dict.fromkeys((1, given.processes)):
-                    measure(server.get_uri(), processes, campaigns, given.clients, given.seconds)
+                    measure(server.get_uri(), postmaster, processes, campaigns, given.clients, given.seconds)
             print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         finally:
             server.cleanup()

@@ -22,7 +22,7 @@ from bench.instances import drawn
 from bench.pace import peak
 from bench.part import Row
 from bench.rounds import apart
-from bench.server import Process
+from bench.server import Process, cpu_seconds
 
 ARMS, BATCH = 1_000_000, 10_000
 N_CLUSTERS, DIM, GAP, DELTA = 10, 8, 12.0, 0.1
@@ -170,10 +170,10 @@ def served(store: Path, id: str) -> list[Row]:
                 time.sleep(0.02)
 
         def get(step: str, path: str, accept: str) -> None:
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), cpu_seconds([server])
             content = server.call("GET", path, accept=accept)
-            wall = time.perf_counter() - begun
-            found.append({"step": f"{step}, {len(content) / 2**20:.2f} MiB", "cpu": None, "wall": wall,
+            wall, cpu = time.perf_counter() - begun, cpu_seconds([server]) - used
+            found.append({"step": f"{step}, {len(content) / 2**20:.2f} MiB", "cpu": cpu, "wall": wall,
                           "gib": memory_of(server.process.pid)})  # fmt: skip
 
         get("page, first thing after a start", f"/campaigns/{id}", "text/html")
@@ -204,8 +204,8 @@ def main() -> None:
         def add(rows: list[Row]) -> None:
             for row in rows:
                 steps.append(row)
-                cpu = " " * 10 if row["cpu"] is None else f"{row['cpu']:8.2f} s"
-                print(f"{row['step']:>48}: {cpu} CPU, {row['wall']:8.2f} s wall, {row['gib']:5.2f} GiB", flush=True)
+                times = f"{row['cpu']:8.2f} s CPU, {row['wall']:8.2f} s wall"
+                print(f"{row['step']:>48}: {times}, {row['gib']:5.2f} GiB", flush=True)
 
         add(apart("bench.million_campaign:written", str(store), given.arms, given.batch))
         id, wanted = next((row["id"], row["digest"]) for row in steps if "id" in row)

@@ -56,7 +56,7 @@ class Process:
         self.port = int(self.process.stdout.readline().strip().rpartition(":")[2])
 
     def call(self, method: str, path: str, body: Any = None, accept: str = "application/json") -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", "Accept": accept}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()

@@ -234,7 +234,9 @@ def test_a_snapshot_knows_corrections(tmp_path: Path, world: Any) -> None:
         measured(store, id, world, 3)
         state = store._campaigns._opened[id].state
         assert state is not None
-        content = state_bytes(state)
+        pack = state_bytes(state)
+        assert pack is not None
+        content = pack()
         assert content is not None
         again = state_from(state.settings, content)
         assert again.session.corrections == state.session.corrections

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coterie.campaign import BadValue, Campaigns, commands, groups, log_views, revising, snapshots
+from coterie.campaign import BadValue, Campaigns, commands, groups, revising, snapshots
+from coterie.campaign.newest_rows import has_outcome, without_long_claims
 from coterie.store.rows import Note
 
 
@@ -96,9 +97,14 @@ def test_a_cut_status_and_pages_of_items(tmp_path: Path) -> None:
 def test_the_claims_of_a_stop_are_left_out_of_events_if_they_are_long() -> None:
     said = {"t": 7, "by": "tell", "verdict": 'odd ", "outcome": words', "outcome": {"labels": [0, 1]}}
     short = Note(1, "stopped", json.dumps(said), 0.0)
-    assert log_views._note_data(short) == said
+    assert without_long_claims(short) is short
     long = short._replace(content=json.dumps(said | {"outcome": {"labels": list(range(300_000))}}))
-    assert log_views._note_data(long) == {key: said[key] for key in ("t", "by", "verdict")}
+    shown = without_long_claims(long)
+    assert isinstance(shown, Note)
+    assert shown.data == {key: said[key] for key in ("t", "by", "verdict")}
+    assert has_outcome(long)
+    assert has_outcome(short)
+    assert not has_outcome(short._replace(content=json.dumps({"t": 7, "verdict": ', "outcome": '})))
 
 
 def test_items_that_join_count_towards_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ def test_what_was_computed_is_kept_until_something_counts(tmp_path: Path, monkey
 def taken_of(n_arms: int, labels: np.ndarray, dim: int = 1, each: int = 1, certain: bool = False) -> TakenPicture:
     """What is taken of a campaign that has these labels."""
     arms = np.tile(np.arange(n_arms), each)
-    values = list(np.random.default_rng(0).normal(size=(arms.size, dim)) + 5.0 * labels[arms][:, None])
+    values = np.random.default_rng(0).normal(size=(arms.size, dim)) + 5.0 * labels[arms][:, None]
     settings = Settings.of(n_arms, int(labels.max()) + 1, dim, noise=1.0)
     moment = Moment(settings, labels, False, False, None, arms, np.arange(arms.size), values)
     results = TakenResults(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coterie.campaign import Campaigns, DamagedLog, snapshots
+from coterie.campaign import Campaigns, DamagedLog, snapshots, state_bytes
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state import State
 from coterie.campaign.state_bytes import state_from
@@ -137,3 +137,65 @@ def test_a_store_that_cannot_be_written_is_read_all_the_same(
     assert again.status(id)["t"] == 15
     again.close()
     assert kept == []
+
+
+def test_a_page_shows_what_the_log_says(
+    opened: Callable[[], Campaigns], world: Any, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest events and the course of the evidence come from the state: its own rows, those of others, or those
+    that a snapshot kept."""
+
+    def check(store: Campaigns) -> None:
+        page = store.page(campaign, points=50, recent=30)
+        assert page["history"] == store.history(campaign, 50)
+        assert page["events"] == store.newest_events(campaign, limit=30)["events"]
+
+    store, other = opened(), opened()
+    campaign = world.create(store, delta=1e-12)
+    check(store)
+    for _ in range(3):
+        world.run(store, campaign, stop_after=7)
+        check(store)
+        check(other)
+    first = store.measurements(campaign)["measurements"][0]
+    store.correct(campaign, first["id"], [value + 0.5 for value in first["values"]], "typed wrong")
+    check(store)
+    check(other)
+    store.archive(campaign)
+    store.unarchive(campaign)
+    world.run(store, campaign)
+    assert store.overview(campaign)["done"]
+    check(store)
+    check(other)
+    store.close()
+    other.close()
+    again = opened()
+    check(again)
+    assert kept, "no snapshot was used"
+    again.tell(campaign, [{"id": "late", "arm": 0, "values": first["values"]}])
+    check(again)
+
+
+def test_a_state_that_is_too_large_is_not_packed(
+    opened: Callable[[], Campaigns], world: Any, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note of the stop says how long its claims are: nothing is worked out for a snapshot that is thrown away."""
+    packed: list[int] = []
+    whole = state_bytes._packed
+
+    def counted(plain: dict[str, Any], *more: Any) -> bytes | None:
+        packed.append(plain["seq"])
+        return whole(plain, *more)
+
+    store = opened()
+    id = world.create(store)
+    world.run(store, id)
+    stopped = store.latest(id)
+    store.close()
+    monkeypatch.setattr(state_bytes, "LARGEST", 1000)
+    monkeypatch.setattr(state_bytes, "_packed", counted)
+    monkeypatch.setattr("coterie.campaign.catching_up.restored", lambda *_: None)
+    again = opened()
+    assert again.status(id)["done"]
+    again.close()
+    assert stopped not in packed

@@ -17,7 +17,7 @@ import pytest
 from journal_rows import append, begin, facts, summary
 
 from coterie.store import BadValue, Conflict, Journal, Snapshot, StoreUnavailable, open_journal
-from coterie.store.journal import VERSION, Selection, Token
+from coterie.store.journal import VERSION, Known, Selection, Token
 from coterie.store.rows import ALL_KINDS, Ask, Note, Told
 
 CHAIN_OF_20 = "8fe2a1533ba65dc8ad3f9bdef2268d103bbbb319d1c407e5f01e6fec56251362"
@@ -72,6 +72,26 @@ def test_rows_after_a_number(journal: Journal) -> None:
         assert reading.notes(campaign, "nothing").rows == []
         found = reading.hash_of("a", 50)
         assert reading.rows(campaign, 50, previous=found).rows == whole[50:]
+
+
+def test_rows_of_several_campaigns_since_a_number(journal: Journal) -> None:
+    ids = ("a", "b", "c", "d")
+    begin(journal, *ids)
+    for id, count in zip(ids, (20, 7, 12, 20), strict=True):
+        append(journal, id, count)
+    with journal.reading() as reading:
+        rows = {id: row for id in ids if (row := reading.campaign(id)) is not None}
+        hashes = {id: reading.hash_of(id, 5) or "" for id in ids}
+        known = [Known(rows[id], 5, hashes[id]) for id in ids[:3]]
+        assert reading.rows_since([]) == {}
+        assert list(reading.rows_since(known[:1])) == ["a"]
+        found = reading.rows_since([*known, Known(rows["d"], 5, hashes["a"])])  # which is another one's hash
+        assert {id: page.rows for id, page in found.items()} == {
+            "a": facts(20)[5:], "b": facts(7)[5:], "c": facts(12)[5:]
+        }  # fmt: skip
+        assert {id: page.hash for id, page in found.items()} == {id: rows[id]["chain"] for id in ids[:3]}
+        up_to_date = Known(rows["b"], 7, rows["b"]["chain"])
+        assert reading.rows_since([up_to_date, known[0]])["b"].rows == []
 
 
 def test_campaigns_are_listed_oldest_first_with_their_summaries(journal: Journal) -> None:

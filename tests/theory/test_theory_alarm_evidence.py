@@ -153,6 +153,17 @@ def test_order_evidence_matches_oracle() -> None:
         assert (found.joint, found.single) == pytest.approx(order_oracle(arms, values, 5, given_weights))
 
 
+def test_items_measured_once_keep_the_order_evidence() -> None:
+    """They are not looked at, and count as items all the same."""
+    rng = np.random.default_rng(6)
+    for repeated in (0, 3):
+        arms = rng.permutation(np.concatenate([np.arange(12), np.repeat(np.arange(repeated), 9)]))
+        values = rng.standard_normal((arms.size, 2)) + 0.1 * np.arange(arms.size)[:, None]
+        found = order_evidence(arms, values, 14)
+        assert (found.joint, found.single) == pytest.approx(order_oracle(arms, values, 14, np.ones(arms.size)))
+        assert (found.arm < repeated) or repeated == 0
+
+
 @given(st.integers(1, 3000), st.integers(1, 4000))
 @settings(max_examples=30, deadline=None)
 def test_thinning_keeps_what_it_kept(results: int, n_arms: int) -> None:

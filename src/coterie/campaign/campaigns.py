@@ -17,30 +17,30 @@ from coterie.campaign import (
     exports,
     item_views,
     log_views,
-    managing,
     partial_answers,
     revising,
     views,
 )
-from coterie.campaign.errors import BadValue, Conflict, NotFound
+from coterie.campaign.decisions import decision
 from coterie.campaign.import_parts import import_in_parts
 from coterie.campaign.import_preview import preview_import
 from coterie.campaign.importing import read_import
-from coterie.campaign.listing import PAGE, Lists, delete_campaign
-from coterie.campaign.open_campaigns import OfArchived, OpenCampaigns
+from coterie.campaign.listing import PAGE, Lists, check_free_name, delete_campaign
+from coterie.campaign.open_campaigns import OpenCampaigns
 from coterie.campaign.picture import picture, take_for_picture
+from coterie.campaign.server_access import ServerAccess
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY, CampaignSettings, check_text, new_key
 from coterie.campaign.timestamps import timestamp
-from coterie.campaign.tokens import ROLES, WORKER, Writer, hash_of, id_of, new_token, role_of
+from coterie.campaign.tokens import Writer
 from coterie.campaign.workbook_exports import workbook_exporter
 from coterie.problem.question import GROUPS
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
-from coterie.store.journal import Campaign, Token, Writing, open_journal
+from coterie.store.journal import Writing, open_journal
 
 _Dicts: TypeAlias = list[dict[str, Any]]  # `list` is a method below
 
 
-class Campaigns:
+class Campaigns(ServerAccess):
     """The campaigns of a store: the path of a SQLite file, sqlite:///FILE, postgresql://user@host/database, or a folder
     of JSON lines, FOLDER/ or jsonl:///FOLDER.
 
@@ -118,7 +118,7 @@ class Campaigns:
         def begin(writing: Writing) -> None:
             if one_of_its_name:
                 writing.lock_names()
-                _check_free(title, writing.named(title))
+                check_free_name(title, writing.named(title))
             writing.add_campaign(id, title, settings.to_json(), now, json.dumps(views.fixed_summary(settings)))
 
         self._campaigns.write(begin)
@@ -145,11 +145,11 @@ class Campaigns:
 
     def archive(self, id: str, writer: Writer | None = None) -> dict[str, Any]:
         """Put a campaign away: it can be read, and nothing is written to it (code "archived")."""
-        return self._campaigns.submit(id, _decision("archive", (), writer))
+        return self._campaigns.submit(id, decision("archive", (), writer))
 
     def unarchive(self, id: str, writer: Writer | None = None) -> dict[str, Any]:
         """Take an archived campaign up again, as it was."""
-        return self._campaigns.submit(id, _decision("unarchive", (), writer))
+        return self._campaigns.submit(id, decision("unarchive", (), writer))
 
     def delete(self, id: str, name: str) -> dict[str, Any]:
         """Delete a campaign with all that belongs to it. `name` has to be its name: this cannot be undone."""
@@ -157,7 +157,7 @@ class Campaigns:
 
     def change_lease_time(self, id: str, seconds: float, writer: Writer | None = None) -> dict[str, Any]:
         """How long a worker may take, from the next ask on."""
-        return self._campaigns.submit(id, _decision("change_lease_time", (seconds,), writer))
+        return self._campaigns.submit(id, decision("change_lease_time", (seconds,), writer))
 
     # Measuring.
 
@@ -168,7 +168,7 @@ class Campaigns:
         """
         answer: dict[str, Any] = {}
         for count in commands.ask_steps(n):
-            answer = self._campaigns.submit(id, _decision("ask", (worker, count, n), writer))
+            answer = self._campaigns.submit(id, decision("ask", (worker, count, n), writer))
             if answer["done"]:
                 break
         return answer
@@ -182,15 +182,15 @@ class Campaigns:
         same. With `ask_back` it is refused instead (`Conflict`, code "far_off"), for whoever can ask a person and tell
         it again without: a program that drops what is refused would drop results because of their values.
         """
-        return self._campaigns.submit(id, _decision("tell", (measurements, None, False, ask_back), writer))
+        return self._campaigns.submit(id, decision("tell", (measurements, None, False, ask_back), writer))
 
     def fail(self, id: str, lease: str, reason: str = "", writer: Writer | None = None) -> dict[str, Any]:
         """A measurement that will not come: its lease is freed, and the arm can be asked for again."""
-        return self._campaigns.submit(id, _decision("fail", (lease, reason), writer))
+        return self._campaigns.submit(id, decision("fail", (lease, reason), writer))
 
     def undo(self, id: str, lease: str, reason: str = "", writer: Writer | None = None) -> dict[str, Any]:
         """Give back an ask that was not answered and not measured: it is freed, and is no failure."""
-        return self._campaigns.submit(id, _decision("undo", (lease, reason), writer))
+        return self._campaigns.submit(id, decision("undo", (lease, reason), writer))
 
     def correct(
         self,
@@ -212,7 +212,7 @@ class Campaigns:
         return self._campaigns.submit_prepared(
             id,
             lambda seen: correcting.prepare(seen.state, writer, *given),
-            lambda prepared: _decision("correct", (*given, prepared), writer),
+            lambda prepared: decision("correct", (*given, prepared), writer),
         )
 
     def choose_resolution(self, id: str, resolution: Any) -> dict[str, Any]:
@@ -244,7 +244,7 @@ class Campaigns:
         They are decided in order and put on disk in one transaction, as calls of several threads at once are. In place
         of an answer there is the error where a call met with one; the others are not concerned.
         """
-        return self._campaigns.submit_batch([(id, _decision(name, arguments)) for name, id, *arguments in calls])
+        return self._campaigns.submit_batch([(id, decision(name, arguments)) for name, id, *arguments in calls])
 
     def post(self, name: str, id: str, *arguments: Any, writer: Writer | None = None) -> Future[dict[str, Any]]:
         """A call like those of `batch`, for event loops: this does not wait, the future has the answer or the error.
@@ -252,7 +252,7 @@ class Campaigns:
         Calls that are posted while others are put on disk share the next transaction. A campaign that is not in memory
         holds the others up while it is read: call `status` in a thread before.
         """
-        return self._campaigns.post(id, _decision(name, arguments, writer))
+        return self._campaigns.post(id, decision(name, arguments, writer))
 
     def import_table(
         self,
@@ -402,110 +402,3 @@ class Campaigns:
     def export_workbook(self, id: str, kind: str = "csv") -> bytes:
         """An Excel file: "csv" (the measurements, which import_table reads), "groups", or "log" (what happened)."""
         return self._campaigns.read(id, workbook_exporter(kind))()
-
-    # Who may use a server on this store: hashes of secrets, never the secrets.
-
-    def add_token(self, hash: str, scope: str, label: str = "", campaign: str | None = None) -> None:
-        """Keep the hash of a token, unless it is there. `scope`: its role; `campaign`: the only one that it is for."""
-        now = float(self._campaigns.clock())
-        token: Token = {
-            "hash": hash, "scope": scope, "label": label, "created": now, "campaign": campaign, "revoked": None,
-        }  # fmt: skip
-        self._campaigns.write(lambda writing: writing.add_token(token))
-
-    def new_token(self, name: str, role: str = WORKER, campaign: str | None = None) -> str:
-        """Make a token and return it: only its hash is kept. `campaign`: the id of the only one that it is for."""
-        label = check_text(name, "name")
-        if role not in ROLES:
-            raise BadValue(f"a role is {', '.join(ROLES[:-1])} or {ROLES[-1]}, got {role!r}", field="role")
-        if campaign is not None:
-            self._campaigns.row(campaign)
-        if any(one["label"] == label and not one["revoked"] for one in self.tokens()):
-            raise Conflict(f"there is a token {label!r} already: choose another name", code="name_taken", field="name")
-        token = new_token()
-        self.add_token(hash_of(token), role, label, campaign)
-        return token
-
-    def tokens(self) -> _Dicts:
-        """All tokens: `id`, `role`, `label`, `campaign`, dates, and the hash. Those that were revoked too."""
-        found = self._campaigns.query(lambda reading: reading.tokens())
-        return [_token_view(token) for token in found]
-
-    def revoke_token(self, name: str) -> dict[str, Any]:
-        """End the token of this name or id; what it has written stays, and keeps its name."""
-        found = [one for one in self.tokens() if name in (one["label"], one["id"]) and not one["revoked"]]
-        if len(found) != 1:
-            what = "there is no token" if not found else f"{len(found)} tokens are called"
-            raise NotFound(f"{what} {name!r} that holds: `coterie token list` shows them", code="unknown_token")
-        now = float(self._campaigns.clock())
-        self._campaigns.write(lambda writing: writing.revoke_token(found[0]["hash"], now))
-        return found[0]
-
-    def remove_token(self, hash: str) -> None:
-        """Forget a token."""
-        self._campaigns.write(lambda writing: writing.remove_token(hash))
-
-    def sessions(self) -> _Dicts:
-        """Everybody who is logged in at a server: hashes of secrets and of tokens, and ends (seconds since 1970)."""
-        return [dict(one) for one in self._campaigns.query(lambda reading: reading.sessions())]
-
-    def add_session(self, session: Any, without: Sequence[str] = ()) -> None:
-        """Somebody has logged in; the sessions with the hashes `without` end."""
-
-        def work(writing: Writing) -> None:
-            writing.remove_sessions(without)
-            writing.add_session(session)
-
-        self._campaigns.write(work)
-
-    def remove_sessions(self, hashes: Sequence[str]) -> None:
-        """Somebody has logged out."""
-        self._campaigns.write(lambda writing: writing.remove_sessions(hashes))
-
-
-def _check_free(name: str, taken: Campaign | None) -> None:
-    if taken is not None:
-        which = f"{taken['id'][:8]}, created {timestamp(taken['created'])[:16]}Z"
-        what = f"there is a campaign {name!r} already ({which}): choose another name"
-        raise Conflict(what, code="name_taken", field="name")
-
-
-def _token_view(token: Token) -> dict[str, Any]:
-    revoked = token.get("revoked")
-    return {
-        "id": id_of(token["hash"]),
-        "scope": token["scope"],
-        "role": role_of(token["scope"]),
-        "label": token["label"],
-        "campaign": token.get("campaign"),
-        "created": timestamp(token["created"]),
-        "revoked": None if revoked is None else timestamp(revoked),
-        "hash": token["hash"],
-    }
-
-
-_DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {
-    "ask": commands.ask,
-    "tell": commands.tell,
-    "fail": commands.fail,
-    "choose_resolution": choosing.choose_resolution,
-    "undo": managing.undo,
-    "archive": managing.archive,
-    "unarchive": managing.unarchive,
-    "change_lease_time": managing.change_lease_time,
-    "correct": correcting.correct,
-    "revise": revising.revise,
-}
-
-
-def _decision(
-    name: str, arguments: Sequence[Any], writer: Writer | None = None
-) -> Callable[[commands.Turn], dict[str, Any]]:
-    if name not in _DECISIONS:
-        raise ValueError(f"a call is one of {', '.join(_DECISIONS)}, got {name!r}")
-
-    def decide(turn: commands.Turn) -> dict[str, Any]:
-        turn.writer = writer  # a turn is shared by requests that are committed together
-        return _DECISIONS[name](turn, *arguments)
-
-    return OfArchived(decide) if name in managing.OF_ARCHIVED else decide

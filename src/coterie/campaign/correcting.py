@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from coterie.campaign.commands import Turn, check_values, note_findings
+from coterie.campaign.commands import Turn, note_findings
 from coterie.campaign.errors import BadValue, Conflict, Forbidden, NotFound, Outdated
 from coterie.campaign.facts import CORRECTION
+from coterie.campaign.given_results import check_values
 from coterie.campaign.settings import check_text, checked_field, printable
 from coterie.campaign.state import State
 from coterie.campaign.timestamps import timestamp

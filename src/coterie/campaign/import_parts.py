@@ -7,6 +7,7 @@ from typing import Any
 
 from coterie.campaign import commands
 from coterie.campaign.errors import StoreUnavailable
+from coterie.campaign.given_results import check_measurements
 from coterie.campaign.importing import TableImport
 from coterie.campaign.log_views import settings_now
 from coterie.campaign.open_campaigns import OpenCampaigns
@@ -27,7 +28,7 @@ def import_in_parts(
     `writer`: the token that it came with, which the rows keep.
     """
     results = campaigns.look(id, lambda seen: content.results(settings_now(seen)))
-    given = campaigns.read(id, lambda seen: commands.check_measurements(seen.state, results))
+    given = campaigns.read(id, lambda seen: check_measurements(seen.state, results))
     note = content.note | {"measurements": sum(not one.old for one in given)}
     del given
     found: dict[str, Any] = {"accepted": 0, "duplicates": 0, "done": False}

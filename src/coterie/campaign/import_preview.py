@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.campaign import commands
 from coterie.campaign.errors import CampaignError
+from coterie.campaign.given_results import check_measurements
 from coterie.campaign.importing import TableImport, arm_in, columns_of, index_of
 from coterie.campaign.log_views import settings_of
 from coterie.campaign.open_campaigns import OpenCampaigns
@@ -92,7 +92,7 @@ def _checked_by_the_campaign(
     """What the record says against these results: ids that are taken, say. Counts those that are new."""
     try:
         results = content.results(settings)
-        given = campaigns.read(id, lambda seen: commands.check_measurements(seen.state, results))
+        given = campaigns.read(id, lambda seen: check_measurements(seen.state, results))
     except CampaignError as error:
         return [_problem(error.message, error.field)]
     found["new"] = sum(not one.old for one in given)

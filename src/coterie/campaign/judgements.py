@@ -59,7 +59,7 @@ def misfits(state: State) -> list[dict[str, Any]]:
     if state.misfits[0] != state.seq:
         late = np.flatnonzero(~state.counted_places())
         if state.session.retired:
-            late = late[[labels[state.results[place][0]] >= 0 for place in late.tolist()]]
+            late = late[labels[state.session.log_arrays.arms_of(late)] >= 0]
         found: list[int] = []
         if late.size > 0:
             from coterie.tables.anytime_fit import (
@@ -80,8 +80,8 @@ def misfits(state: State) -> list[dict[str, Any]]:
 
 def _results_at(state: State, places: IntArray) -> tuple[IntArray, FloatArray]:
     """Arms, and values in units of the noise, of results at these places."""
-    arms = np.array([state.results[place][0] for place in places])
-    return arms, state.session.noise.whiten(np.array([state.results[place][1] for place in places]))
+    log = state.session.log_arrays
+    return log.arms_of(places), state.session.noise.whiten(log.array[places])
 
 
 def doubt(state: State) -> str | None:

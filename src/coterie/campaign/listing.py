@@ -1,14 +1,15 @@
-"""Lists of campaigns, page by page, without their long settings; and deleting one."""
+"""Lists of campaigns, page by page, without their long settings; names that are free, and deleting one."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from coterie.campaign.errors import BadValue
+from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.log_views import settings_of
 from coterie.campaign.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import checked_field
+from coterie.campaign.timestamps import timestamp
 from coterie.campaign.views import fixed_summary, summary
 from coterie.problem.checks import check_count, short
 from coterie.store.journal import Campaign, Selection
@@ -66,6 +67,14 @@ def _place(after: Any) -> tuple[float, str] | None:
     except ValueError:
         pass
     raise BadValue(f"after must be the next of the page before, got {short(after)}", field="after")
+
+
+def check_free_name(name: str, taken: Campaign | None) -> None:
+    """Refuse a name that another campaign has."""
+    if taken is not None:
+        which = f"{taken['id'][:8]}, created {timestamp(taken['created'])[:16]}Z"
+        what = f"there is a campaign {name!r} already ({which}): choose another name"
+        raise Conflict(what, code="name_taken", field="name")
 
 
 def delete_campaign(campaigns: OpenCampaigns, id: Any, name: Any) -> dict[str, Any]:

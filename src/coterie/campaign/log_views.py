@@ -10,6 +10,7 @@ import numpy as np
 
 from coterie.campaign.corrected import present_values
 from coterie.campaign.facts import REVISION
+from coterie.campaign.newest_rows import without_long_claims
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import checked_field
 from coterie.campaign.timestamps import timestamp
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from coterie.campaign.open_campaigns import CampaignReading
 
 LARGEST_PAGE = 10_000
-LONGEST_NOTE = 1_000_000
-"""Characters of the note of a stop: of a campaign with many items its claims are hundreds of megabytes."""
-_CLAIMS = ', "outcome": '
 
 
 def page(after: Any, limit: Any) -> tuple[int, int]:
@@ -95,11 +93,13 @@ def events(seen: CampaignReading, after: int, limit: int | None) -> dict[str, An
     # What was asked for and not a row more: the next one may be damaged, and this page is not.
     rows = seen.journal.rows(seen.row, after, limit).rows
     more = bool(rows) and rows[-1].seq < seen.row["last_seq"]
+    return {"events": events_of(seen, rows, settings), "next": rows[-1].seq if more else None}
+
+
+def events_of(seen: CampaignReading, rows: Sequence[Row], settings: Settings) -> list[dict[str, Any]]:
+    """Rows of the log as events, each with the token that wrote it, if one did."""
     called = token_names(seen, rows)
-    return {
-        "events": [event(one, settings) | _writer(one, called) for one in rows],
-        "next": rows[-1].seq if more else None,
-    }
+    return [event(one, settings) | _writer(one, called) for one in rows]
 
 
 def newest_events(seen: CampaignReading, before: int | None, count: int) -> dict[str, Any]:
@@ -130,23 +130,20 @@ def event(row: Row, settings: Settings) -> dict[str, Any]:
     if isinstance(row, Ending):
         return {"kind": row.kind, "seq": row.seq, "lease": row.lease, "reason": row.reason, "at": timestamp(row.at)}
     assert isinstance(row, Note)
-    return {"kind": row.kind, "seq": row.seq, "at": timestamp(row.at), **_note_data(row)}
-
-
-def _note_data(row: Note) -> dict[str, Any]:
-    """What a note says; of a stop without what it claims, if that is long: `Campaigns.certificate` has it."""
-    if row.kind != "stopped" or len(row.content) <= LONGEST_NOTE:
-        found: dict[str, Any] = row.data
-        return found
-    head, mark, _ = row.content.partition(_CLAIMS)  # quotes in a JSON text are escaped: this is the key
-    found = json.loads(f"{head}}}") if mark else row.data
-    return found
+    shown = without_long_claims(row)  # `Campaigns.certificate` has them
+    assert isinstance(shown, Note)
+    return {"kind": row.kind, "seq": row.seq, "at": timestamp(row.at), **shown.data}
 
 
 def history(seen: CampaignReading, points: Any) -> dict[str, list[Any]]:
     """The evidence over time, from the points kept."""
-    most = checked_field("points", check_count, points, "points", 2)
     kept = [note.data for note in seen.journal.notes(seen.row, "evidence").rows if isinstance(note, Note)]
+    return course(kept, points)
+
+
+def course(kept: Sequence[Mapping[str, Any]], points: Any) -> dict[str, list[Any]]:
+    """Points of the evidence, thinned out to about so many."""
+    most = checked_field("points", check_count, points, "points", 2)
     if len(kept) > most:
         kept = [kept[i] for i in np.unique(np.linspace(0, len(kept) - 1, most).round().astype(int))]
     return {key: [point[key] for point in kept] for key in ("t", "statistic", "threshold")}

@@ -51,8 +51,10 @@ def standing_value(state: State) -> str | None:
 
 def late_value(state: State) -> FarValue | None:
     """The farthest of the results told after the stop, if it is far from the others of its item."""
-    labels = state.session.labels
-    if labels is None or not state.done:
+    if state.session.groups_now is None or not state.done:
         return None
-    far = far_value(state.session, np.arange(state.n_results))
-    return far if far is not None and not state.counted_places()[far.row] else None
+    if state.late_value[0] != state.seq:
+        far = far_value(state.session, np.arange(state.n_results))
+        late = far is not None and not state.counted_places()[far.row]
+        state.late_value = (state.seq, far if late else None)
+    return state.late_value[1]

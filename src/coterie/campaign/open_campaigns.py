@@ -6,30 +6,27 @@ decides, adds rows and commits; only then is it acknowledged. A commit that fail
 
 from __future__ import annotations
 
-import gc
 import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from coterie.campaign.catching_up import NotInMemory, OpenCampaign, caught_up, news_of
 from coterie.campaign.commands import Turn
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound, Outdated
 from coterie.campaign.managing import check_not_archived
-from coterie.campaign.settings import CampaignSettings, check_rules
-from coterie.campaign.snapshots import SnapshotKeeper, restored
-from coterie.campaign.state import OtherRules, State
+from coterie.campaign.snapshots import SnapshotKeeper
+from coterie.campaign.state import State
 from coterie.campaign.views import fixed_summary
 from coterie.methods import MethodError, method_named, warm_up
 from coterie.problem.checks import short
-from coterie.store.chain import origin
 from coterie.store.group_commit import GroupCommit, Request
 from coterie.store.journal import Campaign, Journal, Reading, Summary, Writing
-from coterie.store.rows import Row
 
 _Answer = TypeVar("_Answer")
 
@@ -45,10 +42,6 @@ _LOCK_SECONDS = 0.02
 _TRIES = 5  # to have a campaign in memory when its turn comes; then it is read there and then
 
 
-class _NotInMemory(Exception):  # noqa: N818 (it is found out, not done wrong)
-    """The state of a campaign has to be read first. Nobody's turn is spent on that: it can take long."""
-
-
 @dataclass(frozen=True)
 class OfArchived:
     """A decision that may be made on a campaign that is archived."""
@@ -58,18 +51,6 @@ class OfArchived:
     def __call__(self, turn: Turn) -> dict[str, Any]:
         """Decide."""
         return self.decide(turn)
-
-
-@dataclass
-class OpenCampaign:
-    """A campaign's state in memory. Held by one thread at a time; None until it is read, and after a failed commit."""
-
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    state: State | None = None
-    hash: str = ""  # of the last row that the state has
-    snapshot_seq: int = 0  # up to where there is a snapshot, or where one was last tried
-    clock_seen: float = 0.0  # what the clock said when `now` was last worked out
-    now: float = 0.0
 
 
 @dataclass
@@ -84,7 +65,7 @@ class CampaignReading:
     @property
     def state(self) -> State:
         """The state with everything that is on record."""
-        return self.campaigns.caught_up(self.opened, self.row, self.journal)
+        return caught_up(self.opened, self.row, self.journal)
 
     @property
     def now(self) -> float:
@@ -196,7 +177,7 @@ class OpenCampaigns:
             try:
                 answer: dict[str, Any] = self.group_commit.submit(Request(key, decide, patient=patient))
                 return answer
-            except _NotInMemory:  # it was so a moment ago: others have come between
+            except NotInMemory:  # it was so a moment ago: others have come between
                 self._catch_up(key)
         raise AssertionError("the last try reads what it needs")
 
@@ -230,7 +211,7 @@ class OpenCampaigns:
     def _post(self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int) -> None:
         def settle(answered: Future[Any]) -> None:
             error = answered.exception()
-            if isinstance(error, _NotInMemory):
+            if isinstance(error, NotInMemory):
                 self._loader.submit(self._load_and_post, key, decide, found, tries - 1)
             elif error is not None:
                 found.set_exception(error)
@@ -281,49 +262,6 @@ class OpenCampaigns:
             while len(self._opened) > _STATES_KEPT:
                 self._opened.popitem(last=False)
             return opened
-
-    def caught_up(self, opened: OpenCampaign, row: Campaign, journal: Reading, briefly: bool = False) -> State:
-        """The state with everything that is on record. `briefly`: `_NotInMemory` if the whole log has to be read."""
-        state, hash = opened.state, opened.hash
-        behind = state is not None and state.seq < row["last_seq"]
-        if state is None or not (behind or (state.seq == row["last_seq"] and hash == row["chain"])):
-            # Not in memory yet; or the store was put back to an older copy, and perhaps has gone on from there.
-            state, hash = self._begin(opened, row, journal)
-        if state.seq < row["last_seq"]:
-            opened.state = None  # so that a log that cannot be applied leaves nothing half-done
-            with _no_collecting():
-                page = journal.rows(row, state.seq, previous=hash)
-                state = self._with_rows(state, page.rows, row, journal, briefly)
-            hash = page.hash
-        opened.state, opened.hash = state, hash
-        return state
-
-    def _with_rows(self, state: State, rows: Sequence[Row], row: Campaign, journal: Reading, briefly: bool) -> State:
-        """The state with these rows too; anew from the first row if they correct a value, or other rules decided."""
-        if state.seq > 0:
-            try:
-                state.catch_up(rows)
-                return state
-            except OtherRules:
-                if briefly:
-                    raise _NotInMemory(row["id"]) from None
-                first = origin(row["id"], row["settings"])
-                rows = journal.rows(row, 0, previous=first).rows
-        state = State.new(state.settings)
-        state.begin(rows)
-        return state
-
-    def _begin(self, opened: OpenCampaign, row: Campaign, journal: Reading) -> tuple[State, str]:
-        """The newest state that is kept, and the hash of its last row: that of a snapshot, or the one before row 1."""
-        settings = CampaignSettings.from_json(row["settings"])
-        check_rules(settings)
-        with _no_collecting():
-            found = restored(settings, row, journal)
-        if found is None:
-            opened.snapshot_seq = 0
-            return State.new(settings), origin(row["id"], row["settings"])
-        opened.snapshot_seq = found[0].seq
-        return found
 
     def time(self, opened: OpenCampaign, last_at: float) -> float:
         """The campaign's time, which never goes back: the clock, the last time written, or what passed since a jump."""
@@ -377,6 +315,7 @@ class OpenCampaigns:
         """
         turns: dict[str, Turn] = {}
         errors: dict[str, Exception] = {}
+        ready: dict[str, bool] = {}  # of each campaign whose lock is held, whether all who wait for it are patient
         until = time.monotonic() + _LOCK_SECONDS
         for id, opened in every.items():
             row = writing.locked.get(id)
@@ -385,16 +324,20 @@ class OpenCampaigns:
                 continue
             patient = all(request.patient for request in requests if request.campaign == id)
             if not opened.lock.acquire(timeout=max(0.0, until - time.monotonic()) if patient else -1):
-                errors[id] = _NotInMemory(id)
+                errors[id] = NotInMemory(id)
                 continue
             held.callback(opened.lock.release)
             if patient and _is_far_behind(opened, row):
-                errors[id] = _NotInMemory(id)
+                errors[id] = NotInMemory(id)
                 continue
+            ready[id] = patient
+        news = news_of(writing, {id: every[id] for id in ready})
+        for id, patient in ready.items():
+            opened, row = every[id], writing.locked[id]
             try:
-                state = self.caught_up(opened, row, writing, briefly=patient)
+                state = caught_up(opened, row, writing, briefly=patient, news=news.get(id))
                 turns[id] = Turn(state, self.time(opened, row["last_at"]))
-            except (DamagedLog, _NotInMemory) as error:  # of one campaign: the others go on
+            except (DamagedLog, NotInMemory) as error:  # of one campaign: the others go on
                 errors[id] = error
         return turns, errors
 
@@ -419,18 +362,6 @@ def _append(writing: Writing, id: str, turn: Turn) -> str:
     if state.session.settings is not state.session.first_settings:  # items, K or δ were revised
         summary["about"] = json.dumps(fixed_summary(state.settings))
     return writing.append(id, turn.rows, summary)
-
-
-@contextmanager
-def _no_collecting() -> Iterator[None]:
-    """Many objects are made and none of them is garbage: looking for it takes a third of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _decided(

@@ -19,7 +19,7 @@ from coterie.methods import method_named
 from coterie.store.journal import Campaign, Journal, Reading, Snapshot
 
 if TYPE_CHECKING:
-    from coterie.campaign.open_campaigns import OpenCampaign
+    from coterie.campaign.catching_up import OpenCampaign
 
 FEWEST_ROWS = 2_000
 """Rows since the last snapshot that make a new one worth its while, at the least …"""
@@ -90,7 +90,8 @@ class SnapshotKeeper:
                 state, hash = opened.state, opened.hash
                 if state is None:
                     return
-                seq, rules, content = state.seq, rules_of(state.settings), state_bytes(state)
+                seq, rules, pack = state.seq, rules_of(state.settings), state_bytes(state)
+            content = None if pack is None else pack()
             if content is not None:
                 with self._journal.writing() as writing:
                     writing.keep_snapshot(Snapshot(id, seq, rules, hash, content))

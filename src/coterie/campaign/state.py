@@ -28,6 +28,7 @@ from coterie.campaign.facts import (
 )
 from coterie.campaign.groups import apply_change, next_id_after
 from coterie.campaign.missed_asks import EXPIRED, LATE, UNDONE, Missed
+from coterie.campaign.newest_rows import NewestRows, has_outcome
 from coterie.campaign.open_leases import Lease as Lease
 from coterie.campaign.open_leases import OpenLeases
 from coterie.campaign.settings import CampaignSettings
@@ -36,6 +37,7 @@ from coterie.problem.noise import Noise
 from coterie.session import Session
 from coterie.session.conversation import TOLD
 from coterie.session.corrections import ALARM
+from coterie.session.far_values import FarValue
 from coterie.session.records import ReplayError
 from coterie.session.replaying import bring_back, close, follow
 from coterie.store.rows import Ask, Ending, Note, Row, Told
@@ -93,9 +95,12 @@ class State:
     archived: float | None = None  # since when
     lease_seconds: float = 0.0  # how long a worker may take, from the next ask on
     misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
+    late_value: tuple[int, FarValue | None] = (-1, None)  # the farthest of those results, if it is far, with that seq
     corrections: list[dict[str, Any]] = field(default_factory=list)  # their notes, each with its seq and time
     alarms_noted: int = 0  # among the decisions on record, since the last correction
+    newest: NewestRows = field(default_factory=NewestRows)
     recent: tuple[Any, list[dict[str, Any]]] | None = None  # the last events, as a page shows them
+    outcome_length: int = 0  # characters of the note that has it
     compared: tuple[Any, Any] = (None, None)  # labels of the session and `groups` that were found to agree
 
     def __post_init__(self) -> None:
@@ -223,6 +228,7 @@ class State:
     def record(self, row: Row, values: FloatArray | None = None) -> None:
         """Keep a row whose effect the session already has."""
         self.seq = row.seq
+        self.newest.add(row)
         if isinstance(row, Ask):
             self._asked(row)
         elif isinstance(row, Told):
@@ -297,9 +303,9 @@ class State:
             self.rules, self.applied = int(row.data["number"]), self.session.applied
         elif row.kind == "stopped":
             self.stopped_at = row.seq
-            self.has_outcome = "outcome" in row.data
+            self.has_outcome, self.outcome_length = has_outcome(row), len(row.content)
         elif row.kind == "outcome":
-            self.has_outcome = True
+            self.has_outcome, self.outcome_length = True, len(row.content)
         else:
             self._noted_of_the_whole(row)
 
@@ -320,13 +326,13 @@ class State:
         self.sums[arm] = (len(own), np.cumsum(own, axis=0)[-1])  # one after the other, as they were told
         self.decisions, self.alarms_noted = self.decisions - self.alarms_noted, 0
         self.applied = self.session.applied
-        self.stopped_at, self.has_outcome = None, False
+        self.stopped_at, self.has_outcome, self.outcome_length = None, False, 0
         self.usual_spread, self.computed = (0, None), {}
 
     def _revised(self, revision: dict[str, Any]) -> None:
         """Items have joined or left, or the groups are looked for anew: the stop, if there was one, is followed up."""
         self.settings = self.settings.as_revised(self.session.settings)
-        self.stopped_at, self.has_outcome = None, False
+        self.stopped_at, self.has_outcome, self.outcome_length = None, False, 0
         if self.groups is not None:
             self.groups = np.concatenate([self.groups, np.zeros(int(revision["added"]), dtype=np.int64)])
             self.groups[list(revision["retired"])] = 0  # no group

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 
 import coterie
 from coterie.campaign.missed_asks import Missed
+from coterie.campaign.newest_rows import NewestRows
 from coterie.campaign.open_leases import OpenLeases
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state import Lease, Registry, State, Worker
@@ -24,13 +27,13 @@ from coterie.session.memory import from_memory, memory_of
 
 LARGEST = 256 * 2**20
 """Bytes: a state that takes more is not kept."""
-_FORMAT = 3
+_FORMAT = 4
 _NAMES = "\n"  # no id and no lease has a line break in it
 
 
 _PLAIN = (
     "next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "has_outcome", "archived",
-    "lease_seconds", "corrections", "alarms_noted",
+    "lease_seconds", "corrections", "alarms_noted", "outcome_length",
 )  # fmt: skip
 
 
@@ -44,42 +47,60 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def state_bytes(state: State) -> bytes | None:
-    """The state as bytes; None if its method keeps no memory, or it would be too large."""
+def state_bytes(state: State) -> Callable[[], bytes | None] | None:
+    """What packs the state as bytes. Of one that is done it no longer looks at the state: others can go on meanwhile.
+
+    It gives None if they are too many. None if the method keeps no memory, or if it is clear that they are too many.
+    """
+    if _least_bytes(state) > LARGEST:
+        return None
     found = memory_of(state.session)
     if found is None:
         return None
     session, arrays = found
-    leases = list(state.leases.values())
-    names = sorted({lease.worker for lease in leases})
-    plain = {
+    plain = {name: getattr(state, name) for name in _PLAIN} | {
         "format": _FORMAT,
         "code": code_digest(),
         "seq": state.seq,
         "session": session,
         "workers": {name: [worker.told, worker.last, worker.asked] for name, worker in state.workers.items()},
-        "lease_workers": names,
         "open": len(state.open),
-        "next_group": state.next_group,
-        "evidence_t": state.evidence_t,
-        "stopped_at": state.stopped_at,
-        "decisions": state.decisions,
-        "rules": state.rules,
-        "applied": state.applied,
-        "has_outcome": state.has_outcome,
-        "archived": state.archived,
-        "lease_seconds": state.lease_seconds,
         "missed": [list(one) for one in state.missed],
-        "corrections": state.corrections,
-        "alarms_noted": state.alarms_noted,
+        "corrections": list(state.corrections),
+        "newest": state.newest.to_json(),
     }
+    arrays["groups"] = np.zeros(0, dtype=np.int64) if state.groups is None else state.groups
+    # A lease that is not open any more never changes.
+    leases = [copy(lease) if lease.ticket in state.open else lease for lease in state.leases.values()]
+    ids, told = list(state.ids), [lease for _, _, lease in state.results]
+    tokens = [state.registry.tokens.get(place, "") for place in range(len(told))]
+    if state.done:
+        return lambda: _packed(plain, arrays, leases, ids, told, tokens)
+    content = _packed(plain, arrays, leases, ids, told, tokens)  # while nobody changes the method's arrays
+    return lambda: content
+
+
+def _least_bytes(state: State) -> int:
+    """The bytes of what the stop claims, of the numbers of each result and of those of each ask: there are more."""
+    session = state.session
+    return state.outcome_length + 8 * (session.n_measurements * (session.dim + 2) + session.next_ticket * 8)
+
+
+def _packed(
+    plain: dict[str, Any],
+    arrays: dict[str, Any],
+    leases: Sequence[Lease],
+    ids: Sequence[str],
+    told: Sequence[str | None],
+    tokens: Sequence[str],
+) -> bytes | None:
+    names = sorted({lease.worker for lease in leases})
     worker_number = {name: i for i, name in enumerate(names)}
     arrays |= {
-        "groups": np.zeros(0, dtype=np.int64) if state.groups is None else state.groups,
-        "ids": _text(state.ids),
-        "told_leases": _text(lease or "" for _, _, lease in state.results),
-        "told_tokens": _text(state.registry.tokens.get(place, "") for place in range(len(state.results))),
-        "lease.keys": _text(state.leases),
+        "ids": _text(ids),
+        "told_leases": _text(lease or "" for lease in told),
+        "told_tokens": _text(tokens),
+        "lease.keys": _text(lease.key for lease in leases),
         "lease.answers": _text(lease.answer or "" for lease in leases),
         "lease.tokens": _text(lease.token or "" for lease in leases),
         "lease.endings": _text(lease.ended or "" for lease in leases),
@@ -87,7 +108,7 @@ def state_bytes(state: State) -> bytes | None:
             [(one.ticket, one.arm, worker_number[one.worker], one.named) for one in leases], dtype=np.int64
         ).reshape(-1, 4),
         "lease.times": np.array([(one.asked_at, one.expires_at) for one in leases], dtype=np.float64).reshape(-1, 2),
-        "plain": _text([json.dumps(plain)]),
+        "plain": _text([json.dumps(plain | {"lease_workers": names})]),
     }
     content = io.BytesIO()
     np.savez_compressed(content, **{name: array for name, array in arrays.items() if name.startswith("run.")})
@@ -110,6 +131,7 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     state = State(settings, session, lambda: _registry(session, outer, plain["lease_workers"]), seq=plain["seq"])
     for name in _PLAIN:
         setattr(state, name, plain[name])
+    state.newest = NewestRows.from_json(plain["newest"])
     state.missed = [Missed(*one) for one in plain["missed"]]
     state.workers = {name: Worker(*worker) for name, worker in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None

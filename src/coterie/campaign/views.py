@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.campaign import worker_alarm
-from coterie.campaign.commands import check_arm_of, find_lease, plain
+from coterie.campaign.commands import plain
 from coterie.campaign.corrected import corrections
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.facts import RESOLUTION
+from coterie.campaign.given_results import check_arm_of, find_lease
 from coterie.campaign.missed_asks import KINDS, before_stop, by_worker, failures
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import checked_field
@@ -34,7 +35,7 @@ from coterie.campaign.judgements import (
     noise_in_words,
     verdict,
 )
-from coterie.campaign.log_views import events, history, settings_of
+from coterie.campaign.log_views import course, events_of, settings_of
 
 MOST_LISTED = 100_000
 """Items up to which an answer over HTTP has lists of them all …"""
@@ -274,11 +275,11 @@ def workers(state: State) -> list[dict[str, Any]]:
 def page_content(seen: CampaignReading, points: int, recent: int) -> dict[str, Any]:
     """What a page shows of a campaign, all of it of one moment."""
     state, key = seen.state, (seen.row["last_seq"], seen.row["chain"], recent)
-    if state.recent is None or state.recent[0] != key:  # the last row of a large campaign may be very long
-        state.recent = key, events(seen, max(0, key[0] - recent), recent)["events"]
+    if state.recent is None or state.recent[0] != key:  # rows of a large campaign may be very long
+        state.recent = key, events_of(seen, state.newest.last(recent), state.settings)
     return {
         "status": status(state, seen.row, seen.now, MOST_DRAWN),
-        "history": history(seen, points),
+        "history": course(state.newest.points, points),
         "events": state.recent[1],
     }
 

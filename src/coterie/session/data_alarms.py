@@ -28,6 +28,7 @@ from coterie.theory.noise_evidence import (
     pair_evidence_against_noise,
 )
 from coterie.theory.order_evidence import LEVEL, OrderEvidence, columns_looked_at, lateness_weights, order_evidence
+from coterie.theory.prefix_ranks import repeats
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -177,12 +178,14 @@ def _noise(session: Session, record: RecordArrays) -> DataAlarm | None:
     found = pair_evidence_against_noise(h)
     if found.value >= threshold:
         return _noise_alarm(found, threshold, h, pairs, record, session)
-    arms, values = record.counted_arms, record.counted_values
+    repeated = repeats(record.counted_arms)  # the others say nothing, and may be a million
+    arms, values = record.counted_arms[repeated], record.counted_values[repeated]
     _, firsts, inverse = np.unique(arms, return_index=True, return_inverse=True)
     alone = item_evidence_against_noise(arms, session.noise.whiten(values - values[firsts][inverse]))
     threshold = math.log(1.0 / ((1.0 - _PAIRS_SHARE) * LEVEL))
     if alone.value >= threshold:
-        seen = f"results of one item differ from one another {_than_stated(alone, None)} ({alone.after} results)"
+        after = int(repeated[alone.after - 1]) + 1
+        seen = f"results of one item differ from one another {_than_stated(alone, None)} ({after} results)"
         return _noise_words(alone, seen, threshold, session)
     return None
 

@@ -60,7 +60,7 @@ def far_value(session: Session, rows: IntArray, nearer: float = 1.0) -> FarValue
     if rows.size == 0:
         return None
     arms = log.arms_of(rows)
-    values = np.array([log.values[row] for row in rows.tolist()])
+    values = log.array[rows]
     deviations = _deviations(session, arms, values)
     if deviations is None:
         return None

@@ -59,6 +59,9 @@ class FinishedRun(MethodRun):
 
     def __init__(self, outcome: dict[str, Any]) -> None:
         self.outcome = outcome
+        self._pulls = np.array(outcome["pulls"], dtype=np.int64)
+        self._labels = np.array(outcome["labels"], dtype=np.int64)
+        self._centers = np.array(outcome["centers"], dtype=np.float64)
 
     @property
     def done(self) -> bool:
@@ -70,12 +73,11 @@ class FinishedRun(MethodRun):
 
     @property
     def pulls(self) -> IntArray:
-        return np.array(self.outcome["pulls"], dtype=np.int64)
+        return self._pulls.copy()
 
     @property
     def guess(self) -> tuple[IntArray, FloatArray]:
-        labels = np.array(self.outcome["labels"], dtype=np.int64)
-        return labels, np.array(self.outcome["centers"], dtype=np.float64)
+        return self._labels.copy(), self._centers.copy()
 
     @property
     def alarm(self) -> tuple[int, ...] | None:

@@ -23,6 +23,7 @@ class Measurements:
         self.arms: list[int] = []
         self.values: list[FloatArray] = []
         self.tickets: list[int | None] = []
+        self._array: FloatArray = np.zeros((0, noise.dim))
 
     def __len__(self) -> int:
         return len(self.arms)
@@ -85,6 +86,15 @@ class Measurements:
         white = self._noise.whiten(values[first]) if first.size else values
         self._firsts = {arm: white[i] for i, arm in enumerate(told.tolist())}
         self.arms, self.values, self.tickets = arms.tolist(), list(values), tickets
+        self._array = values.reshape(-1, self._noise.dim)
+
+    @property
+    def array(self) -> FloatArray:
+        """All values (n, d) as they were told; not to be changed. What is new since it was last looked at is added."""
+        known = len(self._array)
+        if known < len(self.values):
+            self._array = np.concatenate([self._array, np.array(self.values[known:], dtype=np.float64)])
+        return self._array
 
     def arms_of(self, rows: IntArray) -> IntArray:
         """The arms of these places."""

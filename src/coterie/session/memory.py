@@ -65,7 +65,7 @@ def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
             return None
     plain = {
         "rules": session.rules,
-        "decisions": conversation.decisions,
+        "decisions": list(conversation.decisions),
         "applied": list(conversation.applied),
         "undone": sorted(conversation.undone),
         "waited": conversation.waiting if conversation.run.done else None,
@@ -82,7 +82,7 @@ def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
     }
     arrays = {
         "log.arms": np.array(log.arms, dtype=np.int64),
-        "log.values": np.array(log.values, dtype=np.float64).reshape(-1, session.dim),
+        "log.values": log.array,
         "log.tickets": np.array([_NONE if ticket is None else ticket for ticket in log.tickets], dtype=np.int64),
         "asks.arms": np.array(conversation.arms_asked, dtype=np.int64),
         "asks.rounds": np.array(conversation.rounds_asked, dtype=np.int64),

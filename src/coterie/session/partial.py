@@ -21,7 +21,6 @@ rows of a table, must only not have been picked by their values.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -90,7 +89,7 @@ class Moment:
     freeze: dict[str, Any] | None
     arms: IntArray
     rows: IntArray
-    log: Sequence[FloatArray]  # it only ever grows
+    log: FloatArray  # all results (n, d)
     n_first: int | None = None  # of a session that was revised: how many items were there first
     present: tuple[int, ...] = ()  # … and which are there now
 
@@ -102,8 +101,7 @@ class Moment:
     @cached_property
     def stacks(self) -> Stacks:
         """The results that count, item by item."""
-        values = np.array([self.log[row] for row in self.rows.tolist()]).reshape(-1, self.settings.dim)
-        return Stacks.of(self.arms, values, self.settings.n_arms)
+        return Stacks.of(self.arms, self.log[self.rows], self.settings.n_arms)
 
 
 def moment_of(session: Session) -> Moment:
@@ -111,7 +109,7 @@ def moment_of(session: Session) -> Moment:
     rows, log, refuted = session.counted, session.log_arrays, session.alarm is not None
     proven = session.done and session.proves and not refuted
     moment = Moment(
-        session.settings, session.labels, proven, refuted, _last_freeze(session), log.arms_of(rows), rows, log.values
+        session.settings, session.labels, proven, refuted, _last_freeze(session), log.arms_of(rows), rows, log.array
     )
     if not session.revisions:
         return moment

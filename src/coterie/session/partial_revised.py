@@ -25,7 +25,7 @@ def first_stacks(moment: Moment) -> Stacks:
     """The results of the items that were there first."""
     assert moment.n_first is not None
     here = moment.arms < moment.n_first
-    values = np.array([moment.log[row] for row in moment.rows[here].tolist()]).reshape(-1, moment.settings.dim)
+    values = moment.log[moment.rows[here]]
     return Stacks.of(moment.arms[here], values, moment.n_first)
 
 

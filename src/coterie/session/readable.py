@@ -10,7 +10,7 @@ import numpy as np
 from coterie.certificate import Certificate
 from coterie.methods.contract import Method
 from coterie.methods.reports import Evidence, Partial
-from coterie.methods.table import METHODS
+from coterie.methods.table import certifying_methods
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.problem.partition import canonical
@@ -129,10 +129,11 @@ class Readable(Foreseen):
     @property
     def evidence(self) -> Evidence:
         """What the stopping rule read at the last measurement."""
-        now, guess = self._conversation.run.evidence(), self._conversation.run.guess
-        if now.weakest is None or guess is None:
+        now = self._conversation.run.evidence()
+        if now.weakest is None or self._named() is None:
             return now
-        group = int(np.argmax(self._order(guess[0]) == now.weakest.group))
+        assert self._last_named is not None
+        group = int(np.argmax(self._last_named[2] == now.weakest.group))
         return replace(now, weakest=replace(now.weakest, group=group))
 
     @property
@@ -177,8 +178,7 @@ class Readable(Foreseen):
 
     def _need_certificates(self, what: str) -> None:
         if not self._method.certifies:
-            who = " or ".join(repr(method.name) for method in METHODS.values() if method.certifies)
-            raise ValueError(f"only method {who} has {what}, this session uses {self.method!r}")
+            raise ValueError(f"only method {certifying_methods()} has {what}, this session uses {self.method!r}")
 
     @property
     def certificate(self) -> Certificate | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.session.conversation import ASKED, FORGOTTEN, TOLD
+from coterie.theory.prefix_ranks import repeats
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -47,8 +48,7 @@ class RecordArrays:
         self.told_events = np.flatnonzero(events == TOLD)  # by result
         self.told_arms = np.array(log.arms, dtype=np.int64)
         self.told_tickets = np.array([-1 if ticket is None else ticket for ticket in log.tickets], dtype=np.int64)
-        self._values = log.values
-        self._dim = session.dim
+        self.values = log.array  # (n, d) as they were told
         self.counted = conversation.counted
         self.counted_rounds = np.array(conversation.counted_rounds, dtype=np.int64)
         self.decisions = conversation.decisions
@@ -68,11 +68,6 @@ class RecordArrays:
         self.undone = np.zeros(self.asked_arms.size, dtype=bool)  # they say nothing about how asks fail
         self.undone[sorted(conversation.undone)] = True
         self.failed &= ~self.undone
-
-    @cached_property
-    def values(self) -> FloatArray:
-        """Results (n, d) as they were told."""
-        return np.array(self._values, dtype=np.float64).reshape(-1, self._dim)
 
     @cached_property
     def missing_at(self) -> IntArray:
@@ -97,12 +92,12 @@ class RecordArrays:
         """By ticket: it is open, and still waited for."""
         return np.asarray((self.end_events == NEVER) & (self.missing_at == NEVER))
 
-    @property
+    @cached_property
     def counted_arms(self) -> IntArray:
         """The arms of the results that counted, in the order in which they did."""
         return self.told_arms[self.counted]
 
-    @property
+    @cached_property
     def counted_values(self) -> FloatArray:
         """The results that counted, in the order in which they did."""
         return self.values[self.counted]
@@ -127,6 +122,7 @@ class RecordArrays:
         waiting: dict[int, int] = {}
         found = []
         free = np.flatnonzero(self.asked_rounds <= 0)
+        free = free[repeats(self.asked_arms[free])]  # of an arm that was asked for once there is no pair
         columns = (free, self.asked_arms[free], self.ask_events[free])
         ends, rows = self.end_events, self.row_of
         for ticket, arm, at in zip(*(column.tolist() for column in columns), strict=True):

@@ -102,8 +102,7 @@ def _counted_means(
     step = max(_ROWS_AT_ONCE, session.n_arms)
     for start in range(0, rows.size, step):
         its = arms[start : start + step]
-        values = np.array([log.values[row] for row in rows[start : start + step].tolist()])
-        white = session.noise.whiten(values - origins[labels[its]])
+        white = session.noise.whiten(log.array[rows[start : start + step]] - origins[labels[its]])
         for q in range(session.dim):
             sums[:, q] += np.bincount(its, white[:, q], minlength=session.n_arms)
     return pulls, sums / np.maximum(pulls, 1)[:, None]

@@ -92,6 +92,14 @@ class Selection(NamedTuple):
     newest_first: bool = False
 
 
+class Known(NamedTuple):
+    """How much somebody knows of a campaign: the rows up to number `seq`, the last of which has the hash `hash`."""
+
+    campaign: Campaign
+    seq: int
+    hash: str
+
+
 class Snapshot(NamedTuple):
     """The state of a campaign after row `seq`, whose hash it names; `rules` is the number of the rules that made it.
 
@@ -133,6 +141,12 @@ class Reading(Protocol):
         All kinds are checked as a chain that begins with `previous`, the hash of row `after` (None: the one that is
         stored), and, without a limit, ends with the hash in the campaign's row. Of some kinds, each row is checked
         against the stored hash of the row before it.
+        """
+
+    def rows_since(self, known: Sequence[Known]) -> dict[str, Page]:
+        """Of several campaigns at once, by id, all rows after those that are known, checked as `rows` does.
+
+        Campaigns whose rows are damaged are left out: `rows` says what is wrong with them.
         """
 
     def notes(self, campaign: Campaign, kind: str) -> Page:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import Connection, Select, and_, bindparam, case, delete, func, or_, select, text, update
+from sqlalchemy import Connection, Select, TextClause, and_, bindparam, case, delete, func, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from coterie.store import schema
@@ -14,6 +15,7 @@ from coterie.store.chain import check_end, check_row, check_rows, hashes_after, 
 from coterie.store.errors import DamagedLog
 from coterie.store.journal import (
     Campaign,
+    Known,
     LoginSession,
     Selection,
     Snapshot,
@@ -100,15 +102,28 @@ class SqlReading:
         for kind in kinds:
             given = self._fetched(_of_kind(kind, id, after, limit))
             found += zip(map(kind._make, map(_WITHOUT_LAST, given)), map(_LAST, given), strict=True)
-        _sort(id, found)
-        reaches_end = limit is None or len(found) <= limit
-        if limit is not None:
-            found = found[:limit]
-        rows = [row for row, _ in found]
-        hash = check_rows(id, after, previous, rows, [hash for _, hash in found])
-        if reaches_end:
-            check_end(id, campaign["last_seq"], campaign["chain"], rows[-1].seq if rows else after, hash)
-        return Page(rows, hash)
+        return _checked(campaign, after, previous, found, limit)
+
+    def rows_since(self, known: Sequence[Known]) -> dict[str, Page]:
+        """Of several campaigns all rows after those that are known; without those that are damaged.
+
+        PostgreSQL is asked once a kind for all of them: a query costs as much as dozens of rows.
+        """
+        found: dict[str, Page] = {}
+        if self._connection.dialect.name != "postgresql":
+            for campaign, seq, hash in known:
+                with suppress(DamagedLog):
+                    found[campaign["id"]] = self.rows(campaign, seq, previous=hash)
+            return found
+        rows: dict[str, list[tuple[Row, str]]] = {one.campaign["id"]: [] for one in known}
+        wanted = {"ids": list(rows), "after": [one.seq for one in known]}
+        for kind in ALL_KINDS:
+            for one in self._fetched(_SINCE[kind], wanted):
+                rows[one[0]].append((kind._make(one[1:-1]), one[-1]))
+        for campaign, seq, hash in known:
+            with suppress(DamagedLog):
+                found[campaign["id"]] = _checked(campaign, seq, hash, rows[campaign["id"]])
+        return found
 
     def notes(self, campaign: Campaign, kind: str) -> Page:
         """The notes of one kind, in order, each checked against the stored hash of the row before it."""
@@ -132,9 +147,11 @@ class SqlReading:
             hash = check_row(id, previous, row, stored)
         return Page([row for row, _, _ in found], hash)
 
-    def _fetched(self, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
+    def _fetched(
+        self, query: Select[Any] | TextClause, given: dict[str, Any] | None = None
+    ) -> Sequence[tuple[Any, ...]]:
         # The driver's own tuples: SQLAlchemy's rows would cost as much as all that is done with them.
-        cursor = self._connection.execute(query).cursor
+        cursor = self._connection.execute(query, given).cursor
         assert cursor is not None
         return cast("Sequence[tuple[Any, ...]]", cursor.fetchall())
 
@@ -191,6 +208,8 @@ class SqlWriting(SqlReading):
 
     def __init__(self, connection: Connection, ids: Sequence[str]) -> None:
         super().__init__(connection)
+        self._appended: dict[Kind, list[dict[str, Any]]] = {}
+        self._renewed: list[dict[str, Any]] = []
         self.locked: dict[str, Campaign] = {}
         if ids:
             rows = connection.execute(_LOCK_CAMPAIGNS, {"ids": list(ids)}).mappings()
@@ -240,11 +259,8 @@ class SqlWriting(SqlReading):
         campaign = self.locked[id]
         check_next(campaign, rows)
         hashes = hashes_after(campaign["chain"], rows)
-        by_kind: dict[Kind, list[dict[str, Any]]] = {}
         for row, hash in zip(rows, hashes, strict=True):
-            by_kind.setdefault(type(row), []).append({"campaign": id, **row._asdict(), "hash": hash})
-        for kind, content in by_kind.items():
-            self._connection.execute(schema.TABLES[kind].insert(), content)
+            self._appended.setdefault(type(row), []).append({"campaign": id, **row._asdict(), "hash": hash})
         chain = hashes[-1] if hashes else campaign["chain"]
         new = {
             "archived": None,
@@ -254,8 +270,16 @@ class SqlWriting(SqlReading):
             "last_seq": campaign["last_seq"] + len(rows),
             "chain": chain,
         }
-        self._connection.execute(_RENEW_SUMMARY, new)
+        self._renewed.append(new)
         return chain
+
+    def flush(self) -> None:
+        """Send what was appended to all campaigns, each table at once; the transaction then commits it."""
+        for kind, content in self._appended.items():
+            self._connection.execute(schema.TABLES[kind].insert(), content)
+        if self._renewed:
+            alone = len(self._renewed) == 1  # which takes the driver less than a list of one
+            self._connection.execute(_RENEW_SUMMARY, self._renewed[0] if alone else self._renewed)
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a snapshot in place of the campaign's last one."""
@@ -307,8 +331,34 @@ _ADD_TOKEN = text(
     "INSERT INTO tokens (hash, scope, label, created, campaign, revoked) "
     "VALUES (:hash, :scope, :label, :created, :campaign, :revoked) ON CONFLICT DO NOTHING"
 )
+_SINCE = {
+    kind: text(
+        f"SELECT t.campaign, {', '.join(f't.{name}' for name in kind._fields)}, t.hash "
+        "FROM unnest(CAST(:ids AS text[]), CAST(:after AS bigint[])) AS known (id, seq) "
+        f"JOIN {name} AS t ON t.campaign = known.id AND t.seq > known.seq"
+    )
+    for kind, name in TABLES.items()
+}
 _MOST_IDS = 500  # in one query: databases have limits
 _WITHOUT_LAST, _LAST = itemgetter(slice(0, -1)), itemgetter(-1)
+
+
+def _checked(
+    campaign: Campaign, after: int, previous: str, found: list[tuple[Row, str]], limit: int | None = None
+) -> Page:
+    """Rows after number `after`, in any order, as a chain that begins with `previous`; all of them end as they should.
+
+    With a limit only so many, of those that were found.
+    """
+    id = campaign["id"]
+    _sort(id, found)
+    reaches_end = limit is None or len(found) <= limit
+    found = found[:limit]
+    rows = [row for row, _ in found]
+    hash = check_rows(id, after, previous, rows, [hash for _, hash in found])
+    if reaches_end:
+        check_end(id, campaign["last_seq"], campaign["chain"], rows[-1].seq if rows else after, hash)
+    return Page(rows, hash)
 
 
 def _sort(campaign: str, found: list[Any]) -> None:

@@ -136,7 +136,9 @@ class Database:
     def writing(self, ids: Sequence[str] = ()) -> Iterator[SqlWriting]:
         """A transaction that holds these campaigns' locks; SQLite locks the whole file."""
         with self._write_transaction() as connection:
-            yield SqlWriting(connection, ids)
+            transaction = SqlWriting(connection, ids)
+            yield transaction
+            transaction.flush()
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Connection]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.theory.prefix_ranks import places, rank_scores
+from coterie.theory.prefix_ranks import places, rank_scores, repeats
 
 LEVEL = 0.01
 """How often, at most, an alarm is raised for nothing."""
@@ -91,7 +91,8 @@ def order_evidence(
     arms: IntArray, values: FloatArray, n_arms: int, weights: FloatArray | None = None, level: float = LEVEL
 ) -> OrderEvidence:
     """The evidence of results (n, d) of these arms (n), in their order; `weights` (n) are the c_s, by default 1."""
-    columns, kept = columns_looked_at(values.shape[1]), thinned(arms, n_arms)
+    columns, repeated = columns_looked_at(values.shape[1]), repeats(arms)
+    kept = repeated[thinned(arms[repeated], n_arms)]
     order = kept[np.argsort(arms[kept], kind="stable")]
     its = arms[order]
     starts = np.flatnonzero(np.diff(its, prepend=-1))

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray
 
+_SHORT = 8
+"""Entries of a group up to which each is compared with each."""
+
 
 def places(groups: IntArray) -> IntArray:
     """The place of every entry among those of its group, from 0."""
@@ -16,6 +19,11 @@ def places(groups: IntArray) -> IntArray:
     found = np.empty(groups.size, dtype=np.int64)
     found[order] = np.arange(order.size) - np.repeat(starts, lengths)
     return found
+
+
+def repeats(groups: IntArray) -> IntArray:
+    """The entries whose group has another one: of a million items most may have been measured once."""
+    return np.flatnonzero(np.bincount(groups, minlength=1)[groups] > 1)
 
 
 def fixed_noise(first: IntArray, second: IntArray) -> NDArray[np.uint64]:
@@ -33,13 +41,18 @@ def ranks_among_earlier(groups: IntArray, values: FloatArray) -> IntArray:
 
     `groups` (n) are numbers from 0 on, `values` (n) in the order of the results. Equal values are put in an order that
     looks random and is always the same. If the results of a group are exchangeable, these ranks are independent, and
-    each is uniform. O(n·log²n): blocks of 1, 2, 4, … entries are compared with their neighbours.
+    each is uniform. O(n·log²n): blocks of 1, 2, 4, … entries are compared with their neighbours; in groups of a few,
+    each with each.
     """
     place = places(groups)
     found = np.zeros(groups.size, dtype=np.int64)
-    by_value = np.lexsort((fixed_noise(groups, place), values))
-    width, longest = 1, int(place.max(initial=-1)) + 1
     sizes = np.bincount(groups, minlength=1)
+    noise = fixed_noise(groups, place)
+    of_short = sizes[groups] <= _SHORT
+    _rank_short(np.flatnonzero(of_short), groups, sizes, values, noise, found)
+    rest = np.flatnonzero(~of_short)
+    by_value = rest[np.lexsort((noise[rest], values[rest]))]
+    width, longest = 1, int(place[rest].max(initial=-1)) + 1
     while width < longest:
         if width > 1:
             by_value = by_value[sizes[groups[by_value]] > width]
@@ -53,6 +66,21 @@ def ranks_among_earlier(groups: IntArray, values: FloatArray) -> IntArray:
         found[by_value[inner]] += np.where(left, 0, before - base)
         width *= 2
     return found
+
+
+def _rank_short(
+    entries: IntArray, groups: IntArray, sizes: IntArray, values: FloatArray, noise: NDArray[np.uint64], found: IntArray
+) -> None:
+    """The ranks of these entries, of groups of a few: those of as many at once. `found`: OUT."""
+    order = entries[np.argsort(groups[entries], kind="stable")]
+    lengths = sizes[groups[order]]
+    for length in np.unique(lengths[lengths > 1]).tolist():
+        own = order[lengths == length].reshape(-1, length)  # (groups, entries)
+        x, y = values[own], noise[own]
+        for s in range(1, length):
+            now, before = x[:, s, None], x[:, :s]
+            below = (before < now) | ((before == now) & (y[:, :s] <= y[:, s, None]))
+            found[own[:, s]] = below.sum(axis=1)
 
 
 def rank_scores(groups: IntArray, values: FloatArray) -> FloatArray:

@@ -1,0 +1,185 @@
+"""The results of a request, each checked against its campaign before anything is changed; errors name the place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coterie.campaign.errors import BadValue, Conflict, NotFound
+from coterie.campaign.settings import check_text, checked_field
+from coterie.campaign.state import Lease, State
+from coterie.problem.checks import FloatArray, check_arm, check_far, check_measurement, short
+
+_MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
+
+
+@dataclass
+class GivenResult:
+    """A measurement that passed the checks; `old` if it is already on record."""
+
+    id: str
+    arm: int
+    values: FloatArray
+    lease: Lease | None
+    worker: str | None
+    old: bool = False
+    white: FloatArray | None = None  # the values in units of the noise, of one that is new
+
+    @property
+    def lease_key(self) -> str | None:
+        """The lease that it names."""
+        return None if self.lease is None else self.lease.key
+
+
+def check_measurements(state: State, measurements: Any, most: int | None = None) -> list[GivenResult]:
+    """Every measurement of a request checked against the campaign; the error names the row and its part."""
+    if not isinstance(measurements, list | tuple):
+        raise BadValue(f"measurements must be a list, got {short(measurements)}", field="measurements")
+    if most is not None and len(measurements) > most:
+        raise BadValue(
+            f"at most {most} measurements at once, got {len(measurements)}: tell them in parts", field="measurements"
+        )
+    given: list[GivenResult] = []
+    here: dict[str, GivenResult] = {}
+    answered: dict[str, str] = {}
+    for i, content in enumerate(measurements):
+        one = _check_one(state, content, f"measurements[{i}]", answered)
+        earlier = here.setdefault(one.id, one)
+        if earlier is not one:
+            _same(one.id, (earlier.arm, earlier.values, earlier.lease_key), one, f"measurements[{i}].id")
+            one.old = True
+        given.append(one)
+    fresh = [one for one in given if not one.old]
+    if fresh:
+        values = np.array([one.values for one in fresh])
+        try:
+            white = state.session.check_results([one.arm for one in fresh], values)
+        except (ValueError, TypeError, OverflowError) as error:
+            for i, one in enumerate(given):  # one of them by itself?
+                _check_noise(state, one.values, f"measurements[{i}].values")
+            raise BadValue(str(error), field="measurements") from None
+        for one, its in zip(fresh, white, strict=True):
+            one.white = its
+    return given
+
+
+def _check_one(state: State, content: Any, place: str, answered: dict[str, str]) -> GivenResult:
+    if not isinstance(content, dict):
+        raise BadValue(f"{place} must be an object with id, arm and values, got {short(content)}", field=place)
+    for part in ("id", "arm", "values"):
+        if part not in content:
+            raise BadValue(f"{place} lacks {part}", field=f"{place}.{part}")
+    name = check_text(content["id"], f"{place}.id")
+    arm = check_arm_of(state, content["arm"], f"{place}.arm")
+    values = _check_numbers(state, content["values"], f"{place}.values")
+    worker = content.get("worker")
+    worker = None if worker is None else check_text(worker, f"{place}.worker")
+    key = content.get("lease")
+    lease = None if key is None else find_lease(state, key, f"{place}.lease")
+    one = GivenResult(name, arm, values, lease, worker)
+    if name in state.ids:
+        earlier = [note["old"] for note in state.corrections if note["measurement"] == name]
+        _same(name, state.results[state.ids[name]], one, f"{place}.id", earlier)
+        one.old = True
+        return one
+    if lease is not None:
+        if lease.arm != arm:
+            raise BadValue(
+                f"{place}: lease {lease.key} is for arm {state.settings.name_of(lease.arm)}, "
+                f"not for arm {state.settings.name_of(arm)}",
+                field=f"{place}.lease",
+            )
+        # An answer that did not name its lease took the place of the oldest ask of its arm; the one that names it is
+        # another measurement, and gets its place on arrival.
+        by = answered.get(lease.key) or (lease.answer if lease.named else None)
+        if by is not None and by != name:
+            raise Conflict(
+                f"{place}: lease {lease.key} was answered by measurement {by!r} already: "
+                "if this is another one, tell it without the lease",
+                code="lease_answered",
+                field=f"{place}.lease",
+            )
+        answered[lease.key] = name
+    return one
+
+
+def _same(
+    name: str,
+    known: tuple[int, FloatArray, str | None],
+    one: GivenResult,
+    field: str,
+    earlier: Sequence[list[float]] = (),
+) -> None:
+    """That a result is the one on record, or what was told before it was corrected: `earlier`."""
+    arm, values, lease = known
+    given = one.lease_key
+    other_lease = lease is not None and given is not None and lease != given
+    was_told = np.array_equal(values, one.values) or one.values.tolist() in earlier
+    if arm != one.arm or not was_told or other_lease:
+        raise Conflict(
+            f"measurement {name!r} is on record with another content: arm {arm}, values {short(values.tolist())}",
+            code="id_taken",
+            field=field,
+        )
+
+
+def check_arm_of(state: State, arm: Any, field: str) -> int:
+    """An arm by its number or by its name."""
+    names = state.settings.names
+    if isinstance(arm, str):
+        try:
+            return state.session.arm_named(arm)
+        except ValueError:
+            raise BadValue(f"{field}: unknown arm {arm!r}: {_known(arm, names)}", field=field) from None
+    return int(checked_field(field, check_arm, arm, state.settings.n_arms))
+
+
+def _known(given: str, names: tuple[str, ...] | None) -> str:
+    """What an arm may be called, the most similar names first."""
+    if names is None:
+        return "the campaign's arms have no names, use their numbers, from 0"
+    similar = difflib.get_close_matches(given, names[:_MOST_COMPARED], n=3)
+    meant = f"did you mean {' or '.join(map(repr, similar))}? " if similar else ""
+    return f"{meant}known names: {short(list(names))}"
+
+
+def check_values(state: State, values: Any, field: str) -> FloatArray:
+    """A measurement as a session takes it."""
+    found = _check_numbers(state, values, field)
+    _check_noise(state, found, field)
+    return found
+
+
+def _check_numbers(state: State, values: Any, field: str) -> FloatArray:
+    """As many numbers as a measurement has."""
+    settings = state.settings
+    if type(values) is list and len(values) == settings.dim and set(map(type, values)) == {float}:
+        quickly = np.array(values)
+        if np.isfinite(quickly).all():
+            return quickly
+    if isinstance(values, list | tuple) and len(values) != settings.dim:
+        wanted = f"{settings.dim} number{'' if settings.dim == 1 else 's'}"
+        called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
+        raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
+    found: FloatArray = checked_field(field, check_measurement, values, settings.dim)
+    return found
+
+
+def _check_noise(state: State, found: FloatArray, field: str) -> None:
+    """That the noise allows a measurement."""
+    noise = state.session.noise
+    checked_field(field, noise.check, found[None])
+    if noise.in_units:
+        checked_field(field, check_far, noise.whiten(found[None]), found[None])
+
+
+def find_lease(state: State, lease: Any, field: str) -> Lease:
+    """A lease of this campaign, open or not."""
+    key = check_text(lease, field)
+    if key not in state.leases:
+        raise NotFound(f"{field}: there is no lease {key!r}", code="unknown_lease", field=field)
+    return state.leases[key]
