@@ -86,6 +86,15 @@ def test_what_cannot_be_asked_is_said_in_a_line(table: Path, options: list[str],
     assert not Path("store.db").exists() or run("campaign", "list", "--json", "--store", "store.db").stdout == "[]\n"
 
 
+def test_a_new_campaign_must_say_what_is_asked_for(table: Path) -> None:
+    answer = run("campaign", "new", "x", "-a", "5", "--dim", "2", "--store", "store.db")
+    assert answer.exit_code == 2, answer.output
+    wanted = "say how many groups there are, with --clusters, or which differences matter, with --alike and --apart"
+    assert wanted in answer.stderr
+    assert answer.stderr.count("\n") == 1
+    assert not Path("store.db").exists() or run("campaign", "list", "--json", "--store", "store.db").stdout == "[]\n"
+
+
 def test_the_options_are_a_resolution() -> None:
     found = asked_for(None, "0.1, 15", "0.4;60", "distance", "any-two", "equal", 2)["resolution"]
     with pytest.raises(ValueError, match="same share"):
