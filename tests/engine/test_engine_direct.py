@@ -167,7 +167,7 @@ def is_between(x: float, n: int) -> bool:
     ],
 )
 def test_steps_compute_what_python_computes(function: Any, inputs: list[tuple[Any, ...]]) -> None:
-    step = compiled(function)
+    step: Any = compiled(function)
 
     @njit
     def call(arguments: Any) -> Any:
@@ -176,6 +176,9 @@ def test_steps_compute_what_python_computes(function: Any, inputs: list[tuple[An
     Written(Step(function, ""), types_of(*inputs[0]))  # it is known
     for arguments in inputs:
         assert call(arguments) == function(*arguments), arguments
+    (made,) = step.overloads.values()
+    is_direct = f"coterie.{function.__module__}.{function.__name__}" in made.library.get_llvm_str()
+    assert is_direct != bool(_numba.config.BOUNDSCHECK)
 
 
 def log_gamma(x: float) -> float:

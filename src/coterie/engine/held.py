@@ -79,12 +79,16 @@ class Handed:
         self.state = state
 
 
+_IN_A_LOOP = hasattr(_numba.core.pythonapi.PythonAPI, "numba_array_adaptor")
+"""Whether this numba has what it takes; else it takes in the arrays one by one."""
 _handed: dict[type, type[Handed]] = {}
 
 
 def handed(state: Any) -> Any:
     """A named tuple for a function that is compiled: all of its class have arrays of the same types, in one piece."""
     found = _handed.get(type(state))
+    if not _IN_A_LOOP:
+        return state
     if found is None:
         name = f"Handed{type(state).__name__}"
         found = _handed[type(state)] = type(name, (Handed,), {"__slots__": (), "_numba_type_": Held(_type_of(state))})

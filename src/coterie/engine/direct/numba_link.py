@@ -121,9 +121,12 @@ def direct_passes(core: Any, state: Any, step: Step, lowering: Any) -> Any:
     `lowering`: the class of numba's pass that is to lower it, or one that is derived from it.
     """
     try:
-        found = Written(step, state.args)
-    except NotKnownError:
+        return _passes(core, state, Written(step, state.args), lowering)
+    except (NotKnownError, ImportError, AttributeError, TypeError):  # something not known; or another numba
         return None
+
+
+def _passes(core: Any, state: Any, found: Written, lowering: Any) -> Any:
     passes = core.compiler_machinery.PassManager("coterie_direct")
     passes.add_pass(core.untyped_passes.TranslateByteCode, "analyzing bytecode")
     passes.add_pass(core.untyped_passes.FixupArgs, "fix up args")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-import numba.np.random._constants as untyped_tables
-
-from coterie.engine.direct.text import Dialect, real
-
-_tables: Any = untyped_tables
+from coterie.engine.direct.text import Dialect, NotKnownError, real
 
 
 def powers() -> list[str]:
@@ -52,9 +49,13 @@ direct:
 
 def normal(dialect: Dialect) -> list[str]:
     """NumPy's standard Gaussian numbers (the ziggurat of its C sources), from numba's tables."""
+    try:
+        tables: Any = importlib.import_module("numba.np.random._constants")
+    except ImportError as error:  # another numba
+        raise NotKnownError("tables for Gaussian numbers") from error
     lines = []
     for name, kind in (("ki", "i64"), ("wi", "double"), ("fi", "double")):
-        array = getattr(_tables, f"{name}_double")
+        array = getattr(tables, f"{name}_double")
         numbers = [str(int(x)) if kind == "i64" else real(float(x)).text for x in array]
         elements = ", ".join(f"{kind} {number}" for number in numbers)
         lines.append(f"@coterie.{name} = internal constant [{len(numbers)} x {kind}] [{elements}]")
@@ -70,7 +71,7 @@ def normal(dialect: Dialect) -> list[str]:
         ("f", "fi", "double", "%place"), ("f0", "fi", "double", "%below"),
     ):  # fmt: skip
         body = body.replace(f"<{name}>", element(name, table, kind, index))
-    radius, inverse = float(_tables.ziggurat_nor_r), float(_tables.ziggurat_nor_inv_r)
+    radius, inverse = float(tables.ziggurat_nor_r), float(tables.ziggurat_nor_inv_r)
     body = body.replace("-INVERSE", real(-inverse).text).replace("RADIUS", real(radius).text)
     return [*lines, body.replace("-HALF", real(-0.5).text)]
 
