@@ -125,7 +125,9 @@ def elf_functions(data: bytes) -> dict[str, int]:
 
 
 def plain(symbol: str) -> str:
-    """_ZN7coterie6engine5guess6sum_upB… is guess.sum_up."""
+    """coterie.engine.guess.sum_up.12 is guess.sum_up, and so is numba's _ZN7coterie6engine5guess6sum_upB…."""
+    if symbol.startswith("coterie."):
+        return ".".join([part for part in symbol.split(".") if not part.isdigit()][-2:])
     parts, at = [], symbol.find("_ZN") + 3
     while match := re.match(r"\d+", symbol[at:]):
         begin = at + match.end()

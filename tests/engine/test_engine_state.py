@@ -152,7 +152,7 @@ print(out)
 
 
 def test_simulations_and_sessions_share_one_compilation() -> None:
-    """Compiling takes half a minute: what a simulation and a session hand over must be of the same types."""
+    """Compiling takes seconds: what a simulation and a session hand over must be of the same types."""
     code = """
 import numpy as np
 import coterie

@@ -11,7 +11,7 @@ from typing import Any
 from coterie.engine.compile_watch import watch_compilation
 
 
-def announce_compilation(function: Any, what: str, sources: Iterable[Path], time: str = "about half a minute") -> None:
+def announce_compilation(function: Any, what: str, sources: Iterable[Path], time: str = "some seconds") -> None:
     """Say that `what` is about to be compiled, if its entry is not in numba's cache for these sources."""
     if not is_cached(function, sources):
         watch_compilation(what)

@@ -1,7 +1,8 @@
 """Whether something is being compiled, for how long already and for about how long still: for those who wait.
 
-The compiler itself says when it begins and ends a function (numba's events). How long all of them took once is on
-record here; how fast this processor is, and how much of it the compiler gets, is seen while it works.
+The compiler itself says when it begins and ends a function (numba's events), and how long it took to write one down.
+How long all of them took once is on record here; how fast this processor is, and how much of it the compiler gets, is
+seen while it works.
 """
 
 from __future__ import annotations
@@ -13,21 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-SECONDS = {"CROC": 30.0, "the engine": 13.0}
+SECONDS = {"CROC": 6.0, "the engine": 3.0}
 """Seconds of a processor that the first use takes, on a slow one; how fast this one is shows while it works."""
-FUNCTIONS = 165
-"""Functions that CROC consists of, for the compiler. When all are compiled, they are still optimised together."""
-_COURSE = np.array(
-    [(0.0, 0.0), (0.1, 0.042), (0.2, 0.1), (0.3, 0.148), (0.4, 0.251), (0.5, 0.318), (0.6, 0.393), (0.7, 0.483),
-     (0.8, 0.572), (0.9, 0.677), (1.0, 0.8)]
-)  # fmt: skip
-"""Which share of the time is over when so many of these functions are compiled: as it was recorded."""
+INSTRUCTION_SECONDS = 5e-6
+"""Seconds of that processor for each instruction that `coterie.engine.direct` writes; LLVM then takes the most time."""
+ENOUGH_INSTRUCTIONS = 5_000
+"""So many have to be written before they tell how fast a processor is."""
 _OTHER_SECONDS = 5.0  # of what is compiled later, such as a kind of noise
 _PAUSE = 1.5  # seconds without a function after which nothing is being compiled
 _SAME = 15.0  # seconds between two functions that may belong to one compilation
-_FIRST_LOOK = 0.7  # seconds of a processor after which its speed, and its share of the time, are believed
+_FIRST_LOOK = 0.02  # seconds of a processor after which its share of the time is believed
 _FASTEST, _SLOWEST = 0.2, 5.0  # processors, beside the one above
 
 
@@ -49,7 +45,7 @@ class CompileWatch:
         self._what, self._expected = "", 0.0
         self._begun = self._last = 0.0
         self._cpu_begun = self._cpu = 0.0
-        self._depth = self._ended = 0
+        self._depth, self._speed = 0, 1.0
         self._elsewhere: list[tuple[str, float]] = []
 
     def announce(self, what: str) -> None:
@@ -63,7 +59,7 @@ class CompileWatch:
             if self._depth == 0 and (self._begun == 0.0 or now - self._last > _SAME):
                 self._what = self._announced.pop(0) if self._announced else "the rest"
                 self._expected = SECONDS.get(self._what, _OTHER_SECONDS)
-                self._begun, self._cpu_begun, self._cpu, self._ended = now, cpu, 0.0, 0
+                self._begun, self._cpu_begun, self._cpu, self._speed = now, cpu, 0.0, 1.0
             self._depth += 1
             self._seen(now, cpu)
 
@@ -71,8 +67,13 @@ class CompileWatch:
         """A function is compiled."""
         with self._lock:
             self._depth = max(0, self._depth - 1)
-            self._ended += 1
             self._seen(now, cpu)
+
+    def wrote(self, instructions: int, seconds: float) -> None:
+        """So many instructions were written down, in so many seconds of the processor."""
+        with self._lock:
+            if instructions >= ENOUGH_INSTRUCTIONS:
+                self._speed = min(_SLOWEST, max(_FASTEST, seconds / (instructions * INSTRUCTION_SECONDS)))
 
     def _seen(self, now: float, cpu: float) -> None:
         self._last, self._cpu = now, max(self._cpu, cpu - self._cpu_begun)
@@ -100,14 +101,8 @@ class CompileWatch:
 
     def _total(self) -> float:
         """About how many seconds it takes in all, by what is done so far."""
-        if self._cpu < _FIRST_LOOK:
-            return self._expected
-        busy = max(1.0, (self._last - self._begun) / self._cpu)
-        speed = 1.0
-        if self._what == "CROC":
-            over = float(np.interp(self._ended / FUNCTIONS, _COURSE[:, 0], _COURSE[:, 1]))
-            speed = min(_SLOWEST, max(_FASTEST, self._cpu / (max(over, 1e-3) * self._expected)))
-        return self._expected * speed * busy
+        busy = 1.0 if self._cpu < _FIRST_LOOK else max(1.0, (self._last - self._begun) / self._cpu)
+        return self._expected * self._speed * busy
 
 
 _watch = CompileWatch()
@@ -132,6 +127,11 @@ def watch_compilation(what: str) -> None:
 
         event.register("numba:compile", _Listener())
         _listening = True
+
+
+def note_writing(instructions: int, seconds: float) -> None:
+    """A function was written down in this process, as so many instructions, in so many seconds of the processor."""
+    _watch.wrote(instructions, seconds)
 
 
 @contextmanager

@@ -9,7 +9,9 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from coterie.engine.inner import inner
+from coterie.engine.direct.unit import by_address
+from coterie.engine.held import handed
+from coterie.engine.inner import KERNEL_PIPELINE, inner
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,9 +53,24 @@ def entry(function: F) -> F:
     """
     options = {"error_model": "numpy", "_nrt": False, "nogil": True}
     try:
-        return cast(F, _njit(cache=True, **options)(function))
+        found = _njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written, as under a user who has none: do without
-        return cast(F, _njit(**options)(function))
+        found = _njit(**options)(function)
+    return cast(F, Entry(found) if hasattr(found, "py_func") else found)  # or the compiler is switched off
+
+
+class Entry:
+    """A compiled function: named tuples of arrays are handed to it as what numba takes in quickly."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What the function returns."""
+        return self._function(*[handed(each) if isinstance(each, tuple) else each for each in arguments])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
 
 
 def allocating(function: F) -> F:
@@ -98,7 +115,9 @@ class Kernel:
         return self._address
 
     def _compiled(self) -> Any:
-        options = {"error_model": "numpy", "_nrt": False}
+        options: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+        if KERNEL_PIPELINE is not None and self.module.startswith("coterie.engine."):
+            options["pipeline_class"] = KERNEL_PIPELINE
         try:
             return _numba.cfunc(self._signature, cache=True, **options)(self._function)
         except RuntimeError:  # no folder for the cache can be written, as under a user who has none: do without
@@ -135,4 +154,6 @@ def call_by_address(signature: Any) -> Any:
 
         return signature.return_type(_numba.int64, _numba.types.Tuple(signature.args)), generate
 
-    return _numba.extending.intrinsic(definition)
+    found = _numba.extending.intrinsic(definition)
+    by_address[found] = signature
+    return found

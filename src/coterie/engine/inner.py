@@ -2,9 +2,12 @@
 
 numba makes machine code of every function, together with all that it calls, and optimises all of that once more at each
 level of calls: for CROC's hundred and sixty functions most of the work was for code that nobody runs. Functions of
-this kind are typed and lowered only; the optimiser sees them once, inside of the function that Python calls. And the
-type of an operation on given types is looked up once for all of them: numba tries some ten definitions each time that
-an element of an array is read, which was a quarter of the work.
+this kind are written down by `coterie.engine.direct`, with all that they call, and the optimiser sees them once, inside
+of the function that Python calls.
+
+What that compiler does not know, and everything if indices are to be checked, numba types and lowers: the type of an
+operation on given types is looked up once for all functions, where numba tries some ten definitions each time that an
+element of an array is read.
 
 This uses parts of numba that are not documented. `PIPELINE` is None where they are not as expected: everything is then
 compiled as numba does it, which takes longer and gives the same results.
@@ -17,6 +20,9 @@ from functools import partial
 from typing import Any
 
 import numba
+
+from coterie.engine.direct.numba_link import direct_passes
+from coterie.engine.direct.unit import REASSOCIATED, Step, steps
 
 _numba: Any = numba
 
@@ -74,6 +80,9 @@ def _pipeline() -> Any:
             super().__init__(contexts[typingctx], *details)
 
         def define_pipelines(self) -> list[Any]:
+            direct = _direct_passes(self.state, Lowered)
+            if direct is not None:
+                return [direct]
             passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
             kept = [(step, why) for step, why in passes.passes if step.name() not in _NOT_NEEDED]
             passes.passes = [(registered, why) if step is lowering else (step, why) for step, why in kept]
@@ -82,6 +91,32 @@ def _pipeline() -> Any:
             return [passes]
 
     return Inner
+
+
+def _kernel_pipeline() -> Any:
+    core: Any = _numba.core
+
+    class KernelPipeline(core.compiler.CompilerBase):  # type: ignore[misc]
+        """For a function that is called by its address."""
+
+        def define_pipelines(self) -> list[Any]:
+            direct = _direct_passes(self.state, core.typed_passes.NativeLowering)
+            if direct is not None:
+                return [direct]
+            return [core.compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+    return KernelPipeline
+
+
+def _direct_passes(state: Any, lowering: Any) -> Any:
+    """Those of `coterie.engine.direct`; None if numba is to compile the function: it alone can check indices."""
+    if _numba.config.BOUNDSCHECK:
+        return None
+    step = _steps.get(state.func_id.func) or Step(state.func_id.func, "")
+    return direct_passes(_numba.core, state, step, lowering)
+
+
+_steps: dict[Any, Step] = {}
 
 
 def _remembering_context(core: Any) -> Any:
@@ -113,16 +148,17 @@ def _leave_as_it_is(library: Any) -> None:
     vars(library)["_finalized"] = True
 
 
-def _pipeline_if_possible() -> Any:
+def _pipeline_if_possible(made: Callable[[], Any]) -> Any:
     if _numba.config.DISABLE_JIT:
         return None
     try:
-        return _pipeline()
+        return made()
     except (ImportError, AttributeError, TypeError):  # another numba
         return None
 
 
-PIPELINE: Any = _pipeline_if_possible()
+PIPELINE: Any = _pipeline_if_possible(_pipeline)
+KERNEL_PIPELINE: Any = _pipeline_if_possible(_kernel_pipeline)
 
 
 def inner(function: Callable[..., Any], **options: Any) -> Any:
@@ -130,6 +166,8 @@ def inner(function: Callable[..., Any], **options: Any) -> Any:
     if PIPELINE is None:
         return _numba.njit(cache=True, **options)(function)
     found = _numba.njit(pipeline_class=PIPELINE, **options)(function)
+    licence = REASSOCIATED if options.get("fastmath") == {REASSOCIATED} else ""
+    steps[found] = _steps[function] = Step(function, licence)
     compiler = vars(found)["_compiler"]
     fold = compiler.fold_argument_types
 

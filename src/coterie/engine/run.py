@@ -37,7 +37,9 @@ _NOT_COMPILED = ("run.py", "ahead.py", "at_once.py", "cached.py", "compile_watch
 
 
 def _sources() -> list[Path]:
-    return [path for path in Path(__file__).parent.glob("*.py") if path.name not in _NOT_COMPILED]
+    here = Path(__file__).parent
+    compiled = [path for path in here.glob("*.py") if path.name not in _NOT_COMPILED]
+    return [*compiled, *(here / "direct").glob("*.py")]
 
 
 _entrance = Entrance("the engine", "coterie.engine.advance", "advance", __name__, _sources)

@@ -21,7 +21,7 @@ def warm_up(method: Method) -> None:
     """Have a method ready, once a process.
 
     For one of the package this may begin to compile in the background, or, within `coterie.engine.ahead.in_foreground`,
-    compile here, for half a minute. Types are what is compiled for, and they are the same for every size: a few pulls
+    compile here, for some seconds. Types are what is compiled for, and they are the same for every size: a few pulls
     of a tiny run are enough.
     """
     key = method.name, is_in_foreground()

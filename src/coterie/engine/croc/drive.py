@@ -58,19 +58,29 @@ from coterie.engine.state import Floats, Ints
 @entry
 def pairs_at(s: Croc, pairs: Ints, evidence: Floats) -> None:
     """`pair_evidence_at` for rows (i, j, pulls of i, pulls of j). OUT: evidence."""
-    h = held(s)
+    _pairs_at(held(s), pairs, evidence)
+
+
+@compiled
+def _pairs_at(s: Croc, pairs: Ints, evidence: Floats) -> None:
+    """See `pairs_at`, which Python calls."""
     for n in range(evidence.size):
-        evidence[n] = pair_evidence_at(h, pairs[n, 0], pairs[n, 1], pairs[n, 2], pairs[n, 3])
+        evidence[n] = pair_evidence_at(s, pairs[n, 0], pairs[n, 1], pairs[n, 2], pairs[n, 3])
 
 
 @entry
 def pulls_left(s: Croc, w: Work) -> float:
     """A forecast of what is still to be spent, on the pairs from the start or a freeze; NaN if unknown."""
+    return _pulls_left(held(s), held(w))
+
+
+@compiled
+def _pulls_left(s: Croc, w: Work) -> float:
+    """See `pulls_left`, which Python calls."""
     if s.ints[ESTIMATED] == 0 or s.ints[UNSEEN] > 0:
         return math.nan
-    state, work = held(s), held(w)
-    frozen = pulls_for_freeze(state, work)
-    return min(frozen, pulls_for_pairs(state, work, frozen + 1.0))
+    frozen = pulls_for_freeze(s, w)
+    return min(frozen, pulls_for_pairs(s, w, frozen + 1.0))
 
 
 @compiled

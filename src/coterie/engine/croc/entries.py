@@ -43,4 +43,7 @@ def new_entries(n_arms: int, kinds: Ints, arms: Ints, values: Floats) -> Entries
         return np.zeros(n, dtype=np.int64)
 
     n = len(kinds)
+    for given, kind, axes in ((kinds, np.int64, 1), (arms, np.int64, 1), (values, np.float64, 2)):
+        if given.dtype != kind or given.ndim != axes or not given.flags.c_contiguous:  # compiled code relies on it
+            raise TypeError(f"{given.ndim} axes of {given.dtype} where compiled code takes {axes} of {kind.__name__}")
     return Entries(ints(2), kinds, arms, ints(n), ints(n) - 1, ints(n), values, ints(n_arms))

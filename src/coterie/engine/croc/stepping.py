@@ -20,7 +20,9 @@ def _sources() -> list[Path]:
     here = Path(__file__)
     not_compiled = (here, here.parent / "run.py")
     compiled = [path for path in here.parent.glob("*.py") if path not in not_compiled]
-    return compiled + [here.parent.parent / name for name in ("compiled.py", "heaps.py", "held.py", "inner.py")]
+    around = here.parent.parent
+    compiled += [around / name for name in ("compiled.py", "heaps.py", "held.py", "inner.py")]
+    return [*compiled, *(around / "direct").glob("*.py")]
 
 
 _entrance = Entrance("CROC", "coterie.engine.croc.drive", "drive", __name__, _sources)
