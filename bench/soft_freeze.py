@@ -70,12 +70,7 @@ LEAST_WEIGHT = 1e-3
 """p(l) is at least this, relatively."""
 
 SEED = 16_000
-CASES = (
-    ("M=40 K=4 d=5 gap 1", 0.1), ("M=100 K=5 d=10 gap 3", 0.1), ("challenging", 0.1), ("moderate", 0.1),
-    ("Iris", 1e-10), ("80,10,10, gap 1, 10 away, d=1", 0.05), ("20,20 and 20 far away, d=3", 0.05),
-    ("four of 10, d=3", 0.05), ("a chain of 8, d=3", 0.05), ("sizes 32 … 1, d=3", 0.05),
-    ("40,40 and two close pairs, d=3", 0.05), ("M=12, K=10, d=3", 0.05),
-)  # fmt: skip
+CASES = (("M=40 K=4 d=5 gap 1", 0.1), ("M=100 K=5 d=10 gap 3", 0.1))
 
 
 def weight_of_wrong(guess: Sequence[int], truth: Sequence[int], answer: Sequence[int]) -> float:
