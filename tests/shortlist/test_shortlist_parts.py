@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from coterie.certificate import list_evidence
+from coterie.engine.shortlist import kernels
 from coterie.engine.shortlist.elimination import RIVAL, SCALES, Elimination
-from coterie.engine.shortlist.kernels import log_posterior, round_logs
 from coterie.engine.shortlist.listing import blocks_of, clique_of, partitions_without
 from coterie.engine.shortlist.pairs import KEPT, PairStacks
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.theory.evidence import pair_evidence
+
+
+def log_posterior(
+    listed: IntArray, n_clusters: int, blocks: IntArray, pulls: FloatArray, sums: FloatArray, scales: FloatArray
+) -> FloatArray:
+    """As the engine has it, in new work space."""
+    found, work = np.zeros(len(listed)), kernels.new_list_work(len(listed), n_clusters, sums.shape[1], scales.size)
+    kernels.log_posterior(work, listed, blocks, pulls, sums, scales, found)
+    return found
+
+
+def round_logs(listed: IntArray, alive: IntArray, *given: Any) -> FloatArray:
+    """As the engine has it, in new work space."""
+    chance, pulls, sums, taken, total, scales = given
+    n_clusters = int(listed.max()) + 1
+    found, work = np.zeros(len(listed)), kernels.new_list_work(len(listed), n_clusters, sums.shape[1], scales.size)
+    kernels.round_logs(work, listed, alive, chance, pulls, sums, taken, total, scales, found)
+    return found
 
 
 def contrasts_log(x: FloatArray, covariance: FloatArray) -> float:

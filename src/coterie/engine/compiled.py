@@ -73,15 +73,6 @@ class Entry:
         return getattr(self._function, name)
 
 
-def allocating(function: F) -> F:
-    """A function that Python or compiled code calls and that makes arrays of its own, for work that is no hot loop."""
-    options = {"error_model": "numpy", "nogil": True}
-    try:
-        return cast(F, _njit(cache=True, **options)(function))
-    except RuntimeError:  # no folder for the cache can be written, as under a user who has none: do without
-        return cast(F, _njit(**options)(function))
-
-
 class Kernel:
     """A small function that compiled code calls by its address, so that the caller is compiled once for all of them.
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coterie.engine.cached import announce_compilation
 from coterie.engine.croc.state import ALPHA, PREFIX_ROOM
-from coterie.engine.shortlist import kernels
 from coterie.engine.shortlist.elimination import Elimination
 from coterie.engine.shortlist.listing import MOST, STEPS, clique_of, partitions_without
 from coterie.engine.shortlist.pairs import PairStacks
@@ -204,7 +201,6 @@ class ShortlistRun(MethodRun):
                 self._start(listed)
 
     def _start(self, listed: IntArray) -> None:
-        announce_compilation(kernels.round_logs, "the list of partitions", [Path(kernels.__file__)], "some seconds")
         self._list = Elimination(listed, self._list_level, self._pulls, self._sums)
 
     # Decisions and records.

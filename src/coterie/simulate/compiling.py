@@ -19,6 +19,7 @@ from coterie.simulate.progress import Bar
 from coterie.simulate.trials import simulate
 
 _TINY = Instance([0, 0, 1], [[2.0, 2.0], [8.0, 8.0]])
+_CLOSE = Instance([0, 0, 1], [[2.0, 2.0], [4.0, 4.0]])  # not told apart at one look
 _PULLS = 300  # of a tiny run: more than enough for a freeze and some rounds
 _NOISES: tuple[Any, ...] = (
     1.0,
@@ -73,4 +74,4 @@ def _measure_with(noise: Any) -> None:
 
 def _simulate_with(method: Method) -> None:
     ratio = 0.5 if "distance_ratio" in method.needs else None
-    simulate(_TINY, method.name, trials=1, workers=1, max_pulls=_PULLS, distance_ratio=ratio, progress=False)
+    simulate(_CLOSE, method.name, trials=1, workers=1, max_pulls=_PULLS, distance_ratio=ratio, progress=False)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.engine.shortlist.kernels import expected_growth, log_posterior, round_logs
+from coterie.engine.cached import announce_compilation
+from coterie.engine.shortlist.kernels import expected_growth, log_posterior, new_list_work, round_logs
 from coterie.engine.shortlist.listing import blocks_of
 from coterie.problem.checks import FloatArray, IntArray
 
@@ -29,6 +31,13 @@ URGENCY = 0.2
 
 FLOOR = 20.0
 """Every arm has at least a twentieth of the mean number of pulls."""
+
+
+def _sources() -> list[Path]:
+    """What is compiled, and what compiles it."""
+    here = Path(__file__).parent
+    around = [here.parent / name for name in ("compiled.py", "held.py", "inner.py")]
+    return [here / "kernels.py", *around, *(here.parent / "direct").glob("*.py")]
 
 
 @dataclass
@@ -58,6 +67,7 @@ class Elimination:
     """
 
     def __init__(self, listed: IntArray, level: float, pulls: FloatArray, sums: FloatArray) -> None:
+        announce_compilation(round_logs, "the list of partitions", _sources(), "some seconds")
         self.listed, self.level = listed, level
         self.alive = np.ones(len(listed), dtype=np.int64)
         self.log_e = np.zeros(len(listed))  # as long as it is alive; then what struck it off
@@ -68,6 +78,7 @@ class Elimination:
         self._pulls, self._sums = pulls, sums
         self._n_clusters = int(listed[0].max()) + 1
         self._blocks = blocks_of(listed)
+        self._work = new_list_work(len(listed), self._n_clusters, sums.shape[1], SCALES.size)
         self._one_hot = (listed[:, None, :] == np.arange(self._n_clusters)[None, :, None]).astype(np.float64)
 
     @property
@@ -86,7 +97,8 @@ class Elimination:
 
         Those that rounds have struck off stay in: if one was the true one, the others are still judged by it.
         """
-        logs = log_posterior(self.listed, self._n_clusters, self._blocks, self._pulls, self._sums, SCALES)
+        logs = np.zeros(len(self.listed))
+        log_posterior(self._work, self.listed, self._blocks, self._pulls, self._sums, SCALES, logs)
         found = np.where(self.possible, np.exp(logs - logs[self.possible].max()), 0.0)
         return np.asarray(found / found.sum())
 
@@ -94,8 +106,9 @@ class Elimination:
         """The arms of the next round, ascending. `committed`: pulls of each arm, those under way included."""
         chance = self.chances()
         urgency = np.where(self.alive > 0, np.exp(-URGENCY * np.maximum(self.log_e, 0.0)), 0.0)
-        gain = np.zeros(committed.size)
-        null, rival = expected_growth(self.listed, urgency, chance, self._pulls, self._sums, SCALES, gain)
+        gain, top = np.zeros(committed.size), np.zeros(2, dtype=np.int64)
+        expected_growth(self._work, self.listed, urgency, chance, self._pulls, self._sums, SCALES, gain, top)
+        null, rival = top.tolist()
         if chance.max() < SURE:
             gain = self._information(chance)
         wanted = gain >= WANTED * gain.max()
@@ -137,9 +150,9 @@ class Elimination:
         while self.used < self.composed and self._rounds[self.used + 1].complete and self.alive.sum() > 1:
             self.used += 1
             now = self._rounds.pop(self.used)
-            self.log_e += round_logs(
-                self.listed, self.alive, now.chance, now.pulls, now.sums, now.taken, now.total, SCALES
-            )
+            factors, bets = np.zeros(len(self.listed)), (now.chance, now.pulls, now.sums)
+            round_logs(self._work, self.listed, self.alive, *bets, now.taken, now.total, SCALES, factors)
+            self.log_e += factors
             gone = self.left[self.log_e[self.left] >= self.level]
             self.struck_by[gone] = self.used
             self._strike_off(gone)

@@ -2,17 +2,20 @@
 
 Partitions are rows of labels 0 … K−1 with no empty group. `pulls` and `sums` are those of the arms, all results that
 have counted; `taken` and `total` those of one round. A *place* is where the parts of a group that is to be told apart
-lie around; the centers of the parts are N(place, τ²·I) for one of the `scales` τ², the place is flat.
+lie around; the centers of the parts are N(place, τ²·I) for one of the `scales` τ², the place is flat. Steps must not
+allocate: `ListWork` is their room.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from coterie.engine.compiled import allocating
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.engine.compiled import compiled, entry
+from coterie.engine.held import held
+from coterie.engine.state import Floats, Ints
 
 SMALL = 1e-3
 """Of the largest product of urgency and chance: what is less is left out where growth is forecast."""
@@ -21,23 +24,54 @@ LEAST_LOG = -7.0
 """log of the share of a scale below which it is left out of a forecast."""
 
 
-@allocating
-def _pieces(labels: IntArray, n_clusters: int, pulls: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """W and Û of the groups of a partition."""
-    dim = sums.shape[1]
-    weight, center = np.zeros(n_clusters), np.zeros((n_clusters, dim))
-    for m in range(labels.size):
-        weight[labels[m]] += pulls[m]
+class ListWork(NamedTuple):
+    """Work space for L partitions into K groups, d dimensions and S scales."""
+
+    weights: Floats  # (L, K) W of the groups of each partition
+    centers: Floats  # (L, K, d) Û
+    terms: Floats  # (L)
+    logs: Floats  # (S)
+    count: Floats  # (K) pulls, or results of a round, of each part of a group
+    precision: Floats  # (K)
+    part: Floats  # (K) W of the parts
+    gain: Floats  # (K)
+    at: Floats  # (K, d) Û of the parts
+    result: Floats  # (K, d)
+    off: Floats  # (K, d)
+    here: Ints  # (K) groups of the rival that are parts
+    home: Ints  # (K) blocks of groups
+    size: Ints  # (K) arms of groups
+
+
+def new_list_work(n_listed: int, n_clusters: int, dim: int, n_scales: int) -> ListWork:
+    """Room for a list."""
+    k, wide = n_clusters, (n_clusters, dim)
+    return ListWork(
+        np.zeros((n_listed, k)), np.zeros((n_listed, k, dim)), np.zeros(n_listed), np.zeros(n_scales),
+        np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(wide), np.zeros(wide), np.zeros(wide),
+        np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64),
+    )  # fmt: skip
+
+
+@compiled
+def _pieces(w: ListWork, c: int, labels: Ints, pulls: Floats, sums: Floats) -> None:
+    """Put W and Û of the groups of a partition into row c of the work space."""
+    n_clusters, dim = w.at.shape
+    for k in range(n_clusters):
+        w.weights[c, k] = 0.0
         for q in range(dim):
-            center[labels[m], q] += sums[m, q]
+            w.centers[c, k, q] = 0.0
+    for m in range(labels.size):
+        w.weights[c, labels[m]] += pulls[m]
+        for q in range(dim):
+            w.centers[c, labels[m], q] += sums[m, q]
     for k in range(n_clusters):
         for q in range(dim):
-            center[k, q] /= weight[k]
-    return weight, center
+            w.centers[c, k, q] /= w.weights[c, k]
 
 
-@allocating
-def _contrast_log(precision: FloatArray, at: FloatArray, count: int) -> float:
+@compiled
+def _contrast_log(precision: Floats, at: Floats, count: int) -> float:
     """log density, up to a constant, of the contrasts of `count` points N(η + 0, I/precision) with the place η flat."""
     dim = at.shape[1]
     total, logs, energy = 0.0, 0.0, 0.0
@@ -54,242 +88,255 @@ def _contrast_log(precision: FloatArray, at: FloatArray, count: int) -> float:
     return float(0.5 * dim * (logs - math.log(total)) - 0.5 * energy)
 
 
-@allocating
-def _log_sum(values: FloatArray) -> float:
-    top = float(values.max())
+@compiled
+def _log_sum(values: Floats) -> float:
+    top = -math.inf
+    for i in range(values.size):
+        top = max(top, values[i])
     if top == -math.inf:
         return top
     total = 0.0
     for i in range(values.size):
         total += math.exp(values[i] - top)
-    return top + math.log(total)
+    return float(top + math.log(total))
 
 
-@allocating
-def _scale_logs(weight: FloatArray, center: FloatArray, count: int, scales: FloatArray, logs: FloatArray) -> None:
+@compiled
+def _scale_logs(w: ListWork, count: int, scales: Floats) -> None:
     """OUT logs: for each τ², the log density of the contrasts of so many centers that are N(place, (τ² + 1/W)·I)."""
-    precision = np.empty(count)
     for r in range(scales.size):
         for j in range(count):
-            precision[j] = 1.0 / (scales[r] + 1.0 / weight[j])
-        logs[r] = _contrast_log(precision, center, count)
+            w.precision[j] = 1.0 / (scales[r] + 1.0 / w.part[j])
+        w.logs[r] = _contrast_log(w.precision, w.at, count)
 
 
-@allocating
+@compiled
+def _scale_shares(w: ListWork, count: int, scales: Floats) -> None:
+    """OUT logs: log of how likely each τ² is, by the centers of the parts."""
+    _scale_logs(w, count, scales)
+    total = _log_sum(w.logs)
+    for r in range(scales.size):
+        w.logs[r] -= total
+
+
+@entry
 def log_posterior(
-    listed: IntArray,
-    n_clusters: int,
-    blocks: IntArray,
-    pulls: FloatArray,
-    sums: FloatArray,
-    scales: FloatArray,
-) -> FloatArray:
+    w: ListWork, listed: Ints, blocks: Ints, pulls: Floats, sums: Floats, scales: Floats, found: Floats
+) -> None:
     """log p(c), up to a constant: docs/CROC.md, section 7, but the centers of a block are N(place, τ²·I), τ² uniform.
 
-    `blocks`: a number for each arm; arms of different blocks are in different groups of every partition that is asked
-    about. For others the value means nothing.
+    OUT: found. `blocks`: a number for each arm; arms of different blocks are in different groups of every partition
+    that is asked about. For others the value means nothing.
     """
-    dim, found = sums.shape[1], np.empty(len(listed))
-    part, at, logs = np.empty(n_clusters), np.empty((n_clusters, dim)), np.empty(scales.size)
-    home, size = np.empty(n_clusters, np.int64), np.empty(n_clusters, np.int64)
-    for h in range(len(listed)):
-        weight, center = _pieces(listed[h], n_clusters, pulls, sums)
-        size[:] = 0
+    _log_posterior(held(w), listed, blocks, pulls, sums, scales, found)
+
+
+@compiled
+def _log_posterior(
+    w: ListWork, listed: Ints, blocks: Ints, pulls: Floats, sums: Floats, scales: Floats, found: Floats
+) -> None:
+    """See `log_posterior`, which Python calls."""
+    n_clusters, dim = w.at.shape
+    last = 0
+    for m in range(blocks.size):
+        last = max(last, blocks[m])
+    for h in range(listed.shape[0]):
+        _pieces(w, h, listed[h], pulls, sums)
+        for k in range(n_clusters):
+            w.size[k] = 0
         for m in range(blocks.size):
-            home[listed[h, m]] = blocks[m]
-            size[listed[h, m]] += 1
+            w.home[listed[h, m]] = blocks[m]
+            w.size[listed[h, m]] += 1
         value = 0.0
         for k in range(n_clusters):
             for q in range(dim):
-                value += 0.5 * weight[k] * center[k, q] ** 2
-            value += math.lgamma(size[k] + 1.0) - 0.5 * dim * math.log(weight[k])
-        for b in range(blocks.max() + 1):
+                value += 0.5 * w.weights[h, k] * w.centers[h, k, q] ** 2
+            value += math.lgamma(w.size[k] + 1.0) - 0.5 * dim * math.log(w.weights[h, k])
+        for b in range(last + 1):
             count = 0
             for k in range(n_clusters):
-                if home[k] == b:
-                    part[count], at[count] = weight[k], center[k]
+                if w.home[k] == b:
+                    w.part[count] = w.weights[h, k]
+                    for q in range(dim):
+                        w.at[count, q] = w.centers[h, k, q]
                     count += 1
             if count > 1:
-                _scale_logs(part, at, count, scales, logs)
-                value += _log_sum(logs) - math.log(scales.size)
+                _scale_logs(w, count, scales)
+                value += _log_sum(w.logs) - math.log(scales.size)
         found[h] = value
-    return found
 
 
-@allocating
-def _log_ratio(
-    null: IntArray,
-    rival: IntArray,
-    weight: FloatArray,
-    center: FloatArray,
-    taken: FloatArray,
-    total: FloatArray,
-    scales: FloatArray,
-) -> float:
-    """log of Π over groups of the null: density of the round's contrasts under the rival over that under the null."""
-    n_clusters, dim = center.shape
-    result, count, here = np.empty((n_clusters, dim)), np.empty(n_clusters), np.empty(n_clusters, np.int64)
-    part, at = np.empty(n_clusters), np.empty((n_clusters, dim))
-    precision, off, logs = np.empty(n_clusters), np.empty((n_clusters, dim)), np.empty(scales.size)
-    found = 0.0
-    for g in range(n_clusters):
-        count[:] = 0.0
-        result[:] = 0.0
-        for m in range(null.size):
-            if null[m] == g and taken[m] > 0.0:
-                count[rival[m]] += taken[m]
-                for q in range(dim):
-                    result[rival[m], q] += total[m, q]
-        parts = 0
-        for k in range(n_clusters):
-            if count[k] > 0.0:
-                here[parts], part[parts], at[parts] = k, weight[k], center[k]
-                precision[parts] = count[k]
-                result[k] /= count[k]
-                off[parts] = result[k]
-                parts += 1
-        if parts < 2:
-            continue
-        under_null = _contrast_log(precision, off, parts)
-        _scale_logs(part, at, parts, scales, logs)
-        logs -= _log_sum(logs)
-        for r in range(scales.size):
-            for j in range(parts):
-                spread = 1.0 / (part[j] + 1.0 / scales[r])  # of the center of the part, given its place
-                precision[j] = 1.0 / (spread + 1.0 / count[here[j]])
-            _centers_given(part, at, parts, scales[r], off)
-            for j in range(parts):
-                for q in range(dim):
-                    off[j, q] = result[here[j], q] - off[j, q]
-            logs[r] += _contrast_log(precision, off, parts)
-        found += _log_sum(logs) - under_null
-    return found
-
-
-@allocating
-def _centers_given(part: FloatArray, at: FloatArray, count: int, scale: float, out: FloatArray) -> None:
-    """OUT out: the centers of parts with weights W and means Û, from their place, drawn to it as τ² says."""
-    for q in range(at.shape[1]):
+@compiled
+def _centers_given(w: ListWork, count: int, scale: float) -> None:
+    """OUT off: the centers of parts with weights W and means Û, from their place, drawn to it as τ² says."""
+    for q in range(w.at.shape[1]):
         total, place = 0.0, 0.0
         for j in range(count):
-            precision = 1.0 / (scale + 1.0 / part[j])
+            precision = 1.0 / (scale + 1.0 / w.part[j])
             total += precision
-            place += precision * at[j, q]
+            place += precision * w.at[j, q]
         place /= total
         for j in range(count):
-            out[j, q] = (at[j, q] - place) * part[j] / (part[j] + 1.0 / scale)
+            w.off[j, q] = (w.at[j, q] - place) * w.part[j] / (w.part[j] + 1.0 / scale)
 
 
-@allocating
-def round_logs(
-    listed: IntArray,
-    alive: IntArray,
-    chance: FloatArray,
-    pulls: FloatArray,
-    sums: FloatArray,
-    taken: FloatArray,
-    total: FloatArray,
-    scales: FloatArray,
-) -> FloatArray:
-    """log of the factor of E(c0) for each partition that is alive: the mean of the ratios over the rivals, by p.
+@compiled
+def _parts(w: ListWork, c: int) -> int:
+    """OUT here, part, at: the parts with a positive `count`, with the rival's weights and centers; their number."""
+    n_clusters, dim = w.at.shape
+    parts = 0
+    for k in range(n_clusters):
+        if w.count[k] > 0.0:
+            w.here[parts] = k
+            w.part[parts] = w.weights[c, k]
+            for q in range(dim):
+                w.at[parts, q] = w.centers[c, k, q]
+            parts += 1
+    return parts
 
-    `chance`: p of the listed partitions, those that count as rivals positive; `pulls` and `sums` are those of the
-    moment at which the round was composed. Without a rival the factor is 1.
+
+@compiled
+def _log_ratio(w: ListWork, null: Ints, rival: Ints, c: int, taken: Floats, total: Floats, scales: Floats) -> float:
+    """log of Π over groups of the null: density of the round's contrasts under the rival over that under the null.
+
+    c: the rival's row of weights and centers.
     """
-    n_clusters = listed[0].max() + 1
-    found, logs = np.zeros(len(listed)), np.empty(len(listed))
-    weights, centers = np.empty((len(listed), n_clusters)), np.empty((len(listed), n_clusters, sums.shape[1]))
-    for c in range(len(listed)):
-        if chance[c] > 0.0:
-            weights[c], centers[c] = _pieces(listed[c], n_clusters, pulls, sums)
-    for h in range(len(listed)):
-        if alive[h] == 0:
+    n_clusters, dim = w.at.shape
+    found = 0.0
+    for g in range(n_clusters):
+        for k in range(n_clusters):
+            w.count[k] = 0.0
+            for q in range(dim):
+                w.result[k, q] = 0.0
+        for m in range(null.size):
+            if null[m] == g and taken[m] > 0.0:
+                w.count[rival[m]] += taken[m]
+                for q in range(dim):
+                    w.result[rival[m], q] += total[m, q]
+        parts = _parts(w, c)
+        if parts < 2:
             continue
-        logs[:] = -math.inf
-        mass = 0.0
-        for c in range(len(listed)):
-            if c != h and chance[c] > 0.0:
-                ratio = _log_ratio(listed[h], listed[c], weights[c], centers[c], taken, total, scales)
-                logs[c] = math.log(chance[c]) + ratio
-                mass += chance[c]
-        if mass > 0.0:
-            found[h] = _log_sum(logs) - math.log(mass)
+        for j in range(parts):
+            w.precision[j] = w.count[w.here[j]]
+            for q in range(dim):
+                w.result[w.here[j], q] /= w.count[w.here[j]]
+                w.off[j, q] = w.result[w.here[j], q]
+        under_null = _contrast_log(w.precision, w.off, parts)
+        _scale_shares(w, parts, scales)
+        for r in range(scales.size):
+            for j in range(parts):
+                spread = 1.0 / (w.part[j] + 1.0 / scales[r])  # of the center of the part, given its place
+                w.precision[j] = 1.0 / (spread + 1.0 / w.count[w.here[j]])
+            _centers_given(w, parts, scales[r])
+            for j in range(parts):
+                for q in range(dim):
+                    w.off[j, q] = w.result[w.here[j], q] - w.off[j, q]
+            w.logs[r] += _contrast_log(w.precision, w.off, parts)
+        found += _log_sum(w.logs) - under_null
     return found
 
 
-@allocating
+@entry
+def round_logs(
+    w: ListWork, listed: Ints, alive: Ints, chance: Floats, pulls: Floats, sums: Floats, taken: Floats,
+    total: Floats, scales: Floats, found: Floats,
+) -> None:  # fmt: skip
+    """log of the factor of E(c0) for each partition that is alive: the mean of the ratios over the rivals, by p.
+
+    OUT: found, 0 for the others. `chance`: p of the listed partitions, those that count as rivals positive; `pulls` and
+    `sums` are those of the moment at which the round was composed. Without a rival the factor is 1.
+    """
+    _round_logs(held(w), listed, alive, chance, pulls, sums, taken, total, scales, found)
+
+
+@compiled
+def _round_logs(
+    w: ListWork, listed: Ints, alive: Ints, chance: Floats, pulls: Floats, sums: Floats, taken: Floats,
+    total: Floats, scales: Floats, found: Floats,
+) -> None:  # fmt: skip
+    """See `round_logs`, which Python calls."""
+    for c in range(listed.shape[0]):
+        if chance[c] > 0.0:
+            _pieces(w, c, listed[c], pulls, sums)
+    for h in range(listed.shape[0]):
+        found[h] = 0.0
+        if alive[h] == 0:
+            continue
+        mass = 0.0
+        for c in range(listed.shape[0]):
+            w.terms[c] = -math.inf
+            if c != h and chance[c] > 0.0:
+                w.terms[c] = math.log(chance[c]) + _log_ratio(w, listed[h], listed[c], c, taken, total, scales)
+                mass += chance[c]
+        if mass > 0.0:
+            found[h] = _log_sum(w.terms) - math.log(mass)
+
+
+@compiled
 def _add_growth(
-    null: IntArray,
-    rival: IntArray,
-    weight: FloatArray,
-    center: FloatArray,
-    pulls: FloatArray,
-    scales: FloatArray,
-    factor: float,
-    growth: FloatArray,
+    w: ListWork, null: Ints, rival: Ints, c: int, pulls: Floats, scales: Floats, factor: float, growth: Floats
 ) -> None:
     """INOUT growth: what a pull of each arm adds to log E(null) if the rival is true, counts being as they are."""
-    n_clusters, dim = center.shape
-    count, here = np.empty(n_clusters), np.empty(n_clusters, np.int64)
-    part, at, off = np.empty(n_clusters), np.empty((n_clusters, dim)), np.empty((n_clusters, dim))
-    logs, gain = np.empty(scales.size), np.empty(n_clusters)
+    n_clusters, dim = w.at.shape
     for g in range(n_clusters):
-        count[:] = 0.0
+        for k in range(n_clusters):
+            w.count[k] = 0.0
+            w.gain[k] = 0.0
         for m in range(null.size):
             if null[m] == g:
-                count[rival[m]] += pulls[m]
-        parts = 0
-        for k in range(n_clusters):
-            if count[k] > 0.0:
-                here[parts], part[parts], at[parts] = k, weight[k], center[k]
-                parts += 1
+                w.count[rival[m]] += pulls[m]
+        parts = _parts(w, c)
         if parts < 2:
             continue
-        _scale_logs(part, at, parts, scales, logs)
-        logs -= _log_sum(logs)
-        gain[:] = 0.0
+        _scale_shares(w, parts, scales)
         for r in range(scales.size):
-            if logs[r] < LEAST_LOG:
+            if w.logs[r] < LEAST_LOG:
                 continue
-            _centers_given(part, at, parts, scales[r], off)
+            _centers_given(w, parts, scales[r])
             for q in range(dim):
                 middle, all_pulls = 0.0, 0.0
                 for j in range(parts):
-                    middle += count[here[j]] * off[j, q]
-                    all_pulls += count[here[j]]
+                    middle += w.count[w.here[j]] * w.off[j, q]
+                    all_pulls += w.count[w.here[j]]
                 for j in range(parts):
-                    gain[here[j]] += math.exp(logs[r]) * 0.5 * (off[j, q] - middle / all_pulls) ** 2
+                    w.gain[w.here[j]] += math.exp(w.logs[r]) * 0.5 * (w.off[j, q] - middle / all_pulls) ** 2
         for m in range(null.size):
             if null[m] == g:
-                growth[m] += factor * gain[rival[m]]
+                growth[m] += factor * w.gain[rival[m]]
 
 
-@allocating
+@entry
 def expected_growth(
-    listed: IntArray,
-    urgency: FloatArray,
-    chance: FloatArray,
-    pulls: FloatArray,
-    sums: FloatArray,
-    scales: FloatArray,
-    growth: FloatArray,
-) -> tuple[int, int]:
+    w: ListWork, listed: Ints, urgency: Floats, chance: Floats, pulls: Floats, sums: Floats, scales: Floats,
+    growth: Floats, top: Ints,
+) -> None:  # fmt: skip
     """OUT growth: by how much a pull of each arm is expected to add to the evidence against urgent partitions.
 
     The sum over partitions by `urgency` and, for each, over its rivals by `chance`; products of less than `SMALL` of
-    the largest possible one are left out. Returns the pair, null and rival, of the largest product.
+    the largest possible one are left out. OUT top: the pair, null and rival, of the largest product.
     """
-    n_clusters = listed[0].max() + 1
-    growth[:] = 0.0
-    top, top_null, top_rival = -1.0, 0, 0
-    largest = urgency.max() * chance.max()
-    for c in range(len(listed)):
-        weight, center = _pieces(listed[c], n_clusters, pulls, sums)
-        for h in range(len(listed)):
+    _expected_growth(held(w), listed, urgency, chance, pulls, sums, scales, growth, top)
+
+
+@compiled
+def _expected_growth(
+    w: ListWork, listed: Ints, urgency: Floats, chance: Floats, pulls: Floats, sums: Floats, scales: Floats,
+    growth: Floats, top: Ints,
+) -> None:  # fmt: skip
+    """See `expected_growth`, which Python calls."""
+    most_urgent, likeliest, largest = 0.0, 0.0, -1.0
+    for h in range(listed.shape[0]):
+        most_urgent, likeliest = max(most_urgent, urgency[h]), max(likeliest, chance[h])
+    for m in range(growth.size):
+        growth[m] = 0.0
+    for c in range(listed.shape[0]):
+        _pieces(w, c, listed[c], pulls, sums)
+        for h in range(listed.shape[0]):
             factor = urgency[h] * chance[c]
-            if c == h or factor <= SMALL * largest:
+            if c == h or factor <= SMALL * most_urgent * likeliest:
                 continue
-            _add_growth(listed[h], listed[c], weight, center, pulls, scales, factor, growth)
-            if factor > top:
-                top, top_null, top_rival = factor, h, c
-    return top_null, top_rival
+            _add_growth(w, listed[h], listed[c], c, pulls, scales, factor, growth)
+            if factor > largest:
+                largest = factor
+                top[0] = h
+                top[1] = c
