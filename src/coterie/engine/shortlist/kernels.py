@@ -31,7 +31,7 @@ class ListWork(NamedTuple):
     centers: Floats  # (L, K, d) Û
     terms: Floats  # (L)
     logs: Floats  # (S)
-    count: Floats  # (K) pulls, or results of a round, of each part of a group
+    counts: Floats  # (K) pulls, or results of a round, of each part of a group
     precision: Floats  # (K)
     part: Floats  # (K) W of the parts
     gain: Floats  # (K)
@@ -182,11 +182,11 @@ def _centers_given(w: ListWork, count: int, scale: float) -> None:
 
 @compiled
 def _parts(w: ListWork, c: int) -> int:
-    """OUT here, part, at: the parts with a positive `count`, with the rival's weights and centers; their number."""
+    """OUT here, part, at: the parts with a positive `counts`, with the rival's weights and centers; their number."""
     n_clusters, dim = w.at.shape
     parts = 0
     for k in range(n_clusters):
-        if w.count[k] > 0.0:
+        if w.counts[k] > 0.0:
             w.here[parts] = k
             w.part[parts] = w.weights[c, k]
             for q in range(dim):
@@ -205,28 +205,28 @@ def _log_ratio(w: ListWork, null: Ints, rival: Ints, c: int, taken: Floats, tota
     found = 0.0
     for g in range(n_clusters):
         for k in range(n_clusters):
-            w.count[k] = 0.0
+            w.counts[k] = 0.0
             for q in range(dim):
                 w.result[k, q] = 0.0
         for m in range(null.size):
             if null[m] == g and taken[m] > 0.0:
-                w.count[rival[m]] += taken[m]
+                w.counts[rival[m]] += taken[m]
                 for q in range(dim):
                     w.result[rival[m], q] += total[m, q]
         parts = _parts(w, c)
         if parts < 2:
             continue
         for j in range(parts):
-            w.precision[j] = w.count[w.here[j]]
+            w.precision[j] = w.counts[w.here[j]]
             for q in range(dim):
-                w.result[w.here[j], q] /= w.count[w.here[j]]
+                w.result[w.here[j], q] /= w.counts[w.here[j]]
                 w.off[j, q] = w.result[w.here[j], q]
         under_null = _contrast_log(w.precision, w.off, parts)
         _scale_shares(w, parts, scales)
         for r in range(scales.size):
             for j in range(parts):
                 spread = 1.0 / (w.part[j] + 1.0 / scales[r])  # of the center of the part, given its place
-                w.precision[j] = 1.0 / (spread + 1.0 / w.count[w.here[j]])
+                w.precision[j] = 1.0 / (spread + 1.0 / w.counts[w.here[j]])
             _centers_given(w, parts, scales[r])
             for j in range(parts):
                 for q in range(dim):
@@ -280,11 +280,11 @@ def _add_growth(
     n_clusters, dim = w.at.shape
     for g in range(n_clusters):
         for k in range(n_clusters):
-            w.count[k] = 0.0
+            w.counts[k] = 0.0
             w.gain[k] = 0.0
         for m in range(null.size):
             if null[m] == g:
-                w.count[rival[m]] += pulls[m]
+                w.counts[rival[m]] += pulls[m]
         parts = _parts(w, c)
         if parts < 2:
             continue
@@ -296,8 +296,8 @@ def _add_growth(
             for q in range(dim):
                 middle, all_pulls = 0.0, 0.0
                 for j in range(parts):
-                    middle += w.count[w.here[j]] * w.off[j, q]
-                    all_pulls += w.count[w.here[j]]
+                    middle += w.counts[w.here[j]] * w.off[j, q]
+                    all_pulls += w.counts[w.here[j]]
                 for j in range(parts):
                     w.gain[w.here[j]] += math.exp(w.logs[r]) * 0.5 * (w.off[j, q] - middle / all_pulls) ** 2
         for m in range(null.size):
