@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.engine import ahead, at_once, cached, compiled, run
+from coterie.engine import ahead, at_once, cached, compile_watch, compiled, run
 from coterie.engine.ahead import BackgroundCompiler, in_foreground, is_in_foreground, may_compile_behind
 from coterie.engine.at_once import Entrance, plain_seconds, tried
-from coterie.engine.compile_watch import compilation, waiting_for
+from coterie.engine.compile_watch import CompileWatch, compilation, waiting_for
 from coterie.engine.croc import stepping
 from coterie.engine.croc.state import UNSEEN
 from coterie.engine.plain import plain_module
@@ -326,7 +326,8 @@ def test_nothing_is_started_where_it_is_switched_off_or_everything_is_there(
     assert behind._behind is None
 
 
-def test_whoever_waits_for_it_is_shown_as_waiting() -> None:
+def test_whoever_waits_for_it_is_shown_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_watch, "_watch", CompileWatch())  # another test may have compiled a second ago
     with waiting_for("CROC", 0.0):
         found = compilation()
         assert found is not None
