@@ -108,7 +108,7 @@ def test_the_form_offers_the_methods_of_the_table(store: Campaigns, own: Method)
     assert re.findall(r'<option value="([^"]+)"', select) == [one.name for one in offered]
     assert re.findall(r'<option value="([^"]+)" selected', select) == ["croc"]
     assert "own-rule: takes &lt;every&gt; item in turn" in answer.text
-    assert "not for croc)" in answer.text
+    assert "not for croc, shortlist)" in answer.text
 
 
 def test_the_description_lists_methods_registered_since(store: Campaigns) -> None:
