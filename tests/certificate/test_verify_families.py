@@ -130,6 +130,7 @@ def moved(value: Any) -> Any:
     return value + 1 if isinstance(value, int) else value * 1.01 + 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", plain.NAMES)
 def test_every_number_of_the_certificate_counts(name: str) -> None:
     certificate, events = made(name)

@@ -257,6 +257,7 @@ def test_a_group_too_few_is_noticed_beside_the_proof() -> None:
     assert coterie.verify(session.certificate, session.events).warnings
 
 
+@pytest.mark.slow
 def test_needs_fewer_than_croc_where_two_small_groups_are_close() -> None:
     known = coterie.datasets.synthetic("moderate")
     needed = {}
@@ -288,6 +289,7 @@ def wrong_runs(labels: list[int], gap: float, dim: int, delta: float, trials: in
     return int(found.errors()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("labels", "gap", "dim", "delta"), ERROR_RATES)
 def test_error_rate_within_delta(labels: list[int], gap: float, dim: int, delta: float) -> None:
     assert wrong_runs(labels, gap, dim, delta, 100) <= binom.isf(FALSE_ALARM, 100, delta)

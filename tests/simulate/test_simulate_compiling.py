@@ -43,6 +43,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True, env=environment)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_compile_afterwards() -> None:
     answer = run("-m", "coterie.cli", "compile")
     assert "the code of the engine is in " in answer.stdout
