@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -184,7 +185,7 @@ def test_evidence_has_mean_at_most_one_under_the_truth(noise: str) -> None:
     taken, centers = np.array([1, 1, 2, 1, 1, 0, 1]), np.array([[0.0, 5.0], [3.0, 0.0], [-1.0, 1.0]])
     arms = np.repeat(np.arange(7), taken)
     size, factors = (arms.size, 2), np.empty(20_000)
-    draw = {
+    draw: Callable[[], FloatArray] = {
         "gaussian": lambda: rng.standard_normal(size),
         "signs": lambda: rng.choice([-1.0, 1.0], size),
         "uniform": lambda: rng.uniform(-1.0, 1.0, size),
