@@ -171,7 +171,8 @@ class _Checking:
             return CountResults(norm, scale, stated.trials)
         assert isinstance(stated, Gaussian)
         level = self.claim.log_inverse_delta - math.log(VARIANCE_SHARE)
-        upper = variance_bounds(self.record, self.claim.asked.n_arms, stated.shape, scale, level)
+        has_unit = freeze.eta is not None
+        upper = variance_bounds(self.record, self.claim.asked.n_arms, stated.shape, scale, level, has_unit)
         return BoundedCovariance(norm, scale, stated.shape, upper)
 
     def _evidence(

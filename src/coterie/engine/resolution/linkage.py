@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.spatial.distance import squareform
 
 from coterie.engine.resolution.candidate import Candidate, Planned
-from coterie.engine.resolution.candidates import by_appearance, cut, distances
+from coterie.engine.resolution.candidates import by_appearance, distances
 from coterie.engine.resolution.epoch import Epoch
 from coterie.engine.resolution.estimates import Believed, Tally
 from coterie.engine.resolution.evidence import Evidence
@@ -34,14 +31,45 @@ LEAST_SHARE = 0.1
 """Of a distance of estimated means: what the noise added to it leaves no less of it."""
 LEAST_RADIUS = 0.05
 """Of the height: no ball is smaller."""
+HOPELESS_GAP = 1e-9
+"""Of a distance: the gap where estimated distances tie, which no test could be made for."""
 FREE = 1.02
 """A ball is taken for a group if the forecast grows by no more than this: it makes fewer tests."""
 
 
-def single_linkage(apart: FloatArray, k: int) -> IntArray:
-    """The k groups of single linkage, by distances (M, M)."""
-    tree = linkage(squareform(apart, checks=False), "single")
-    return by_appearance(cut(tree, len(apart), k))
+def single_linkage(apart: FloatArray, k: int) -> tuple[IntArray, IntArray]:
+    """The k groups of single linkage, by distances (M, M), and the edges (M − k, 2) of their shortest spanning trees.
+
+    The shortest tree of all items without its k − 1 longest edges: what is left spans the groups. Edges have the lower
+    item first, and stand in the order of groups, then of items.
+    """
+    edges = spanning_tree(apart)
+    kept = edges[np.argsort(apart[edges[:, 0], edges[:, 1]], kind="stable")[: len(apart) - k]]
+    piece = np.arange(len(apart))
+    for one, other in kept.tolist():
+        piece[piece == piece[other]] = piece[one]
+    labels = by_appearance(piece)
+    return labels, kept[np.lexsort((kept[:, 1], kept[:, 0], labels[kept[:, 0]]))]
+
+
+def spanning_tree(apart: FloatArray) -> IntArray:
+    """The edges (M − 1, 2) of a shortest spanning tree, the lower item first, by the way of Prim.
+
+    No length is special: 0 is an edge like any other. Of ways of the same length the one to the lowest item is taken.
+    """
+    n = len(apart)
+    edges = np.zeros((n - 1, 2), dtype=np.int64)
+    outside = np.ones(n, dtype=bool)
+    outside[0] = False
+    reach, via = apart[0].copy(), np.zeros(n, dtype=np.int64)
+    reach[0] = np.inf
+    for row in range(n - 1):
+        item = int(np.argmin(reach))
+        edges[row] = sorted((item, int(via[item])))
+        outside[item], reach[item] = False, np.inf
+        shorter = outside & (apart[item] < reach)
+        reach[shorter], via[shorter] = apart[item, shorter], item
+    return edges
 
 
 @dataclass(frozen=True)
@@ -59,7 +87,7 @@ class _Draft:
 
     labels: IntArray
     height: float
-    edges: list[tuple[int, int]]
+    edges: IntArray
     balls: list[Ball]
     pulls: FloatArray
 
@@ -77,11 +105,11 @@ class AskedLinkage(Asked):
 
     def best(self, tally: Tally, level: float) -> Candidate:
         apart = self._apart(tally)
-        labels = single_linkage(apart, self._n_clusters)
-        edges = _spanning_edges(apart, labels)
-        longest = max((float(apart[i, j]) for i, j in edges), default=0.0)
+        labels, edges = single_linkage(apart, self._n_clusters)
+        longest = float(apart[edges[:, 0], edges[:, 1]].max(initial=0.0))
         between = float(apart[labels[:, None] != labels].min())
-        room = max(between - longest, 1e-9 * max(between, 1e-300))
+        # Where estimates tie there is no gap: one that is hopeless to show, in units of the distances or of the noise.
+        room = max(between - longest, HOPELESS_GAP * (between or math.sqrt(float(tally.variance.sum()))))
         singles = [[Ball(int(arm), 0.0, (int(arm),))] for k in range(self._n_clusters) for arm in _members(labels, k)]
         start = [ball for one in singles for ball in one]
         drafts = [self._draft(tally, labels, longest + share * room, edges, start, apart, level) for share in HEIGHTS]
@@ -120,7 +148,7 @@ class AskedLinkage(Asked):
         tally: Tally,
         labels: IntArray,
         height: float,
-        edges: list[tuple[int, int]],
+        edges: IntArray,
         balls: list[Ball],
         apart: FloatArray,
         level: float,
@@ -132,8 +160,8 @@ class AskedLinkage(Asked):
             np.maximum.at(pulls, i, wanted)
             np.maximum.at(pulls, j, wanted)
 
-        if edges:
-            i, j = np.array(edges).T
+        if len(edges):
+            i, j = edges.T
             gaps = self._gaps(tally, i, j, apart[i, j])
             need(i, j, self.family.near_needed(np.full(self.dim, height), 1, gaps, common, level))
         for ball in balls:
@@ -168,7 +196,7 @@ class AskedLinkage(Asked):
 
     def _planned(self, draft: _Draft, tally: Tally, apart: FloatArray) -> Candidate:
         labels, dim = draft.labels, self.dim
-        near = [Planned(i, j, 1, np.full(dim, draft.height), self._guess(tally, i, j), 0.0) for i, j in draft.edges]
+        near = [Planned(i, j, 1, np.full(dim, draft.height), self._guess(tally, i, j), 0.0) for i, j in draft.edges.tolist()]
         far: list[Planned] = []
         for ball in draft.balls:
             if ball.radius > 0.0:
@@ -214,22 +242,9 @@ class AskedLinkage(Asked):
         return doubts
 
     def holds(self, epoch: Epoch, means: FloatArray) -> bool:
-        truth = single_linkage(distances(means, "distance", np.ones(self.dim)), self._n_clusters)
+        truth, _ = single_linkage(distances(means, "distance", np.ones(self.dim)), self._n_clusters)
         return same_partition(truth, epoch.labels)
 
 
 def _members(labels: IntArray, k: int) -> IntArray:
     return np.flatnonzero(labels == k)
-
-
-def _spanning_edges(apart: FloatArray, labels: IntArray) -> list[tuple[int, int]]:
-    """The edges of a shortest spanning tree of each group."""
-    edges: list[tuple[int, int]] = []
-    for k in range(int(labels.max()) + 1):
-        group = _members(labels, k)
-        if group.size > 1:
-            # Distances of 0 are no edges to scipy: all are made a little longer by the same.
-            tree = minimum_spanning_tree(apart[np.ix_(group, group)] + 1e-9 * (1.0 + apart.max()))
-            i, j = tree.nonzero()
-            edges += [(int(group[a]), int(group[b])) for a, b in zip(i, j, strict=True)]
-    return edges

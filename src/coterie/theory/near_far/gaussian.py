@@ -24,7 +24,7 @@ _DEGREES = 120
 """Of freedom that the first design gives at least: with δ = 0.1 a bound is then about 1.4 times the variance."""
 
 _RESOLUTION = 1e-9
-"""Of the largest result in scaled units, or of 1: a bound of a standard deviation is at least this."""
+"""Of the largest difference of results: a bound of a standard deviation is at least this."""
 
 
 def first_results(n_arms: int, dim: int, shape: str) -> int:
@@ -32,12 +32,15 @@ def first_results(n_arms: int, dim: int, shape: str) -> int:
     return max(2, 1 + math.ceil(_DEGREES / (n_arms * (dim if shape == "scalar" else 1))))
 
 
-def upper_variances(results: FloatArray, shape: str, delta: float, scale: FloatArray) -> FloatArray:
+def upper_variances(
+    results: FloatArray, shape: str, delta: float, scale: FloatArray, least_reach: float = 1.0
+) -> FloatArray:
     """(d) upper bounds σ₊² of the variances from the first results (M, n₀, d); one is wrong with probability 0.1·δ.
 
     Results and bounds are in scaled units, `scale` (d) is their unit: the one variance of the shape "scalar" is that of
     the measurements themselves. Results that are all equal within each arm have no Gaussian noise: the bound is then a
-    tiny number instead of 0.
+    tiny number instead of 0, a share of the largest result or of `least_reach`. Where the units are the user's own,
+    `least_reach` is 0: then it is a share of the largest result, and of 1 only if all results are the same.
     """
     n_arms, n, dim = results.shape
     inner = results - results[:, :1]  # exactly 0 where all results of an arm are equal
@@ -47,7 +50,7 @@ def upper_variances(results: FloatArray, shape: str, delta: float, scale: FloatA
         found = float(squares @ scale**2) / chi2.ppf(SHARE_OF_BOUNDS * delta, degrees * dim) / scale**2
     else:
         found = squares / chi2.ppf(SHARE_OF_BOUNDS * delta / dim, degrees)
-    reach = max(1.0, float(np.abs(results).max()))
+    reach = max(least_reach, float(np.abs(results).max())) or 1.0
     return np.asarray(np.maximum(found, (_RESOLUTION * reach) ** 2))
 
 
