@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie.engine.resolution.candidate import Candidate, Planned
+from coterie.engine.resolution.candidate import Candidate, Planned, planned
 from coterie.engine.resolution.candidates import by_appearance, distances
+from coterie.engine.resolution.cover import covers_linkage
 from coterie.engine.resolution.epoch import Epoch
 from coterie.engine.resolution.estimates import Believed, Tally
 from coterie.engine.resolution.evidence import Evidence
@@ -132,16 +133,11 @@ class AskedLinkage(Asked):
         np.fill_diagonal(found, 0.0)
         return np.asarray(found)
 
-    def _guess(self, tally: Tally, item: int, reference: int) -> Guess:
-        counts, variance = np.maximum(tally.counts, 1), tally.variance
-        doubt = variance / counts[item] + variance / counts[reference]
-        return Guess(tally.means[item], tally.means[reference], doubt, variance)
-
     def _gaps(self, tally: Tally, i: IntArray, j: IntArray, lengths: FloatArray) -> FloatArray:
         """Estimated differences of arms, made as long as they are believed to be."""
         gaps = tally.means[i] - tally.means[j]
         raw = np.linalg.norm(gaps, axis=1)
-        return np.asarray(gaps * (lengths / np.maximum(raw, 1e-300))[:, None])
+        return np.asarray(gaps * (lengths / np.where(raw > 0.0, raw, 1.0))[:, None])
 
     def _draft(
         self,
@@ -154,7 +150,8 @@ class AskedLinkage(Asked):
         level: float,
     ) -> _Draft:
         pulls = np.zeros(labels.size)
-        common = self._guess(tally, 0, 0)
+        zero = np.zeros(self.dim)
+        common = Guess(zero, tally.means[0], zero, tally.variance)
 
         def need(i: IntArray, j: IntArray, wanted: FloatArray) -> None:
             np.maximum.at(pulls, i, wanted)
@@ -170,8 +167,7 @@ class AskedLinkage(Asked):
                 j = np.full(i.size, ball.reference)
                 gaps = self._gaps(tally, i, j, apart[i, j])
                 need(i, j, self.family.near_needed(np.full(self.dim, ball.radius), 1, gaps, common, level))
-        leads = np.array([ball.reference for ball in balls])
-        radii = np.array([ball.radius for ball in balls])
+        leads, radii = _centers(balls)
         a, b = np.nonzero(np.triu(labels[leads][:, None] != labels[leads]))
         over = np.maximum(apart[leads[a], leads[b]] - height - radii[a] - radii[b], 0.0)
         gaps = self._gaps(tally, leads[a], leads[b], over)
@@ -195,33 +191,38 @@ class AskedLinkage(Asked):
         return best
 
     def _planned(self, draft: _Draft, tally: Tally, apart: FloatArray) -> Candidate:
-        labels, dim = draft.labels, self.dim
-        near = [Planned(i, j, 1, np.full(dim, draft.height), self._guess(tally, i, j), 0.0) for i, j in draft.edges.tolist()]
-        far: list[Planned] = []
+        labels, means, variance = draft.labels, tally.means, tally.variance
+        counts = np.maximum(tally.counts, 1)
+        doubt = variance / counts[:, None]
+        pairs, bounds = [draft.edges], [np.full(len(draft.edges), draft.height)]
         for ball in draft.balls:
-            if ball.radius > 0.0:
-                bound = np.full(dim, ball.radius)
-                near += [
-                    Planned(arm, ball.reference, 1, bound, self._guess(tally, arm, ball.reference), 0.0)
-                    for arm in ball.items
-                    if arm != ball.reference
-                ]
-        for at, one in enumerate(draft.balls):
-            for other in draft.balls[at + 1 :]:
-                if labels[one.reference] != labels[other.reference]:
-                    bound = np.full(dim, draft.height + one.radius + other.radius)
-                    i, j = one.reference, other.reference
-                    far.append(Planned(i, j, 1, bound, self._guess(tally, i, j), 0.0))
+            others = np.array([arm for arm in ball.items if arm != ball.reference], dtype=np.int64)
+            if others.size:
+                pairs.append(np.stack([others, np.full(others.size, ball.reference)], axis=1))
+                bounds.append(np.full(others.size, ball.radius))
+        near = self._tests(means, doubt, variance, np.concatenate(pairs).T, np.concatenate(bounds))
+        leads, radii = _centers(draft.balls)
+        a, b = np.nonzero(np.triu(labels[leads][:, None] != labels[leads]))
+        bound = draft.height + radii[a] + radii[b]
+        far = self._tests(means, doubt, variance, np.stack([leads[a], leads[b]]), bound)
         references = []
         for k in range(self._n_clusters):
             group = _members(labels, k)
             references.append(int(group[int(np.argmin(apart[np.ix_(group, group)].max(axis=1)))]))
-        counts, variance = np.maximum(tally.counts, 1), tally.variance
-        view = Believed(tally.means, variance / counts[:, None], tally.means[references], counts[references])
+        view = Believed(means, doubt, means[references], counts[references])
         balls = [(ball.reference, ball.radius, list(ball.items)) for ball in draft.balls]
         return Candidate(
             labels, np.array(references), near, far, draft.pulls, draft.cost, view, draft.height, balls
         )  # fmt: skip
+
+    def _tests(
+        self, means: FloatArray, doubt: FloatArray, variance: FloatArray, pairs: IntArray, bound: FloatArray
+    ) -> Planned:
+        item, reference = pairs
+        return planned(means, doubt, variance, item, reference, np.ones(item.size, dtype=np.int64), bound[:, None])
+
+    def covers(self, epoch: Epoch) -> bool:
+        return covers_linkage(epoch, self._n_clusters)
 
     def stated(self, candidate: Candidate) -> dict[str, Any]:
         balls = [[reference, radius, items] for reference, radius, items in candidate.balls]
@@ -231,19 +232,23 @@ class AskedLinkage(Asked):
         """Of each arm: how likely one of its tests is about something false, roughly."""
         doubts = np.zeros(candidate.labels.size)
         for tests, sign in ((candidate.near, 1.0), (candidate.far, -1.0)):
-            for one in tests:
-                length = float(np.linalg.norm(one.guess.gap))
-                noise = float(one.guess.doubt.mean())
-                length = math.sqrt(max(length**2 - (self.dim - 1) * noise, 0.0))
-                margin = max(sign * (float(one.bound[0]) - length), 0.0)
-                odds = math.exp(-0.5 * margin**2 / max(noise, 1e-300))
-                for arm in (one.item, one.reference):
-                    doubts[arm] = max(doubts[arm], odds)
+            noise = tests.guess.doubt.mean(axis=1)
+            square = (tests.guess.gap**2).sum(axis=1)
+            length = np.sqrt(np.maximum(square - (self.dim - 1) * noise, 0.0))
+            margin = np.maximum(sign * (tests.bound[:, 0] - length), 0.0)
+            odds = np.exp(-0.5 * margin**2 / np.maximum(noise, np.finfo(float).tiny))
+            np.maximum.at(doubts, tests.item, odds)
+            np.maximum.at(doubts, tests.reference, odds)
         return doubts
 
     def holds(self, epoch: Epoch, means: FloatArray) -> bool:
         truth, _ = single_linkage(distances(means, "distance", np.ones(self.dim)), self._n_clusters)
         return same_partition(truth, epoch.labels)
+
+
+def _centers(balls: list[Ball]) -> tuple[IntArray, FloatArray]:
+    """The references of balls, and their radii."""
+    return np.array([ball.reference for ball in balls]), np.array([ball.radius for ball in balls])
 
 
 def _members(labels: IntArray, k: int) -> IntArray:
