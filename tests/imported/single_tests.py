@@ -31,7 +31,7 @@ class SingleTest:
 
 
 @dataclass(frozen=True)
-class single:
+class Single:
     """A family, asked for one test at a time: bounds (d), one ratio, a guess of (d)."""
 
     family: Family

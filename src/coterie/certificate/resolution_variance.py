@@ -16,8 +16,8 @@ from coterie.problem.checks import FloatArray
 DEGREES = 120
 """Of freedom that the design is to have at least."""
 ROUNDING = 1e-9
-"""Of the largest distance of a result from the first of the log: a standard deviation is never taken to be smaller. Of a
-resolution it is at least of η; of linkage, which has no unit of its own, of 1 only if all those results are equal."""
+"""Of the largest distance of a result from the first of the log: a standard deviation is never taken to be smaller.
+For a resolution at least of η; for linkage, which has no unit of its own, of 1 only if all those results are equal."""
 
 
 def first_results(n_arms: int, dim: int, shape: str) -> int:

@@ -47,8 +47,14 @@ class TiltedTests(PairTests):
     """
 
     def __init__(
-        self, item: FloatArray, reference: FloatArray, costs: FloatArray, scale: FloatArray, ratio: IntArray, is_far: bool
-    ) -> None:  # fmt: skip
+        self,
+        item: FloatArray,
+        reference: FloatArray,
+        costs: FloatArray,
+        scale: FloatArray,
+        ratio: IntArray,
+        is_far: bool,
+    ) -> None:
         super().__init__(len(item))
         self._item, self._reference, self._costs, self._scale, self._ratio = item, reference, costs, scale, ratio
         self._is_far = is_far
@@ -108,7 +114,8 @@ class CountsFamily(Family):
             scaled = gap * self._trials / self._scale
             lengths = np.linalg.norm(scaled, axis=1)[:, None]
             used = lengths > bound[:, :1]  # else nothing can be told apart: a test that never says anything
-            k, limit, blocks = scaled / np.where(used, lengths, 1.0) * self._trials / self._scale, bound[:, 0], ratio[:, None]
+            k = scaled / np.where(used, lengths, 1.0) * self._trials / self._scale
+            limit, blocks = bound[:, 0], ratio[:, None]
             a, b = closest_tilts(item, reference, blocks, k, limit)
         a, b = (np.where(used, np.clip(tilt, -LARGEST_TILT, LARGEST_TILT), 0.0) for tilt in (a, b))
         each = [best_multipliers(factor * a, factor * b, blocks, k, limit) for factor in MULTIPLES.tolist()]

@@ -27,7 +27,7 @@ _GRID = np.geomspace(0.05, 1e7, 600)
 class SidedTests(PairTests):
     """Sides Σ y_s, each a mixture over rates, which all have to reach the level.
 
-    Of near tests y = offsets ∓ Y, coordinate by coordinate; of far tests, which have `directions` (n, d), û·Y − offsets.
+    Of near tests y = offsets ∓ Y, coordinate by coordinate; of far tests, with `directions` (n, d), û·Y − offsets.
     `offsets`, `rates`, `proxies`: (n, sides).
     """
 
@@ -90,9 +90,7 @@ class RadialTests(PairTests):
     `bound`, `proxy`: (n). `kappas`, `weights`: (n, radii).
     """
 
-    def __init__(
-        self, bound: FloatArray, proxy: FloatArray, kappas: FloatArray, weights: FloatArray, dim: int
-    ) -> None:
+    def __init__(self, bound: FloatArray, proxy: FloatArray, kappas: FloatArray, weights: FloatArray, dim: int) -> None:
         super().__init__(len(bound))
         self._bound, self._proxy, self._kappas, self._weights, self._dim = bound, proxy, kappas, weights, dim
         self._sum = np.zeros((len(bound), dim))
