@@ -251,3 +251,26 @@ def test_a_journal_that_was_written_anew_while_it_was_copied(
     Path(tmp_path / "copy.db-wal").write_bytes(first[:place] + second[place:])
     assert judged(tmp_path / "copy.db", 15, monkeypatch) == "journal_cut"
     journal.close()
+
+
+def test_a_read_only_file_can_be_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = open_journal(path)
+    begin(journal, "a")
+    append(journal, "a", 5)
+    journal.close()
+    monkeypatch.setattr(sqlite_file.SqliteFile, "writable", False)
+    journal = open_journal(path)
+    with journal.reading() as reading:
+        campaign = reading.campaign("a")
+        assert campaign is not None
+        assert reading.rows(campaign).rows == facts(5)
+    with pytest.raises(StoreUnavailable, match="the store is read-only: it can be looked at") as caught:
+        append(journal, "a", 1)
+    assert caught.value.code == "read_only"
+    journal.close()
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM schema_version WHERE version = 5")
+    connection.close()
+    with pytest.raises(StoreUnavailable, match="an older release wrote it: copy it to a folder"):
+        open_journal(path)

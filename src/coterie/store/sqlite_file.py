@@ -73,10 +73,11 @@ class SqliteFile:
     @property
     def writable(self) -> bool:
         """Whether this process may write the file, and make the journal beside it or use the one that is there."""
-        if not os.access(self.path, os.W_OK):
+        if not _may_write(self.path):
             return not self.path.exists()
-        beside = (self.journal, Path(f"{self.path}-shm"))
-        return os.access(self.path.absolute().parent, os.W_OK) or all(os.access(one, os.W_OK) for one in beside)
+        return _may_write(self.path.absolute().parent) or all(
+            _may_write(one) for one in (self.journal, Path(f"{self.path}-shm"))
+        )
 
     @property
     def has_journal(self) -> bool:
@@ -243,6 +244,10 @@ def copy_into(connection: sqlite3.Connection, target: Path) -> None:
         os.link(new, target)  # unlike a renaming this never replaces a file
     finally:
         new.unlink(missing_ok=True)
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _size(path: Path) -> int:
