@@ -300,9 +300,7 @@ def test_a_name_is_taken_once_over_http_too(api: Any) -> None:
     assert [row["name"] for row in api.get(C).json["campaigns"]].count("only one of these") == 1
 
 
-def test_a_read_only_store_takes_tokens_and_logins_into_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_store_takes_tokens_and_logins_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Campaigns(tmp_path / "store.db") as store:
         store.create("x", 3, 2, 1, noise=1.0)
     monkeypatch.setattr(SqliteFile, "writable", False)

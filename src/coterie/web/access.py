@@ -213,4 +213,13 @@ def _replace(store: Campaigns, token: str, role: str) -> None:
             store.remove_token(row["hash"])
 
 
-__all__ = ["SESSION_SECONDS", "SHORTEST_GOOD_TOKEN", "Access", "Caller", "access_to", "hash_of", "new_token", "prepare_tokens"]
+__all__ = [
+    "SESSION_SECONDS",
+    "SHORTEST_GOOD_TOKEN",
+    "Access",
+    "Caller",
+    "access_to",
+    "hash_of",
+    "new_token",
+    "prepare_tokens",
+]
