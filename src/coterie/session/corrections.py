@@ -105,6 +105,7 @@ def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") 
     reopened = was_done and not fresh.done
     found = Correction(place, log.arms[place], tuple(old.tolist()), tuple(new.tolist()), why, who, "", reopened)
     fresh.corrections = [*session.corrections, found]
+    fresh._conversation.undone = set(session._conversation.undone)
     return Prepared(fresh, found)
 
 
