@@ -271,3 +271,19 @@ def test_a_correction_keeps_that_an_ask_was_undone() -> None:
     session.mark_undone(ticket.number)
     session.correct(0, 1.0, "misread")
     assert session._conversation.undone == {ticket.number}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_first_result_is_corrected_after_a_revision(noise: str) -> None:
+    """Bets of the present stage were written down with positions from that result, and count from there for good."""
+    session, world = coterie.Session(6, 2, 1, 0.05, noise=NOISES[noise]), World(1, NOISES[noise], gap=6.0)
+    world.go_on(session, 9)
+    session.revise(delta=1e-6)
+    for _ in range(4):
+        world.go_on(session, 9)
+        first = float(session.log[0][1][0])
+        session.correct(0, 1.0 - first if noise == "counts" else first + 0.7, "misread")
+        assert coterie.Session.from_dict(session.to_dict()).evidence == session.evidence
+    world.go_on(session, 2000)
+    verdict = coterie.verify(session.certificate, session.events)
+    assert verdict.valid, verdict.problems

@@ -47,7 +47,7 @@ def slip_of(noise: str, value: float) -> float:
     """What was written down in place of a value."""
     if noise == "counts":
         return value + (1.0 if value < 15.0 else -1.0)
-    return value + 0.5
+    return value + (0.5 if value < 3.0 else -0.5)
 
 
 class Endings(RuleBasedStateMachine):
@@ -137,6 +137,13 @@ class Endings(RuleBasedStateMachine):
         right = float(session.log[row][1][0])
         session.correct(row, slip_of(self.noise, right), "taken for a slip")
         session.correct(row, right, "it was none")
+
+    @precondition(lambda self: self.session.n_measurements > 0 and 0 not in self.slips)
+    @rule()
+    def the_first_result_is_corrected(self) -> None:
+        """Positions of bets count from it."""
+        first = float(self.session.log[0][1][0])
+        self.session.correct(0, slip_of(self.noise, first), "another reading of it")
 
     @rule()
     def reload(self) -> None:

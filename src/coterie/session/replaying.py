@@ -162,7 +162,7 @@ def _by_stages(session: Session, facts: Facts, take: Callable[[Session, Facts], 
     asked for anything. An entry that does not fit is numbered in the whole.
     """
     last = _pass_stages(session, facts)
-    revise_by(session, facts.revisions[-1])
+    revise_by(session, facts.revisions[-1], last.decisions)
     try:
         take(session, last)
     except ReplayError as error:
