@@ -203,7 +203,7 @@ class Endings(RuleBasedStateMachine):
 @pytest.mark.slow  # a hundred random histories
 class TestEndings(Endings.TestCase):
     settings = settings(
-        max_examples=int(EXAMPLES or 60),
+        max_examples=int(EXAMPLES or 200),
         stateful_step_count=20,
         deadline=None,
         derandomize=EXAMPLES is None,
