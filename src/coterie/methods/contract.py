@@ -61,7 +61,7 @@ class Record(NamedTuple):
     is the round that was recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a
     given-up ask is the entry of the ask that it is about; NOBODY if there is none, or if the ask is older than the
     record: then `rounds` holds its round. `asked` tells these two apart. Decisions come with the entry before which
-    they were made.
+    they were made. `origin`: from where positions count in bets that are applied after this record, if there are any.
     """
 
     kinds: IntArray  # (n)
@@ -72,6 +72,7 @@ class Record(NamedTuple):
     white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
     decisions: list[tuple[int, Decision]]
     choices: Sequence[Resolution] = ()
+    origin: Sequence[float] | None = None
 
 
 class Followed(NamedTuple):

@@ -271,7 +271,7 @@ class Session(Changeable):
 
     def _take(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
         """Results that were checked, with the tickets that they answer."""
-        white = self._measurements.in_noise_units(arms, np.array(values).reshape(-1, self.dim))
+        white = self._measurements.in_noise_units(arms, np.array(values).reshape(-1, self._settings.dim))
         for arm, x, its, ticket in zip(arms, values, white, claimed, strict=True):
             row = self._measurements.add(arm, x, its, ticket)
             self._conversation.tell(arm, its, row, ticket)
