@@ -121,7 +121,7 @@ class ShortlistRun(MethodRun):
         assert self._list is not None
         arms = self._list.plan(self._pulls + self._under_way).tolist()
         settled, self._told = self._settled[self._told :], len(self._settled)
-        number = self._list.compose(arms)
+        number = self._list.compose(arms, [one[:2] for one in settled])
         self._queue.extend((arm, number) for arm in arms)
         self._new.append(
             {"event": "round", "round": number, "epoch": 0, "pulls": [[arm, 1] for arm in arms]}
@@ -218,9 +218,9 @@ class ShortlistRun(MethodRun):
         elif self._list is None:
             self._croc.apply_decision(decision)
         elif decision["event"] == "round":
-            self._apply_settled([self._pair_of(one) for one in decision.get("settled", [])])
+            named = self._apply_settled([self._pair_of(one) for one in decision.get("settled", [])])
             arms = [int(arm) for arm, _ in decision["pulls"]]
-            number = self._list.compose(arms)
+            number = self._list.compose(arms, [one[:2] for one in named])
             self._queue.extend((arm, number) for arm in arms)
         else:
             self._clique = tuple(decision["arms"])
@@ -234,11 +234,22 @@ class ShortlistRun(MethodRun):
         columns = np.array(pairs, dtype=np.int64).reshape(-1, 4).T
         return [pairs[i] for i in np.flatnonzero(self._stacks.evidence(*columns) >= self._pair_level).tolist()]
 
-    def _apply_settled(self, pairs: list[Settled]) -> None:
-        for pair in self._still_settled(pairs):
+    def _apply_settled(self, pairs: list[Settled]) -> list[Settled]:
+        """The pairs that a recorded round names, those that are settled still.
+
+        Pairs that only the corrected values settle are named by the next round that is composed, and bets know them
+        from there on: `verify` has nothing but the record to make bets from.
+        """
+        still = self._still_settled(pairs)
+        for pair in still:
             if not self._differ[pair[0], pair[1]]:
                 self._settle(pair)
-        self._told = len(self._settled)
+        known = {frozenset(pair[:2]) for pair in still}
+        kept, fresh = self._settled[: self._told], self._settled[self._told :]
+        fresh.sort(key=lambda pair: frozenset(pair[:2]) not in known)
+        self._settled = kept + fresh
+        self._told += sum(frozenset(pair[:2]) in known for pair in fresh)
+        return still
 
     def _apply_list(self, pairs: list[Settled]) -> None:
         self._differ[:] = False
