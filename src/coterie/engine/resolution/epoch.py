@@ -89,6 +89,16 @@ class Epoch:
                 one.met_at = test.count
                 self.unmet -= 1
 
+    @property
+    def unused(self) -> int:
+        """Results of arms with an unmet test that none of these has used."""
+        used: dict[int, int] = {}
+        for one in self.tests:
+            if not one.met:
+                for arm, count in ((one.item, one.test.count), (one.reference, one.test.count * one.ratio)):
+                    used[arm] = max(used.get(arm, 0), count)
+        return sum(max(0, self.results(arm) - count) for arm, count in used.items())
+
     def wants(self, arm: int) -> bool:
         """Whether a test of the arm is not met yet."""
         return any(not one.met for one in self.of_arm[arm])
