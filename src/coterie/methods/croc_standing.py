@@ -1,4 +1,4 @@
-"""How far a CROC run is: of the differences between an item and another group, how many are proven; what holds it up."""
+"""How far a CROC run is: of the differences of items and other groups, how many are proven; and what holds it up."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED = 0, 1, 2, 3, 4, 5
 
 AHEAD, BATCHES_AHEAD = 8, 2
 """Results that open asks may hold up: so many for each open ask and one more, or so many times all that are open and
-wanted now, if that is more. Then nothing new is planned. An ask of one of W workers who are equally fast and all at work
+wanted now, if that is more. Then nothing new is planned. Of W workers who are equally fast and all at work, an ask
 is overtaken by 8·W others once in about e^8 = 3000 times."""
 
 
