@@ -53,6 +53,13 @@ class Pull(NamedTuple):
     round: int = 0
 
 
+class HeldUp(NamedTuple):
+    """Results that counted and are of no use before open asks are answered, and the places of these among the asks."""
+
+    results: int = 0
+    by: Sequence[int] = ()
+
+
 class Record(NamedTuple):
     """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
 
@@ -159,6 +166,14 @@ class MethodRun(ABC):
 
     def look(self) -> None:  # noqa: B027 (a method may do without)
         """See whether the results so far are enough, without asking for an arm. By default they were looked at."""
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        """What open asks hold up, if nothing new was planned; by default nothing, as results are used as they count.
+
+        None if the next ask goes on with what was planned before: it is needed whatever becomes of the open ones.
+        Results that wait for their turn behind an earlier ask of their arm have not counted: others look after these.
+        """
+        return HeldUp()
 
     # Decisions beside the asks, and how a record is brought back.
 

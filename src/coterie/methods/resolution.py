@@ -17,7 +17,7 @@ from coterie.engine.resolution.asking import asked_for
 from coterie.engine.resolution.epoch import Epoch
 from coterie.engine.resolution.questions import Asked
 from coterie.engine.resolution.run import FreezingRun, level_of_epoch
-from coterie.methods.contract import Decision, MethodRun, Pull
+from coterie.methods.contract import Decision, HeldUp, MethodRun, Pull
 from coterie.methods.present_arms import Past
 from coterie.methods.reports import BOUNDS, LINKS, Evidence, Standing, Weakest
 from coterie.methods.resolution_proof import ALPHA, VARIANCE_SHARE, certificate_of, changes_of
@@ -96,6 +96,10 @@ class ResolutionRun(MethodRun):
 
     def give_up(self, arm: int, of_round: int) -> None:
         self._run.give_up(arm, of_round)
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        found = self._run.held_up([(one.arm, one.round) for one in asks])
+        return None if found is None else HeldUp(*found)
 
     @property
     def guess(self) -> tuple[IntArray, FloatArray] | None:

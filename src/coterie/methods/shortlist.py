@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from coterie.engine.croc.state import ALPHA, PREFIX_ROOM
 from coterie.engine.shortlist.elimination import Elimination
 from coterie.engine.shortlist.listing import MOST, STEPS, clique_of, partitions_without
 from coterie.engine.shortlist.pairs import PairStacks
-from coterie.methods.contract import ASK, GIVE_UP, LOOK, RESULT, Decision, MethodRun, Pull, Record
+from coterie.methods.contract import ASK, GIVE_UP, LOOK, RESULT, Decision, HeldUp, MethodRun, Pull, Record
 from coterie.methods.croc import CrocMethodRun
 from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray
@@ -134,6 +135,14 @@ class ShortlistRun(MethodRun):
             self._croc.give_up(arm, of_round)
         elif of_round > 0:
             self._queue.appendleft((arm, of_round))
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        if self._list is None:
+            return self._croc.held_up(asks)
+        if self._queue:
+            return None
+        results, open_rounds = self._list.held_up()
+        return HeldUp(results, [i for i, one in enumerate(asks) if one.round in open_rounds])
 
     def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
         self._under_way[arm] -= asked

@@ -107,6 +107,16 @@ class Epoch:
             np.subtract.at(self.unmet, np.concatenate([self.item[met], self.reference[met]]), 1)
             tests = tests[~reached]
 
+    @property
+    def unused(self) -> int:
+        """Results of arms with an unmet test that none of these has used."""
+        used: dict[int, int] = {}
+        for one in self.tests:
+            if not one.met:
+                for arm, count in ((one.item, one.test.count), (one.reference, one.test.count * one.ratio)):
+                    used[arm] = max(used.get(arm, 0), count)
+        return sum(max(0, self.results(arm) - count) for arm, count in used.items())
+
     def wants(self, arm: int) -> bool:
         """Whether a test of the arm is not met yet."""
         return bool(self.unmet[arm] > 0)

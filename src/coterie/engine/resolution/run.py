@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,23 @@ class FreezingRun:
         self.tally.pending[arm] -= 1
         if self.epoch is not None and number == self.epoch.number + 1:
             self.epoch.pending[arm] -= 1
+
+    def held_up(self, asks: Sequence[tuple[int, int]]) -> tuple[int, list[int]] | None:
+        """Results of no use before open asks, (arm, number), are answered, and the places of these; None if the next
+        ask was planned before.
+
+        Before a freeze: results beyond those that every arm must have. Then: results that no contrast has used.
+        """
+        epoch = self.epoch
+        if any(epoch is None or epoch.wants(arm) for arm in self._queue):
+            return None
+        if epoch is not None:
+            its = [i for i, (arm, number) in enumerate(asks) if number == epoch.number + 1 and epoch.wants(arm)]
+            return epoch.unused, its
+        missing = self._missing(self.tally.counts)
+        if not (missing > 0).any():
+            return 0, []
+        return int(np.maximum(-missing, 0).sum()), [i for i, (arm, _) in enumerate(asks) if missing[arm] > 0]
 
     # Asks.
 

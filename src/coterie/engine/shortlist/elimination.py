@@ -164,6 +164,11 @@ class Elimination:
             self.struck_by[gone] = self.used
             self._strike_off(gone)
 
+    def held_up(self) -> tuple[int, frozenset[int]]:
+        """Results of rounds behind the first one that is not complete; the rounds that are not used yet."""
+        behind = (one.taken.sum() for number, one in self._rounds.items() if number > self.used + 1)
+        return int(sum(behind)), frozenset(self._rounds)
+
     def settle(self, arm: int, other: int) -> bool:
         """Strike off what has these two in one group: it is wrong, or two equal arms were settled.
 
