@@ -110,12 +110,11 @@ class Epoch:
     @property
     def unused(self) -> int:
         """Results of arms with an unmet test that none of these has used."""
-        used: dict[int, int] = {}
-        for one in self.tests:
-            if not one.met:
-                for arm, count in ((one.item, one.test.count), (one.reference, one.test.count * one.ratio)):
-                    used[arm] = max(used.get(arm, 0), count)
-        return sum(max(0, self.results(arm) - count) for arm, count in used.items())
+        tests = np.flatnonzero(self.met_at == 0)
+        count, used = self.count[tests], np.zeros(self._counts.size, dtype=np.int64)
+        np.maximum.at(used, self.item[tests], count)
+        np.maximum.at(used, self.reference[tests], count * self.ratio[tests])
+        return int(np.maximum(self._counts - used, 0)[self.unmet > 0].sum())
 
     def wants(self, arm: int) -> bool:
         """Whether a test of the arm is not met yet."""
