@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import croc_run
 
 import coterie
 from coterie.engine.croc import cover, planning
@@ -28,7 +29,7 @@ def proven(noise: Any, delta: float) -> Any:
         assert arm is not None
         session.tell(arm, MEANS[arm] + rng.normal(size=1))
     assert coterie.verify(session.certificate, session.events)
-    return session._conversation.run._run
+    return croc_run(session)
 
 
 def bent(run: Any, name: str, place: Any, value: Any) -> Any:

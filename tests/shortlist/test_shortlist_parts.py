@@ -234,13 +234,10 @@ def test_the_partition_that_is_left_is_one_that_no_settled_pair_speaks_against()
     """Two pairs that are settled at once strike off the last two; a third one that a round has struck off stays."""
     listed = np.array([[0, 0, 1], [0, 1, 0], [0, 1, 1]])
     found = Elimination(listed, 3.0, np.ones(3), np.zeros((3, 1)))
-    assert not found.proven
+    seen: list[tuple[bool, list[int]]] = []
     found.alive[2], found.struck_by[2], found.log_e[2] = 0, 1, 3.5
-    assert found.settle(0, 1)
-    assert found.proven
-    assert found.left.tolist() == [1]
-    assert found.settle(0, 2)
-    assert found.left.tolist() == [2]
-    assert found.proven
+    for pair in ((0, 1), (0, 2)):
+        seen.append((found.settle(*pair) and found.proven, found.left.tolist()))
     found.struck_by[:], found.possible[:] = 0, True  # what nothing has struck off is not proven wrong
-    assert not found.proven
+    seen.append((found.proven, found.left.tolist()))
+    assert seen == [(True, [1]), (True, [2]), (False, [2])]
