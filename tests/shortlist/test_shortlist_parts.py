@@ -228,3 +228,16 @@ def test_pairs_strike_off_what_has_them_in_a_group() -> None:
     assert one.left.tolist() == [2]
     assert not one.settle(1, 2)  # that would leave none
     assert one.left.tolist() == [2]
+
+
+def test_the_partition_that_is_left_is_one_that_no_settled_pair_speaks_against() -> None:
+    """Two pairs that are settled at once strike off the last two; a third one that a round has struck off stays."""
+    listed = np.array([[0, 0, 1], [0, 1, 0], [0, 1, 1]])
+    found = Elimination(listed, 3.0, np.ones(3), np.zeros((3, 1)))
+    seen: list[tuple[bool, list[int]]] = []
+    found.alive[2], found.struck_by[2], found.log_e[2] = 0, 1, 3.5
+    for pair in ((0, 1), (0, 2)):
+        seen.append((found.settle(*pair) and found.proven, found.left.tolist()))
+    found.struck_by[:], found.possible[:] = 0, True  # what nothing has struck off is not proven wrong
+    seen.append((found.proven, found.left.tolist()))
+    assert seen == [(True, [1]), (True, [2]), (False, [2])]

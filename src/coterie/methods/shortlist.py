@@ -71,7 +71,7 @@ class ShortlistRun(MethodRun):
 
     @property
     def done(self) -> bool:
-        return self._croc.done if self._list is None else int(self._list.alive.sum()) == 1
+        return self._croc.done if self._list is None else self._list.proven
 
     @property
     def t(self) -> int:

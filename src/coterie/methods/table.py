@@ -108,7 +108,7 @@ _table: dict[str, Method] = {
             in_ask_order=True,
             exact=True,
             weighs_costs=True,
-            rules=RULES,
+            rules=4,  # since 3: single linkage keeps the near tests of items that tie
             trial=_croc_trial,
             restart=_restart_croc,
         ),

@@ -12,6 +12,7 @@ import math
 
 from coterie.engine.compiled import compiled
 from coterie.engine.croc.claims import pairs_done, raise_alarm, unmet
+from coterie.engine.croc.cover import covered_by_epoch, covered_by_pairs
 from coterie.engine.croc.epochs import find_epoch
 from coterie.engine.croc.factors import is_stale
 from coterie.engine.croc.forecast import best_gains, greedy_gains, pulls_for_freeze, pulls_for_pairs
@@ -233,10 +234,13 @@ def _repeat(s: Croc) -> bool:
 
 
 @compiled
-def certify(s: Croc, by: int, e: int) -> None:
-    """Stop: the groups are proven, BY_PAIRS or BY_EPOCH, and then by the epoch in slot e."""
+def certify(s: Croc, by: int, e: int) -> bool:
+    """Stop if the groups are proven, BY_PAIRS or BY_EPOCH, and then by the epoch in slot e: if its tests cover them."""
+    if not (covered_by_pairs(s) if by == BY_PAIRS else covered_by_epoch(s, e)):
+        return False
     s.ints[DONE] = by
     s.ints[CERTIFIED_EPOCH] = e
+    return True
 
 
 @compiled
@@ -249,8 +253,7 @@ def _allow_greedy(s: Croc, needed: float) -> None:
 @compiled
 def _decide(s: Croc, w: Work) -> int:
     """What to do next: PAIRS, EXPLORE or ROUNDS; or CERTIFIED, when nothing is left to do."""
-    if pairs_done(s):
-        certify(s, BY_PAIRS, -1)
+    if pairs_done(s) and certify(s, BY_PAIRS, -1):
         return CERTIFIED
     e = find_epoch(s, w.names)
     risk = misgrouping_risk(s, w)
@@ -261,10 +264,11 @@ def _decide(s: Croc, w: Work) -> int:
             e = -1
     may_be_greedy = s.ints[ALARM] == 0 and s.numbers[GREEDY_SPENT] <= s.numbers[GREEDY_LIMIT]
     rival = math.inf  # the cost that the pairs from the start have to beat
-    if e >= 0:
-        if unmet(s, e, w) == 0:
-            certify(s, BY_EPOCH, e)
+    if e >= 0 and unmet(s, e, w) == 0:
+        if certify(s, BY_EPOCH, e):
             return CERTIFIED
+        e = -1  # tests that leave something open prove nothing: another candidate is frozen
+    if e >= 0:
         rival = 0.0
         for m in range(s.labels.size):
             rival += w.mark[m] * s.price[m]
@@ -282,8 +286,7 @@ def _decide(s: Croc, w: Work) -> int:
     elif e < 0 or risk >= LARGEST_RISK:
         return EXPLORE
     if unmet(s, e, w) == 0:
-        certify(s, BY_EPOCH, e)
-        return CERTIFIED
+        return CERTIFIED if certify(s, BY_EPOCH, e) else EXPLORE
     floor = LEAST_SHARE_IN_ROUNDS * s.ints[T] / s.labels.size
     return ROUNDS if compose_round(s, e, w, floor) else EXPLORE
 
@@ -339,8 +342,7 @@ def see_proven(s: Croc, w: Work) -> None:
     renew(s, w)
     forget_touched(s)
     raise_alarm(s)
-    if pairs_done(s):
-        certify(s, BY_PAIRS, -1)
+    if pairs_done(s) and certify(s, BY_PAIRS, -1):
         return
     e = find_epoch(s, w.names)
     if e >= 0 and unmet(s, e, w) == 0:

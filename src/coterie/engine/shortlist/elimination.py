@@ -88,6 +88,16 @@ class Elimination:
         return np.flatnonzero(self.alive)
 
     @property
+    def proven(self) -> bool:
+        """Whether one partition is left, which no settled pair speaks against, and every other one is struck off.
+
+        Read off anew: by a round at the level, or by a settled pair that it has in one group.
+        """
+        by_round = (self.struck_by > 0) & (self.log_e >= self.level)
+        gone = by_round | ~self.possible
+        return self.left.size == 1 and bool(self.possible[self.left[0]] and gone[self.alive == 0].all())
+
+    @property
     def likeliest(self) -> int:
         """The one with the largest p of those left."""
         left = self.left
@@ -183,7 +193,6 @@ class Elimination:
 
     def _strike_off(self, gone: IntArray) -> None:
         """These partitions. If none is left, which has probability at most δ if K is right, the likeliest stays."""
-        if self.alive.sum() > 1:
-            self.alive[gone] = 0
-            if not self.alive.any():
-                self.alive[int(np.argmax(self.chances(self.possible)))] = 1
+        self.alive[gone] = 0
+        if not self.alive.any():
+            self.alive[int(np.argmax(self.chances(self.possible)))] = 1
