@@ -4,6 +4,7 @@ against a plain model.
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 from pathlib import Path
@@ -211,7 +212,9 @@ class CampaignMachine(RuleBasedStateMachine):
         """In time, late, or of a lease that failed."""
         keys = [key for key, lease in self.leases.items() if lease["answer"] is None]
         assume(keys)
-        key = data.draw(st.sampled_from(keys))
+        self.tell_key(at, data.draw(st.sampled_from(keys)), value)
+
+    def tell_key(self, at: int, key: str, value: float) -> None:
         lease = self.leases[key]
         self.count += 1
         one = {"id": f"m{self.count}", "arm": lease["arm"], "values": [value], "lease": key}
@@ -415,3 +418,40 @@ TestCampaignMachine.settings = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
+
+
+def test_passing_on_against_the_model() -> None:
+    """Ann takes items and leaves, now and then she comes back: histories in which asks are passed on, rare otherwise."""
+    passed_on = surplus = firsts = 0
+    for seed in range(6):
+        rng, machine = random.Random(seed), CampaignMachine()
+        try:
+            machine.create("skip", ("croc", "croc", "shortlist")[seed % 3], 1e-6, False)
+            machine.change_lease_time(0, 300.0)
+            for _ in range(110):
+                what, at = rng.random(), rng.randrange(2)
+                held = {
+                    state: [key for key, one in machine.leases.items() if (one["state"], one["answer"]) == (state, None)]
+                    for state in ("open", "passed on", "taken")
+                }
+                bobs = [key for key in held["open"] if machine.leases[key]["worker"] == "bob"]
+                if machine.session.done:
+                    break
+                if held["passed on"] and rng.random() < 0.3:
+                    machine.tell_key(at, rng.choice(held["passed on"]), rng.gauss(0.0, 1.0))
+                    firsts += 1
+                elif what < 0.4:
+                    machine.ask(at, "ann" if what < 0.06 else "bob", 1)
+                elif what < 0.7 and bobs:
+                    machine.tell_key(at, rng.choice(bobs), rng.gauss(0.0, 1.0))
+                elif what < 0.85 and held["taken"]:
+                    machine.tell_key(at, rng.choice(held["taken"]), rng.gauss(0.0, 1.0))
+                elif what < 0.98:
+                    machine.time_passes(rng.choice([2.0, 12.0]))
+                else:
+                    machine.reopen(at)
+                machine.the_store_is_what_the_model_is()
+            passed_on, surplus = passed_on + machine.passed_on, surplus + len(machine.surplus)
+        finally:
+            machine.teardown()
+    assert min(passed_on, surplus, firsts) >= 3, (passed_on, surplus, firsts)
