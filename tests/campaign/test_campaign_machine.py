@@ -431,7 +431,9 @@ def test_passing_on_against_the_model() -> None:
             for _ in range(110):
                 what, at = rng.random(), rng.randrange(2)
                 held = {
-                    state: [key for key, one in machine.leases.items() if (one["state"], one["answer"]) == (state, None)]
+                    state: [
+                        key for key, one in machine.leases.items() if (one["state"], one["answer"]) == (state, None)
+                    ]
                     for state in ("open", "passed on", "taken")
                 }
                 bobs = [key for key in held["open"] if machine.leases[key]["worker"] == "bob"]
