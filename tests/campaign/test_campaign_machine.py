@@ -421,7 +421,7 @@ TestCampaignMachine.settings = settings(
 
 
 def test_passing_on_against_the_model() -> None:
-    """Ann takes items and leaves, now and then she comes back: histories in which asks are passed on, rare otherwise."""
+    """Ann takes items and leaves, now and then she comes back: asks are passed on, which is rare otherwise."""
     passed_on = surplus = firsts = 0
     for seed in range(6):
         rng, machine = random.Random(seed), CampaignMachine()

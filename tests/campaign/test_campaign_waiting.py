@@ -125,10 +125,10 @@ def test_it_is_passed_on_and_the_first_result_counts(opened: Callable[[], Campai
     forgotten = bench.until_forgotten(12)
     asked = clock.now
     while (answer := bench.store.ask(bench.id, "bob"))["asks"]:
-        clock.now += 0.5
+        clock.now += 0.0625
         bench.tell(answer["asks"][0])
     (one,) = answer["waiting_for"]
-    usual = median([10.0] * 12 + [0.5] * (bench.told - 12))
+    usual = median([10.0] * 12 + [0.0625] * (bench.told - 12))
     due = asked + max(10.0, 2.0 * usual)
     assert one["until"] == timestamp(due) < forgotten["expires"]
     clock.now = due - 0.001
