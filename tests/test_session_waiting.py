@@ -95,6 +95,18 @@ def test_nothing_is_asked_in_vain_behind_a_forgotten_ask(name: str, question: st
     assert waited >= 4
 
 
+def test_a_forgotten_batch_is_not_waited_for_much_longer() -> None:
+    """Somebody takes 30 items and leaves: twice as many results are ahead, not 30 times as many as for one."""
+    session, rng = new_session(0.7, "croc"), np.random.default_rng(0)
+    measured(session, 0.7, None, rng, 12)
+    gone = {one.number for one in session.open(30)}
+    told = measured(session, 0.7, None, rng, 500)
+    assert not session.done
+    assert gone >= {one.number for one in session.awaited}
+    assert session.awaited
+    assert told <= 2 * 31 + 30
+
+
 def test_it_goes_on_when_the_result_comes() -> None:
     session, rng = new_session(0.7, "croc"), np.random.default_rng(0)
     measured(session, 0.7, 12, rng, 500)
