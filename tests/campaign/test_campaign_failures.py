@@ -57,7 +57,7 @@ def test_nothing_is_said_where_nothing_was_missed(store: Campaigns, world: Any) 
     id = world.create(store, method="uniform")
     world.run(store, id, stop_after=5)
     found = store.status(id)["failures"]
-    assert found == {"asked": 5, **ROUND, "items": [], "workers": [], "text": None}
+    assert found == {"asked": 5, **ROUND, "items": [], "workers": [], "passed_on": 0, "text": None}
 
 
 def thrown_away(

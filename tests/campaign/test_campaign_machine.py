@@ -1,12 +1,14 @@
-"""Any order of asking, telling, being late, repeating, failing, undoing, expiring, archiving and reopening, against a
-plain model.
+"""Any order of asking, telling, being late, repeating, failing, undoing, expiring, passing on, archiving and reopening,
+against a plain model.
 """
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from coterie.campaign import BadValue, Campaigns, Conflict, NotFound
-from coterie.session import Session
+from coterie.session import Session, conversation
 from coterie.session.revising import checked_revision
 
 pytestmark = pytest.mark.slow  # hundreds of random histories
@@ -38,12 +40,16 @@ class CampaignMachine(RuleBasedStateMachine):
         self.before: dict[str, list[list[float]]] = {}  # of measurements that were corrected, what they were
         self.count = 0
         self.lease_seconds = LEASE
-        self.late = 0
+        self.late = self.passed_on = 0
+        self.times: list[float] = []  # that answers took
+        self.surplus: list[dict[str, Any]] = []  # results that do not count
+        self.patience = conversation.AHEAD, conversation.BATCHES_AHEAD
 
     def _open(self) -> Campaigns:
         return Campaigns(self.folder / "store.db", clock=lambda: self.now)
 
     def teardown(self) -> None:
+        conversation.AHEAD, conversation.BATCHES_AHEAD = self.patience
         for store in self.stores:
             store.close()
         shutil.rmtree(self.folder)
@@ -52,8 +58,11 @@ class CampaignMachine(RuleBasedStateMachine):
         on_expiry=st.sampled_from(["skip", "wait"]),
         method=st.sampled_from(["croc", "croc", "shortlist", "boc"]),
         delta=st.sampled_from([0.3, 1e-4]),
+        patient=st.booleans(),
     )
-    def create(self, on_expiry: str, method: str, delta: float) -> None:
+    def create(self, on_expiry: str, method: str, delta: float, patient: bool) -> None:
+        if not patient:  # two results ahead, and everybody waits
+            conversation.AHEAD, conversation.BATCHES_AHEAD = 1, 0
         self.skips = on_expiry == "skip"
         made = self.stores[0].create(
             "x", 3, 2, 1, delta, method, "heuristic", lease_seconds=LEASE, on_expiry=on_expiry, noise=1.0
@@ -74,8 +83,34 @@ class CampaignMachine(RuleBasedStateMachine):
         if self.skips:
             for key in self.open:
                 if self.leases[key]["expires"] <= self.time:
-                    self.session.forget(self.leases[key]["ticket"])
-                    self.leases[key]["state"] = "expired"
+                    self._forget(key, "expired")
+
+    def _forget(self, key: str, state: str) -> None:
+        ticket = self.leases[key]["ticket"]
+        self.session.forget(ticket)
+        for lease in self.leases.values():
+            if lease["ticket"] == ticket:
+                lease["state"] = state if lease["state"] == "open" else f"{state} before"
+
+    def _pass_on(self, worker: str) -> str | None:
+        """The lease of an ask that is waited for, and passed on to this worker."""
+        usual = max(10.0, 2.0 * median(self.times[-201:])) if len(self.times) >= 3 else float("inf")
+        for one in self.session.awaited:
+            key = next(key for key in self.open if self.leases[key]["ticket"] == one.number)
+            its = self.leases[key]
+            if self.skips and its["worker"] != worker and its["asked"] + usual <= self.time:
+                return key
+        return None
+
+    def _answered(self, key: str, answer: str | None) -> None:
+        """A lease answers its ask; whoever else holds it is too late."""
+        lease = self.leases[key]
+        self.late += lease["expires"] <= self.time or lease["state"] == "passed on"
+        self.times.append(self.time - lease["asked"])
+        for other in self.leases.values():
+            if other["ticket"] == lease["ticket"] and other is not lease:
+                other["state"] = "taken"
+        lease |= {"state": "answered", "answer": answer}
 
     def _take(self, arm: int, value: float, ticket: int | None) -> None:
         (white,) = self.session.check_results([arm], self._vector(value)[None])
@@ -129,18 +164,30 @@ class CampaignMachine(RuleBasedStateMachine):
         self._write()
         ended: bool = self.session.done
         if ended:
-            assert answer == {"done": True, "asks": []}
+            assert answer == {"done": True, "asks": [], "waiting_for": []}
             return
         own = [k for k in self.open if self.leases[k]["worker"] == worker]
         expected = [k for k in own if not self.skips or self.leases[k]["expires"] > self.time][:n]
         for key in expected:
             if self.leases[key]["expires"] <= self.time:
-                self.leases[key]["expires"] = self.time + self.lease_seconds
+                self.leases[key] |= {"expires": self.time + self.lease_seconds, "asked": self.time}
         fresh: list[tuple[int, int]] = []
         while len(expected) + len(fresh) < n:
-            opened = self.session.open(1)
+            opened = self.session.open(1, wanted=n - len(expected) - len(fresh))
             if not opened:
-                break
+                passed = None if self.session.done else self._pass_on(worker)
+                if passed is None:
+                    break
+                self.leases[passed]["state"] = "passed on"
+                self.passed_on += 1
+                lease = {"ticket": self.leases[passed]["ticket"], "arm": self.leases[passed]["arm"], "worker": worker}
+                key = answer["asks"][len(expected) + len(fresh)]["lease"]
+                assert key not in self.leases
+                self.leases[key] = lease | {
+                    "asked": self.time, "expires": self.time + self.lease_seconds, "state": "open", "answer": None,
+                }  # fmt: skip
+                fresh.append((lease["ticket"], lease["arm"]))
+                continue
             fresh.append((opened[0].number, opened[0].arm))
         if answer["done"]:
             assert self.session.done
@@ -148,12 +195,16 @@ class CampaignMachine(RuleBasedStateMachine):
         else:
             assert [ask["lease"] for ask in answer["asks"]][: len(expected)] == expected
             given = answer["asks"][len(expected) :]
+            awaited = [] if len(answer["asks"]) == n else [one.arm for one in self.session.awaited]
+            assert [one["arm"] for one in answer["waiting_for"]] == awaited
         assert [ask["arm"] for ask in given] == [arm for _, arm in fresh]
         for ask, (ticket, arm) in zip(given, fresh, strict=True):
-            assert ask["lease"] not in self.leases
+            if ask["lease"] in self.leases:  # it was passed on
+                assert self.leases[ask["lease"]]["ticket"] == ticket
+                continue
             self.leases[ask["lease"]] = {
                 "ticket": ticket, "arm": arm, "worker": worker, "expires": self.time + self.lease_seconds,
-                "state": "open", "answer": None,
+                "asked": self.time, "state": "open", "answer": None,
             }  # fmt: skip
 
     @rule(at=stores_, value=values_, data=st.data())
@@ -161,17 +212,27 @@ class CampaignMachine(RuleBasedStateMachine):
         """In time, late, or of a lease that failed."""
         keys = [key for key, lease in self.leases.items() if lease["answer"] is None]
         assume(keys)
-        key = data.draw(st.sampled_from(keys))
+        self.tell_key(at, data.draw(st.sampled_from(keys)), value)
+
+    def tell_key(self, at: int, key: str, value: float) -> None:
         lease = self.leases[key]
         self.count += 1
         one = {"id": f"m{self.count}", "arm": lease["arm"], "values": [value], "lease": key}
+        taken = lease["state"] == "taken"
         answer = self.stores[at].tell(self.id, [one])
         self._write()
-        on_time = lease["state"] == "open"
-        self.late += lease["state"] == "expired" or (on_time and lease["expires"] <= self.time)
+        if taken:
+            assert [late["id"] for late in answer.pop("not_counted")] == [one["id"]]
+            assert answer == {"accepted": 1, "duplicates": 0, "done": self.session.done}
+            lease["answer"] = one["id"]
+            self.surplus.append(one)
+            self.late += 1
+            return
+        on_time = lease["state"] in ("open", "passed on")
+        self.late += lease["state"] in ("expired", "expired before")
         self._take(lease["arm"], value, lease["ticket"] if on_time else None)
         if on_time:
-            lease |= {"state": "answered", "answer": one["id"]}
+            self._answered(key, one["id"])
         self._check_answer(answer, one)
         self.told.append(one)
 
@@ -196,14 +257,13 @@ class CampaignMachine(RuleBasedStateMachine):
         key = next((key for key in self.open if self.leases[key]["arm"] == arm), None)
         self._take(arm, value, None if key is None else self.leases[key]["ticket"])
         if key is not None:
-            self.late += self.leases[key]["expires"] <= self.time
-            self.leases[key] |= {"state": "answered", "answer": None}  # a result that names it is another one
+            self._answered(key, None)  # a result that names it is another one
         self.told.append(one)
 
     @precondition(lambda self: self.told)
     @rule(at=stores_, data=st.data())
     def tell_again(self, at: int, data: st.DataObject) -> None:
-        answer = self.stores[at].tell(self.id, [data.draw(st.sampled_from(self.told))])
+        answer = self.stores[at].tell(self.id, [data.draw(st.sampled_from(self.told + self.surplus))])
         self._write()
         assert answer == {"accepted": 0, "duplicates": 1, "done": self.session.done}
 
@@ -267,8 +327,7 @@ class CampaignMachine(RuleBasedStateMachine):
         assert self.stores[at].fail(self.id, key, "broken")["freed"]
         self._write()
         if self.leases[key]["state"] == "open":  # it may have expired just before
-            self.session.forget(self.leases[key]["ticket"])
-            self.leases[key]["state"] = "failed"
+            self._forget(key, "failed")
 
     @rule(at=stores_, data=st.data())
     def undo(self, at: int, data: st.DataObject) -> None:
@@ -277,8 +336,7 @@ class CampaignMachine(RuleBasedStateMachine):
         answer = self.stores[at].undo(self.id, key, "not begun")
         self._write()
         if self.leases[key]["state"] == "open":
-            self.session.forget(self.leases[key]["ticket"])
-            self.leases[key]["state"] = "undone"
+            self._forget(key, "undone")
         assert answer["ended"] == self.leases[key]["state"]
 
     @rule(at=stores_, seconds=st.sampled_from([20.0, LEASE, 300.0]))
@@ -336,12 +394,14 @@ class CampaignMachine(RuleBasedStateMachine):
             missed = found["failures"]
             states = [lease["state"] for lease in self.leases.values()]
             assert {kind: missed[kind] for kind in ("failed", "expired", "undone", "late")} == {
-                **{kind: states.count(kind) for kind in ("failed", "expired", "undone")},
+                **{kind: states.count(kind) for kind in ("failed", "undone")},
+                "expired": states.count("expired") + self.passed_on,
                 "late": self.late,
             }
-            assert missed["asked"] == len(self.leases)
+            assert missed["asked"] == len({lease["ticket"] for lease in self.leases.values()})
+            assert missed["passed_on"] == self.passed_on
             assert sum(one["failed"] for one in missed["items"]) == states.count("failed")
-            assert sum(one["expired"] for one in missed["workers"]) == states.count("expired")
+            assert sum(one["expired"] for one in missed["workers"]) == missed["expired"]
             assert found["lease_seconds"] == self.lease_seconds
         rows = self.stores[0].measurements(self.id)["measurements"]
         assert [(row["id"], row["arm"], row["values"]) for row in rows] == [
@@ -358,3 +418,42 @@ TestCampaignMachine.settings = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
+
+
+def test_passing_on_against_the_model() -> None:
+    """Ann takes items and leaves, now and then she comes back: asks are passed on, which is rare otherwise."""
+    passed_on = surplus = firsts = 0
+    for seed in range(6):
+        rng, machine = random.Random(seed), CampaignMachine()
+        try:
+            machine.create("skip", ("croc", "croc", "shortlist")[seed % 3], 1e-6, False)
+            machine.change_lease_time(0, 300.0)
+            for _ in range(110):
+                what, at = rng.random(), rng.randrange(2)
+                held = {
+                    state: [
+                        key for key, one in machine.leases.items() if (one["state"], one["answer"]) == (state, None)
+                    ]
+                    for state in ("open", "passed on", "taken")
+                }
+                bobs = [key for key in held["open"] if machine.leases[key]["worker"] == "bob"]
+                if machine.session.done:
+                    break
+                if held["passed on"] and rng.random() < 0.3:
+                    machine.tell_key(at, rng.choice(held["passed on"]), rng.gauss(0.0, 1.0))
+                    firsts += 1
+                elif what < 0.4:
+                    machine.ask(at, "ann" if what < 0.06 else "bob", 1)
+                elif what < 0.7 and bobs:
+                    machine.tell_key(at, rng.choice(bobs), rng.gauss(0.0, 1.0))
+                elif what < 0.85 and held["taken"]:
+                    machine.tell_key(at, rng.choice(held["taken"]), rng.gauss(0.0, 1.0))
+                elif what < 0.98:
+                    machine.time_passes(rng.choice([2.0, 12.0]))
+                else:
+                    machine.reopen(at)
+                machine.the_store_is_what_the_model_is()
+            passed_on, surplus = passed_on + machine.passed_on, surplus + len(machine.surplus)
+        finally:
+            machine.teardown()
+    assert min(passed_on, surplus, firsts) >= 3, (passed_on, surplus, firsts)

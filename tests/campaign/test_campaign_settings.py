@@ -86,7 +86,7 @@ def test_json_goes_there_and_back() -> None:
 
 def test_settings_of_the_first_release_are_read() -> None:
     read = CampaignSettings.from_json(json.dumps(FIRST))
-    assert read.as_dict() == FIRST | {"value_names": None}
+    assert read.as_dict() == FIRST | {"value_names": None, "pass_on": 2.0}
     assert (read.rules, read.names, read.name_of(1)) == (1, ("ash", "beech", "oak"), "beech")
     assert check_rules(read) is METHODS["uniform"]
     later = CampaignSettings.from_json(json.dumps(FIRST | {"engine": 3, "colour": "green"}))
@@ -159,6 +159,8 @@ def test_the_http_model_has_the_fields_of_the_settings() -> None:
     assert made.pop("n_clusters") == 2
     assert NewCampaign.model_fields["noise"].default is None
     assert made.pop("noise") == {"family": "any"}  # in a store null is the standard Gaussian of the first release
+    assert NewCampaign.model_fields["pass_on"].default is None  # then it depends on on_expiry
+    assert made.pop("pass_on") == 2.0
     for name in made.keys() & NewCampaign.model_fields.keys():
         field = NewCampaign.model_fields[name]
         if not field.is_required():

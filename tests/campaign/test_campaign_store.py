@@ -62,7 +62,7 @@ def test_a_campaign_runs_to_its_end_as_a_session_does(store: Campaigns, world: A
     certificate = store.certificate(id)
     assert certificate.pop("failures")["asked"] == session.t
     assert certificate == known(session.certificate) | for_people
-    assert store.ask(id, "w") == {"done": True, "asks": []}
+    assert store.ask(id, "w") == {"done": True, "asks": [], "waiting_for": []}
     (summary,) = store.list()
     assert summary["done"]
     assert (summary["t"], summary["measurements"], summary["open_leases"]) == (session.t, session.t, 0)

@@ -71,7 +71,7 @@ def test_a_campaign_from_beginning_to_end(api: Any, tmp_path: Any) -> None:
     assert status["done"] is True
     assert status["t"] == sum(status["pulls"]) == k + 1
     assert coterie.same_partition(status["labels"], [0, 1, 2, 0, 1, 2])
-    assert api.post(f"{C}/{id}/ask", {"worker": "w"}).json == {"done": True, "asks": []}
+    assert api.post(f"{C}/{id}/ask", {"worker": "w"}).json == {"done": True, "asks": [], "waiting_for": []}
     late = api.tell(id, {"id": "late", "arm": 3, "values": [50.0, 50.0]})
     assert late.json | {"warnings": None} == {"accepted": 1, "duplicates": 0, "done": True, "warnings": None}
     (warning,) = late.json["warnings"]

@@ -357,7 +357,8 @@ def test_results_that_wait_are_shown(opened: Any, api: Any) -> None:
     assert later, "an item is asked for twice"
     api.tell(id, *({"id": ask["lease"], "arm": arm, "values": 0.0, "lease": ask["lease"]} for ask in later))
     page = opened(f"/campaigns/{id}")
-    page.locator(".notice").filter(has_text="an earlier measurement of the same item is still out").wait_for()
+    said = "for an earlier measurement of the same item: a, asked of w."
+    page.locator(".notice").filter(has_text=said).wait_for()
 
 
 def test_a_reader_sees_no_forms(opened: Any, api: Any) -> None:

@@ -184,11 +184,12 @@ class Campaigns(ServerAccess):
         """Results [{"id", "arm", "values", "lease"?, "worker"?}, …], all or nothing; on disk when this returns.
 
         The result of an ask that was passed on to somebody else, who has answered it, is kept and does not count:
-        `not_counted` of the answer names it. The same id with the same content is a duplicate and counts once. Without a lease a result answers the oldest
-        open ask for its arm (only the worker's own, if `worker` is given); if there is none, it takes its place on
-        arrival. The answer has `warnings` if a value lies far from what the item gave before: it is on record all the
-        same. With `ask_back` it is refused instead (`Conflict`, code "far_off"), for whoever can ask a person and tell
-        it again without: a program that drops what is refused would drop results because of their values.
+        `not_counted` of the answer names it. The same id with the same content is a duplicate and counts once. Without
+        a lease a result answers the oldest open ask for its arm (only the worker's own, if `worker` is given); if there
+        is none, it takes its place on arrival. The answer has `warnings` if a value lies far from what the item gave
+        before: it is on record all the same. With `ask_back` it is refused instead (`Conflict`, code "far_off"), for
+        whoever can ask a person and tell it again without: a program that drops what is refused would drop results
+        because of their values.
         """
         return self._campaigns.submit(id, decision("tell", (measurements, None, False, ask_back), writer))
 

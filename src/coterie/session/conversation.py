@@ -24,9 +24,9 @@ ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED = 0, 1, 2, 3, 4, 5
 """What was done, in the order of `Conversation.order`."""
 
 AHEAD, BATCHES_AHEAD = 8, 2
-"""Results that open asks may hold up: so many for each open ask and one more, or so many times all that are open and
-wanted now, if that is more. Then nothing new is planned. Of W workers who are equally fast and all at work, an ask
-is overtaken by 8·W others once in about e^8 = 3000 times."""
+"""Results that open asks may hold up: so many for each ask at work and two more, or so many times all that are open and
+wanted now, if that is more. Then nothing new is planned. Of W workers who are equally fast and all at work, an ask is
+overtaken by 8·W others once in about e^8 = 3000 times."""
 
 
 class Applied(NamedTuple):
@@ -114,12 +114,13 @@ class Conversation:
         as many later ones are closed (docs/CROC.md, section 8).
         """
         n_open = len(self.pending)
-        limit = max(AHEAD * (n_open + 1), BATCHES_AHEAD * (n_open + wanted))
-        if not self.in_ask_order or self.run.done:
+        least = BATCHES_AHEAD * (n_open + wanted)
+        if not n_open or not self.in_ask_order or self.run.done or self._overtaken(next(iter(self.pending)), 0) < least:
             return []
+        limit = max(AHEAD * (self._at_work() + 2), least)
         late: list[Ticket] = []
         for older, (number, place) in enumerate(self.pending.items()):
-            if self.next_ticket - number - n_open + older < limit:  # later ones that are closed
+            if self._overtaken(number, older) < limit:
                 break
             if self.arms_asked[number] not in self.retired:
                 late.append(Ticket(number, self.arms_asked[number], 0 if self.is_stale(number) else place.round))
@@ -133,6 +134,19 @@ class Conversation:
         if held.results + lines < limit:
             return []
         return [one for i, one in enumerate(late) if i in held.by or behind[i]]
+
+    def _overtaken(self, ticket: int, older: int) -> int:
+        """Asks after an open one that are closed; `older`: open asks before it."""
+        return self.next_ticket - ticket - len(self.pending) + older
+
+    def _at_work(self) -> int:
+        """Open asks, from the youngest on, up to one that many have overtaken for the number of those after it."""
+        found = 0
+        for number in reversed(self.pending):
+            if self._overtaken(number, len(self.pending) - 1 - found) >= AHEAD * (found + 2):
+                break
+            found += 1
+        return found
 
     def waiting_behind(self, ticket: int) -> int:
         """Results that wait in the line of its arm behind an open ask."""

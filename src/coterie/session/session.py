@@ -160,8 +160,8 @@ class Session(Changeable):
         """The open asks that `ask` waits for: nothing is asked for before one of them is answered or given up.
 
         Empty as long as something can be asked for. An ask is waited for if all that was planned is asked for, many
-        results cannot be used before it is answered (8 for each open ask and one more; twice as many as are open and
-        wanted, if that is more), and as many later asks are closed.
+        results cannot be used before it is answered (16, and 8 more for each other ask at work; twice as many as are
+        open and wanted, if that is more), and as many later asks are closed.
         """
         return self._conversation.awaited()
 

@@ -14,6 +14,7 @@ UNRECORDED_ROUND = -1
 
 class Ask(NamedTuple):
     """An arm leased to a worker. The same lease and ticket again: it was handed on, with a new expiry.
+    Another lease of an open ticket: somebody else was asked too.
 
     `ticket` is the place in the order of asks. `round` is the round of the method that the ask belongs to: NO_ROUND
     for none, UNRECORDED_ROUND in rows that were written before rounds were recorded.
