@@ -33,6 +33,7 @@ _HOMES = {
     "Session": "coterie.session",
     "SessionDone": "coterie.session",
     "cluster": "coterie.session",
+    "acluster": "coterie.session",
     "resolution_curve": "coterie.session.resolution_curve",
     "ResolutionCurve": "coterie.session.resolution_curve",
     "simulate": "coterie.simulate.trials",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from coterie.problem.question import Resolution as Resolution
     from coterie.session import Session as Session
     from coterie.session import SessionDone as SessionDone
+    from coterie.session import acluster as acluster
     from coterie.session import cluster as cluster
     from coterie.session.resolution_curve import ResolutionCurve as ResolutionCurve
     from coterie.session.resolution_curve import resolution_curve as resolution_curve
