@@ -244,7 +244,7 @@ except KeyboardInterrupt as error:
 class Later(World):
     """The same, awaited: everybody lets the others go first."""
 
-    async def __call__(self, arm: int) -> Any:  # type: ignore[override]
+    async def __call__(self, arm: int) -> Any:
         k = self.begin(arm)
         for _ in range(arm + 1):
             await asyncio.sleep(0)
@@ -323,7 +323,7 @@ def test_each_kind_of_function_has_its_own_call(workers: int) -> None:
     with pytest.raises(TypeError, match=r"item 0: measure is an async function: write `await coterie\.acluster"):
         coterie.cluster(lambda arm: later(arm), 6, 2, workers=workers, progress=False)
     with pytest.raises(TypeError, match=r"measure is no async function.*coterie.cluster\(measure, …, workers=8\)"):
-        asyncio.run(coterie.acluster(lambda arm: 0.0, 6, 2, workers=workers, progress=False))  # type: ignore[arg-type]
+        asyncio.run(coterie.acluster(lambda arm: 0.0, 6, 2, workers=workers, progress=False))  # type: ignore[arg-type,return-value]
     with pytest.raises(TypeError, match="measure must be a function"):
         asyncio.run(coterie.acluster(5, 6, 2))  # type: ignore[arg-type]
 

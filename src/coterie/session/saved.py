@@ -6,11 +6,13 @@ is followed by the rule, which has to lead to the same asks, and otherwise its r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie import __version__
 from coterie.methods.contract import Decision
 from coterie.problem.checks import check_arm, check_count, check_measurement, short
 from coterie.problem.question import Resolution
@@ -79,6 +81,25 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
     session.corrections = [Correction.of(one) for one in _listed(saved.get("corrections", []), "the corrections")]
     return session
+
+
+def unpickled(kind: type[Session], version: str, saved: Any) -> Session:
+    """What a pickle or a copy holds: a saved session, and the release that made it."""
+    if version == __version__:
+        return kind.from_dict(saved)
+    advice = "to keep sessions from one release to the next, save them with to_dict and load them with from_dict"
+    try:
+        found = kind.from_dict(saved)
+    except ValueError as error:
+        raise ValueError(
+            f"this session was pickled by coterie {version}, and coterie {__version__} cannot open it ({error}): "
+            f"{advice}"
+        ) from None
+    warnings.warn(
+        f"this session was pickled by coterie {version}; coterie {__version__} opens it as from_dict would: {advice}",
+        stacklevel=2,
+    )
+    return found
 
 
 def _facts(session: Session, saved: dict[str, Any]) -> Facts:

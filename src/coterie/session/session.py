@@ -6,11 +6,13 @@ that was saved and loaded goes on exactly as if it had never stopped, and a fini
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from coterie import __version__
 from coterie.methods.contract import Method, MethodRun
 from coterie.methods.start import start
 from coterie.methods.table import prepared
@@ -298,3 +300,16 @@ class Session(Changeable):
     def from_dict(cls, content: dict[str, Any]) -> Session:
         """The session that `to_dict` saved; it goes on as if it had never stopped."""
         return saved.from_dict(cls, content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies are saved sessions, with the release that made them; a copy goes on by itself."""
+        return saved.unpickled, (type(self), __version__, self.to_dict())
+
+    def __copy__(self) -> Session:
+        return copy.deepcopy(self)
+
+    def __setstate__(self, state: Any) -> None:
+        raise ValueError(
+            f"this session was pickled by an earlier release than coterie {__version__}, which cannot open it: save it "
+            "there with to_dict, and load it here with from_dict"
+        )
