@@ -109,13 +109,17 @@ def test_results_estimators_and_certificates_pickle() -> None:
 
 def test_a_pickle_of_another_release_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     session = started("any", 9)
-    monkeypatch.setattr("coterie.session.session.__version__", "0.0.9")
+    here = coterie.__version__
+    monkeypatch.setattr(coterie, "__version__", "0.0.9")
     content = pickle.dumps(session)
+    monkeypatch.setattr(coterie, "__version__", here)
     with pytest.warns(UserWarning, match=r"pickled by coterie 0\.0\.9; coterie .* opens it as from_dict would"):
         other = pickle.loads(content)
     assert other.to_dict() == session.to_dict()
     monkeypatch.setattr(coterie.Session, "to_dict", lambda self: {"format": "coterie-session-9"})
+    monkeypatch.setattr(coterie, "__version__", "0.0.9")
     later = pickle.dumps(session)
+    monkeypatch.setattr(coterie, "__version__", here)
     with pytest.raises(ValueError, match=r"pickled by coterie 0\.0\.9, and coterie .* cannot open it .*to_dict"):
         pickle.loads(later)
 

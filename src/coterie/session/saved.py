@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie import __version__
 from coterie.methods.contract import Decision
 from coterie.problem.checks import check_arm, check_count, check_measurement, short
 from coterie.problem.question import Resolution
@@ -83,20 +83,25 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
     return session
 
 
+def release() -> str:
+    """The release that runs; looked up when it is asked for, as the package itself is above this room."""
+    return str(import_module("coterie").__version__)
+
+
 def unpickled(kind: type[Session], version: str, saved: Any) -> Session:
     """What a pickle or a copy holds: a saved session, and the release that made it."""
-    if version == __version__:
+    here = release()
+    if version == here:
         return kind.from_dict(saved)
     advice = "to keep sessions from one release to the next, save them with to_dict and load them with from_dict"
     try:
         found = kind.from_dict(saved)
     except ValueError as error:
         raise ValueError(
-            f"this session was pickled by coterie {version}, and coterie {__version__} cannot open it ({error}): "
-            f"{advice}"
+            f"this session was pickled by coterie {version}, and coterie {here} cannot open it ({error}): {advice}"
         ) from None
     warnings.warn(
-        f"this session was pickled by coterie {version}; coterie {__version__} opens it as from_dict would: {advice}",
+        f"this session was pickled by coterie {version}; coterie {here} opens it as from_dict would: {advice}",
         stacklevel=2,
     )
     return found

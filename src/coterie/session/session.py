@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from coterie import __version__
 from coterie.methods.contract import Method, MethodRun
 from coterie.methods.start import start
 from coterie.methods.table import prepared
@@ -303,13 +302,13 @@ class Session(Changeable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies are saved sessions, with the release that made them; a copy goes on by itself."""
-        return saved.unpickled, (type(self), __version__, self.to_dict())
+        return saved.unpickled, (type(self), saved.release(), self.to_dict())
 
     def __copy__(self) -> Session:
         return copy.deepcopy(self)
 
     def __setstate__(self, state: Any) -> None:
         raise ValueError(
-            f"this session was pickled by an earlier release than coterie {__version__}, which cannot open it: save it "
-            "there with to_dict, and load it here with from_dict"
+            f"this session was pickled by an earlier release than coterie {saved.release()}, which cannot open it: "
+            "save it there with to_dict, and load it here with from_dict"
         )
