@@ -175,7 +175,12 @@ def test_every_public_method_and_property_holds_the_lock() -> None:
                 assert hasattr(member.fget, "__wrapped__"), name
     seen = threading.Event()
     with session._lock:
-        reader = threading.Thread(target=lambda: (session.t, seen.set()), daemon=True)
+
+        def read() -> None:
+            assert session.t == 0
+            seen.set()
+
+        reader = threading.Thread(target=read, daemon=True)
         reader.start()
         assert not seen.wait(0.05)
     assert seen.wait(LONGEST)

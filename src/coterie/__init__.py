@@ -34,6 +34,7 @@ _HOMES = {
     "SessionDone": "coterie.session",
     "Waiting": "coterie.session",
     "cluster": "coterie.session",
+    "acluster": "coterie.session",
     "resolution_curve": "coterie.session.resolution_curve",
     "ResolutionCurve": "coterie.session.resolution_curve",
     "simulate": "coterie.simulate.trials",
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from coterie.session import Session as Session
     from coterie.session import SessionDone as SessionDone
     from coterie.session import Waiting as Waiting
+    from coterie.session import acluster as acluster
     from coterie.session import cluster as cluster
     from coterie.session.resolution_curve import ResolutionCurve as ResolutionCurve
     from coterie.session.resolution_curve import resolution_curve as resolution_curve

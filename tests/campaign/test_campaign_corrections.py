@@ -285,7 +285,7 @@ def test_an_ask_of_a_round_is_asked_for_again_after_a_correction(
     tmp_path: Path, clock: Any, noise: str | None, how: str
 ) -> None:
     """Whether it was given up or its lease ran out; half of the results come after the store was opened again."""
-    rng, k = np.random.default_rng(2), 0
+    rng, k, id = np.random.default_rng(2), 0, ""
     missed = [13, 15, 17]  # an ask after so many results gets none, and then a value is corrected
 
     def go_on(store: Campaigns, until: int) -> None:

@@ -68,7 +68,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] = 
     (checks.check_measurement, (1.0, 2), ValueError, r"got shape \(\)"),
     (checks.check_measurement, ([[1.0, 2.0]], 2), ValueError, r"got shape \(1, 2\)"),
     (checks.check_measurement, ([1.0, "b"], 2), TypeError, "real numbers"),
-    (checks.check_measurement, ([1.0, True], 2), TypeError, "real numbers"),
+    (checks.check_real_array, ([1.0, True], "x"), TypeError, "real numbers"),
     (checks.check_measurement, ([1.0, None], 2), TypeError, "real numbers"),
     (checks.check_weights, ([1.0, -2.0], 2), ValueError, r"negative, got -2\.0 for arm 1"),
     (checks.check_weights, ([1.0], 2), ValueError, r"shape \(2,\), got shape \(1,\)"),
@@ -104,3 +104,13 @@ def test_messages_stay_short() -> None:
     with pytest.raises(ValueError, match="shape") as caught:
         checks.check_measurement(np.zeros(5000), 2)
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("given", [True, [True], np.True_, np.array([True]), np.array(True)])
+def test_booleans_are_results(given: Any) -> None:
+    assert checks.check_measurement(given, 1).tolist() == [1.0]
+    assert checks.check_measurement([given, False, 2.5] if np.ndim(given) == 0 else [True, False, 2.5], 3).tolist() == [
+        1.0,
+        0.0,
+        2.5,
+    ]

@@ -233,4 +233,4 @@ class RemoteCampaign:
 
 def _plain(values: Any) -> Any:
     """Numbers as JSON has them, from a number, a sequence, an array or a Series."""
-    return check_real_array(values, "values").tolist()
+    return check_real_array(values, "values", booleans=True).tolist()

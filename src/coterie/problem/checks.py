@@ -2,7 +2,7 @@
 
 Every function returns a value the rest of the library may trust (a plain ``int`` or ``float``, or a fresh
 float64/int64 array); none of them changes the caller's data. ``ValueError`` is for values out of range and
-wrong shapes, ``TypeError`` for things that are not numbers at all (booleans and strings included).
+wrong shapes, ``TypeError`` for things that are not numbers at all (strings included, and booleans, but in results).
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ def _holds_bool(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def check_real_array(value: Any, name: str) -> FloatArray:
-    """A fresh float64 array of finite real numbers, of any shape."""
+def check_real_array(value: Any, name: str, booleans: bool = False) -> FloatArray:
+    """A fresh float64 array of finite real numbers, of any shape. `booleans`: True and False may be 1 and 0 in it."""
     try:
         array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} must be a regular array: its rows differ in length, got {short(value)}") from None
-    if _holds_bool(value) or (array.dtype.kind not in "iuf" and array.size > 0):
+    kinds = "iufb" if booleans else "iuf"
+    if (not booleans and _holds_bool(value)) or (array.dtype.kind not in kinds and array.size > 0):
         raise TypeError(f"{name} must hold real numbers, got {short(value)}")
     cleaned = np.array(array, dtype=np.float64) if array.size else np.empty(array.shape)
     if not np.isfinite(cleaned).all():
@@ -141,9 +142,9 @@ def _is_nan(cell: Any) -> bool:
 
 
 def check_measurement(x: Any, dim: int) -> FloatArray:
-    """One measurement X_t as a fresh (d,) array; a bare number is allowed when d = 1."""
+    """One measurement X_t as a fresh (d,) array; a bare number is allowed when d = 1. True and False are 1 and 0."""
     try:
-        array = check_real_array(x, "a measurement")
+        array = check_real_array(x, "a measurement", booleans=True)
     except (ValueError, TypeError) as error:
         if has_hole(x):
             raise type(error)(f"{error}; {ABOUT_HOLES}") from None

@@ -129,8 +129,10 @@ class Settings:
     ) -> Settings:
         """Settings from what a caller gave; `SettingError` names the setting at fault and says what to do.
 
-        Either `n_clusters` is given or `resolution`.
+        Either `n_clusters` is given or `resolution`. In place of `n_arms` and `names`: the items, such as their names.
         """
+        items, names = items_of(n_arms, names)
+        n_arms = n_arms if items is None else len(items)
         arms = checked("n_arms", check_count, n_arms, "n_arms", 1)
         question = question_of(n_arms, n_clusters, dim, resolution, groups)
         d = checked("dim", check_count, dim, "dim", 1)
@@ -300,6 +302,17 @@ def question_of(n_arms: Any, n_clusters: Any, dim: Any, resolution: Any, groups:
         checked(field, check_count, value, field, least)
     shape = checked("n_clusters", check_shape, n_arms, n_clusters, dim)
     return SingleLinkage(shape[1]) if groups == "linkage" else ExactGroups(shape[1])
+
+
+def items_of(given: Any, names: Any) -> tuple[list[Any] | None, Any]:
+    """The items, if they were given in place of their number, and the names: their own text, if they were."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        # As a list: they are read more than once.
+        return None, list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+    if names is not None:
+        raise SettingError(f"n_arms has the items already, {short(given)}: leave names out", "names")
+    items = list(given)
+    return items, [str(item) for item in items]
 
 
 def _checked_instance(instance: Any, shape: tuple[int, int | None, int]) -> Instance | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coterie.methods.reports import Evidence, Partial, Weakest
-from coterie.session.cluster import cluster
+from coterie.session.cluster import acluster, cluster
 from coterie.session.data_alarms import DataAlarm
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.result import Result
@@ -20,5 +20,6 @@ __all__ = [
     "SessionDone",
     "Waiting",
     "Weakest",
+    "acluster",
     "cluster",
 ]

@@ -36,7 +36,7 @@ class Atomic:
             elif inspect.isfunction(member):
                 setattr(cls, name, _holding_the_lock(member))
 
-    def become(self, other: Self) -> None:
+    def _become(self, other: Self) -> None:
         """Be what the other is, at once; the other is not used any more."""
         self.__dict__.update({name: value for name, value in other.__dict__.items() if name != _LOCK})
 

@@ -1,19 +1,21 @@
-"""`cluster`: a session run to its end with a function that measures."""
+"""`cluster` and `acluster`: a session run to its end with a function that measures."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Unpack
 
-import numpy as np
-
-from coterie.problem.checks import FloatArray, check_count, check_real_array, short
+from coterie.problem.checks import check_count, short
 from coterie.problem.families import dimension_of
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, Resolution
-from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOptions, Settings, blaming
+from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOptions, Settings, blaming, items_of
 from coterie.session import verdicts
+from coterie.session.crews import Tasks, Threads
+from coterie.session.measuring import USE_ACLUSTER, Readings, Run
 from coterie.session.progress_line import ProgressLine
 from coterie.session.result import Result
 from coterie.session.session import Session
@@ -30,6 +32,7 @@ def cluster(
     budget: int | None = None,
     progress: bool = True,
     *,
+    workers: int = 1,
     session: Session | None = None,
     on_alarm: str = "stop",
     threshold: str = THRESHOLD,
@@ -62,65 +65,163 @@ def cluster(
     what it saw is in `result.alarm`. With `on_alarm="continue"` the call goes on for the n_clusters given, and says so
     at its end. A warning also says if the groups are proven but one looks mixed (`result.homogeneity`).
 
+    `workers`: so many measurements at a time; `measure` is then called in as many threads, while this one asks and
+    tells. Results are told as they come, each for its ask. With 1 it is called here, one after the other. When an error
+    ends the call, measurements under way are waited for and kept, when Ctrl-C does they are not. For an async function
+    use `acluster`.
+
     Nothing measured is lost. Whatever `measure` raises, Ctrl-C too, the error about a value that is no measurement, and
     the warning where warnings are errors have an attribute `session`: the same call with `session=error.session` goes
     on as if nothing had happened, with the item that failed. The proof assumes that failures have nothing to do with
     the values. `session` may also be one of your own, with the settings of the call.
     """
-    if not callable(measure):
-        raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
-    limit = None if budget is None else check_count(budget, "budget", 1)
-    if on_alarm not in ON_ALARM:
-        raise ValueError(f"on_alarm must be one of {', '.join(map(repr, ON_ALARM))}, got {short(on_alarm)}")
-    stops = on_alarm == "stop"
-    items, names = _items(n_arms, names)
-    options: FurtherOptions = {
-        "threshold": threshold, "noise": noise, "resolution": resolution, "groups": groups,
-        "distance_ratio": distance_ratio, "instance": instance, "names": names, "costs": costs,
-        "cost_unit": cost_unit,
-    }  # fmt: skip
-
-    def started(dim: int) -> Session:
-        return Session.of(
-            Settings.of(n_arms if items is None else len(items), n_clusters, dim, delta, method, **options)
-        )
-
-    # A measurement costs: all settings are checked before the first one.
-    if session is None:
-        with blaming("noise"):
-            known = dimension_of(noise)
-        known = known or _resolved_dimension(resolution)
-        fresh = started(known or (instance.dim if isinstance(instance, Instance) else 1))
-        session = fresh if known else None
-    else:
-        fresh = _agreeing(session, started)
-    readings = _Readings(measure, items, None if names is None else fresh.names)
-    run = _Run(readings, started, session, fresh.names)
-    with ProgressLine(progress) as show:
+    if is_async(measure):
+        raise TypeError(f"measure is an async function: {USE_ACLUSTER}")
+    call = _Call(
+        "cluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm,
+        threshold=threshold, noise=noise, resolution=resolution, groups=groups, distance_ratio=distance_ratio,
+        instance=instance, names=names, costs=costs, cost_unit=cost_unit,
+    )  # fmt: skip
+    crew = None if call.workers == 1 else Threads(call.run, call.workers, call.limit)
+    with call.watched(progress):
         try:
-            found = run.step() if session is None else session
-            foreseen = limit is None
-            while not found.done and not (stops and found.alarm) and (limit is None or run.count < limit):
-                found = run.step()
-                show(found)
-                if not foreseen and found.forecast is not None:
-                    foreseen = True
-                    _warn_of_forecast(found, limit)
-            result = Result(
-                found.labels, found.centers, found.pulls, found.t, found.done, found, found.alarm, found.homogeneity,
-                readings.columns,
-            )  # fmt: skip
-        except BaseException as error:
-            run.keep(error)
-            raise
-    warning = _warning(result, limit, stops)
-    if warning is not None:
-        try:
-            warnings.warn(warning, stacklevel=2)
-        except Warning as error:  # where warnings are errors there is no result
-            run.keep(error)
-            raise
+            while call.goes_on:
+                call.note(call.run.step() if crew is None else crew.step())
+            if crew is not None:
+                crew.finish()
+            result = call.result()
+        finally:
+            call.run.mend()
+            if crew is not None:
+                crew.leave()
+    call.warn(result)
     return result
+
+
+async def acluster(
+    measure: Callable[[Any], Awaitable[Any]],
+    n_arms: int | Iterable[Any],
+    n_clusters: int | None = None,
+    delta: float = DELTA,
+    method: str = METHOD,
+    budget: int | None = None,
+    progress: bool = True,
+    *,
+    workers: int = 1,
+    session: Session | None = None,
+    on_alarm: str = "stop",
+    **settings: Unpack[FurtherOptions],
+) -> Result:
+    """`cluster` for an async function: `await coterie.acluster(measure, …, workers=8)`.
+
+    `measure(arm)` is awaited, `workers` of them at a time; results are told as they come, each for its ask. Arguments,
+    answer and what an error keeps are those of `cluster`; `settings` are `threshold`, `noise` and the others of
+    `Session`. If the call is cancelled, so are the measurements under way: give a `session` of your own to have
+    what was measured before. A function that is not async is refused: `cluster` calls it in threads.
+    """
+    call = _Call("acluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm, **settings)
+    crew = Tasks(call.run, call.workers, call.limit)
+    with call.watched(progress):
+        try:
+            while call.goes_on:
+                call.note(await crew.step())
+            await crew.finish()
+            result = call.result()
+        finally:
+            call.run.mend()
+            await crew.leave()
+    call.warn(result)
+    return result
+
+
+def is_async(measure: Any) -> bool:
+    """Whether calling it gives something to be awaited, as far as can be told beforehand."""
+    is_async_function = inspect.iscoroutinefunction
+    return is_async_function(measure) or (callable(measure) and is_async_function(measure.__call__))
+
+
+class _Call:
+    """One call of `cluster` or `acluster`: all that was given, checked, and when it is over.
+
+    A measurement costs: everything is checked before the first one.
+    """
+
+    def __init__(
+        self, called: str, measure: Any, n_arms: Any, n_clusters: Any, delta: Any, method: Any, budget: Any,
+        workers: Any, session: Session | None, on_alarm: Any, *, names: Any = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        if not callable(measure):
+            raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
+        self.limit = None if budget is None else check_count(budget, "budget", 1)
+        self.workers = check_count(workers, "workers", 1)
+        if on_alarm not in ON_ALARM:
+            raise ValueError(f"on_alarm must be one of {', '.join(map(repr, ON_ALARM))}, got {short(on_alarm)}")
+        self._stops = on_alarm == "stop"
+        items, names = items_of(n_arms, names)
+
+        def started(dim: int) -> Session:
+            count = n_arms if items is None else len(items)
+            return Session.of(Settings.of(count, n_clusters, dim, delta, method, names=names, **options))
+
+        if session is None:
+            with blaming("noise"):
+                known = dimension_of(options.get("noise"))
+            known = known or _resolved_dimension(options.get("resolution"))
+            instance = options.get("instance")
+            fresh = started(known or (instance.dim if isinstance(instance, Instance) else 1))
+            session = fresh if known else None
+        else:
+            fresh = _agreeing(session, started)
+        self._readings = Readings(measure, items, None if names is None else fresh.names)
+        self.run = Run(self._readings, started, session, fresh.names, called)
+        self._foreseen = self.limit is None
+        self._show: ProgressLine | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is something left to measure."""
+        session, limit = self.run.session, self.limit
+        if session is None:
+            return True
+        return not (session.done or (self._stops and session.alarm)) and (limit is None or self.run.count < limit)
+
+    def note(self, session: Session) -> None:
+        """The session has come further."""
+        if self._show is not None:
+            self._show(session)
+        if not self._foreseen and session.forecast is not None:
+            self._foreseen = True
+            _warn_of_forecast(session, self.limit)
+
+    @contextmanager
+    def watched(self, progress: bool) -> Iterator[None]:
+        """A line says how far it is; whatever is raised has what was measured."""
+        with ProgressLine(progress) as self._show:
+            try:
+                yield
+            except BaseException as error:
+                self.run.keep(error)
+                raise
+
+    def result(self) -> Result:
+        """What was found."""
+        found = self.run.session
+        assert found is not None
+        return Result(
+            found.labels, found.centers, found.pulls, found.t, found.done, found, found.alarm, found.homogeneity,
+            self._readings.columns,
+        )  # fmt: skip
+
+    def warn(self, result: Result) -> None:
+        """Say what must not be missed."""
+        warning = _warning(result, self.limit, self._stops)
+        if warning is not None:
+            try:
+                warnings.warn(warning, stacklevel=3)
+            except Warning as error:  # where warnings are errors there is no result
+                self.run.keep(error)
+                raise
 
 
 def _resolved_dimension(resolution: Any) -> int | None:
@@ -141,7 +242,7 @@ def _warn_of_forecast(session: Session, limit: int | None) -> None:
     instead = "a coarser resolution needs fewer" if coarser is None else f"it is expected to allow {coarser!r}"
     warnings.warn(
         f"about {forecast:.0f} measurements are expected to be needed, more than the budget of {limit}: {instead}",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -164,154 +265,6 @@ def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
             f"(on_alarm='continue' with session=result.session would measure on for the K = {k} that is refuted.)"
         )
     return f"the budget of {limit} measurements ended before the proof, after an alarm: {guess}. {alarm}"
-
-
-def _items(given: Any, names: Iterable[str] | None) -> tuple[list[Any] | None, Iterable[str] | None]:
-    """The items that were given in place of their number, if they were, and the names."""
-    if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
-        # As a list: they are read more than once.
-        return None, list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
-    if names is not None:
-        raise ValueError(f"n_arms has the items already, {short(given)}: leave names out")
-    items = list(given)
-    return items, [str(item) for item in items]
-
-
-class _Readings:
-    """The function that measures, called with the items that people know, and what it calls the numbers."""
-
-    def __init__(self, measure: Callable[[Any], Any], items: Sequence[Any] | None, names: Sequence[str] | None) -> None:
-        self._measure, self._items = measure, names if items is None else items
-        self.by_name = items is None and names is not None
-        self._labels: list[Any] | None = None  # of the first Series
-
-    def __call__(self, arm: int) -> Any:
-        return self._measure(arm if self._items is None else self._items[arm])
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """What the numbers are called, if they came with labels."""
-        return None if self._labels is None else tuple(str(label) for label in self._labels)
-
-    def aligned(self, given: Any) -> Any:
-        """What was measured; the numbers of a Series in the order of the first one."""
-        if not (hasattr(given, "index") and hasattr(given, "to_numpy") and getattr(given, "ndim", 0) == 1):
-            return given
-        labels = list(given.index)
-        if self._labels is None:
-            self._labels = labels
-        if labels == self._labels:
-            return given.to_numpy()
-        if len(labels) != len(self._labels) or set(labels) != set(self._labels):
-            raise ValueError(
-                f"a measurement must have the labels of the first, {short(self._labels)}, got {short(labels)}"
-            )
-        return given.reindex(self._labels).to_numpy()
-
-
-class _Run:
-    """One measurement after the other. What was measured can be had back at any moment."""
-
-    def __init__(
-        self,
-        measure: _Readings,
-        started: Callable[[int], Session],
-        session: Session | None,
-        names: Sequence[str] | None,
-    ) -> None:
-        self._measure, self._started, self._names = measure, started, names
-        self.session = session
-        self._before = None if session is None else session.to_dict()  # as it was when this call began
-        self._first = self.count
-        self._told: list[tuple[int, FloatArray]] = []  # since then
-        self._arm: int | None = None  # being measured
-        self._changing = False  # an interrupt now may leave the session half changed
-
-    @property
-    def count(self) -> int:
-        """Measurements on record."""
-        return 0 if self.session is None else self.session.n_measurements
-
-    def step(self) -> Session:
-        """Ask, measure, tell. Asks that are still open come first, the oldest of them first."""
-        session = self.session
-        ticket: int | None = None
-        if session is None:
-            self._arm = 0
-        else:
-            self._changing = True
-            if not session.pending:
-                session.open(1)
-            self._changing = False
-            if not session.pending:  # looking for the next arm has proven the groups
-                return session
-            ticket, self._arm = session.pending[0]
-        given = self._measure(self._arm)
-        try:
-            x = _checked(self._measure.aligned(given), None if session is None else session.dim)
-            self._changing = True
-            self._told.append((self._arm, x))
-            if session is None:
-                session = self._started(x.size)
-                session.open(1)
-            session.check_results([self._arm], x[None])
-        except (ValueError, TypeError) as error:
-            del self._told[self.count - self._first :]
-            self._changing = False
-            raise type(error)(f"{self._item}: {error}") from None
-        self.session, arm, self._arm = session, self._arm, None
-        session.tell(arm, x, ticket)
-        self._changing = False
-        return session
-
-    @property
-    def _item(self) -> str:
-        assert self._arm is not None
-        return f"item {self._arm}" if self._names is None else f"item {self._arm} ({self._names[self._arm]})"
-
-    def keep(self, error: BaseException) -> None:
-        """Attach what was measured to an error, and say so."""
-        if self._changing:
-            self._restore()
-        error.session = self.session  # type: ignore[attr-defined]
-        here = "" if self._arm is None else f"at {self._item}; "
-        if self.count == 0:
-            error.add_note(f"coterie: {here}nothing had been measured before")
-            if self._measure.by_name and self._arm is not None:
-                called = f"measure was called with a name, {short(self._names and self._names[self._arm])}"
-                error.add_note(f"coterie: {called}, because names were given; without names it gets the item's number")
-            return
-        kept = "1 measurement is" if self.count == 1 else f"{self.count} measurements are"
-        error.add_note(
-            f"coterie: {here}{kept} kept in the attribute session of this exception: go on with the same call of "
-            "cluster and session=error.session (after an error that nobody caught, in a notebook say: import sys, "
-            "and session=sys.last_value.session)"
-        )
-
-    def _restore(self) -> None:
-        """The session again, from what was measured: the interrupt may have come half-way through a change."""
-        if self._before is not None:
-            session = Session.from_dict(self._before)
-        elif self._told:
-            session = self._started(self._told[0][1].size)
-        else:
-            return
-        for arm, x in self._told:
-            if all(arm != its for _, its in session.pending):
-                session.open(1)
-            session.tell(arm, x)
-        self.session = session
-
-
-def _checked(given: Any, dim: int | None) -> FloatArray:
-    """What `measure` returned as a (d,) array."""
-    x = np.atleast_1d(check_real_array(given, "a measurement"))
-    if x.size == 0:
-        raise ValueError(f"a measurement must hold at least one number, got {short(given)}")
-    wanted = x.size if dim is None else dim
-    if x.shape != (wanted,):
-        raise ValueError(f"a measurement must have shape ({wanted},), got shape {x.shape}: {short(given)}")
-    return x
 
 
 def _agreeing(session: Any, started: Callable[[int], Session]) -> Session:

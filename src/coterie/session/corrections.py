@@ -76,7 +76,7 @@ class Prepared:
     def install(self, session: Session, at: str) -> Correction:
         """Let the session be the corrected one, now; it must be what it was when this was worked out."""
         made = replace(self.correction, at=at)
-        session.become(self.session)
+        session._become(self.session)
         session.corrections = [*session.corrections[:-1], made]
         return made
 

@@ -6,7 +6,9 @@ is followed by the rule, which has to lead to the same asks, and otherwise its r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,6 +81,30 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
     session.corrections = [Correction.of(one) for one in _listed(saved.get("corrections", []), "the corrections")]
     return session
+
+
+def release() -> str:
+    """The release that runs; looked up when it is asked for, as the package itself is above this room."""
+    return str(import_module("coterie").__version__)
+
+
+def unpickled(kind: type[Session], version: str, saved: Any) -> Session:
+    """What a pickle or a copy holds: a saved session, and the release that made it."""
+    here = release()
+    if version == here:
+        return kind.from_dict(saved)
+    advice = "to keep sessions from one release to the next, save them with to_dict and load them with from_dict"
+    try:
+        found = kind.from_dict(saved)
+    except ValueError as error:
+        raise ValueError(
+            f"this session was pickled by coterie {version}, and coterie {here} cannot open it ({error}): {advice}"
+        ) from None
+    warnings.warn(
+        f"this session was pickled by coterie {version}; coterie {here} opens it as from_dict would: {advice}",
+        stacklevel=2,
+    )
+    return found
 
 
 def _facts(session: Session, saved: dict[str, Any]) -> Facts:

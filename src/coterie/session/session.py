@@ -6,7 +6,8 @@ that was saved and loaded goes on exactly as if it had never stopped, and a fini
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ class Session(Changeable):
     """Ask which arm to measure, tell what came out, until `done`.
 
     `n_arms` items (arms) in `n_clusters` groups, `dim` numbers a measurement; the groups found are wrong with
-    probability at most `delta`. `noise`: what is known about it. None, the default: nothing, and equal items are items
+    probability at most `delta`. In place of their number give the items, such as a list of names: their text is their
+    name. `noise`: what is known about it. None, the default: nothing, and equal items are items
     whose results have the same distribution. "gaussian" or `coterie.Gaussian(shape)`: Gaussian with a covariance that
     is common and unknown; `coterie.Counts(trials)`; `coterie.Bounded(lo, hi)`; `coterie.AtMost(covariance)`;
     `coterie.Symmetric()`. A standard deviation, d of them, or a covariance: known; all methods but CROC need that.
@@ -70,11 +72,15 @@ class Session(Changeable):
 
     `costs` (M positive numbers): what one measurement of each arm costs, if that differs; `cost_unit` names their unit.
     CROC then measures so that the proof costs little, and `cost` says what was spent. The proof is the same.
+
+    Threads may share a session: every method and property is atomic, and arrays that it hands out are copies. Several
+    who measure take their tickets from `open` and give them to `tell`. Between two calls others may come first: `ask`
+    can raise `SessionDone` although `done` was False a moment ago.
     """
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | Iterable[Any],
         n_clusters: int | None = None,
         dim: int | None = None,
         delta: float = DELTA,
@@ -281,7 +287,7 @@ class Session(Changeable):
         return check_arm(arm, self.n_arms)
 
     def _check_many(self, count: int, x: Any, ticket: Any) -> tuple[list[FloatArray], list[Any]]:
-        rows = check_real_array(x, "measurements")
+        rows = check_real_array(x, "measurements", booleans=True)
         if self.dim == 1 and rows.ndim == 1:
             rows = rows[:, None]
         if rows.shape != (count, self.dim):
@@ -339,3 +345,16 @@ class Session(Changeable):
     def from_dict(cls, content: dict[str, Any]) -> Session:
         """The session that `to_dict` saved; it goes on as if it had never stopped."""
         return saved.from_dict(cls, content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies are saved sessions, with the release that made them; a copy goes on by itself."""
+        return saved.unpickled, (type(self), saved.release(), self.to_dict())
+
+    def __copy__(self) -> Session:
+        return copy.deepcopy(self)
+
+    def __setstate__(self, state: Any) -> None:
+        raise ValueError(
+            f"this session was pickled by an earlier release than coterie {saved.release()}, which cannot open it: "
+            "save it there with to_dict, and load it here with from_dict"
+        )
