@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, ValuesView
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ class OpenLeases:
         self._by_ticket: dict[int, Lease] = {}
         self._by_worker: dict[str, dict[int, Lease]] = {}
         self._by_arm: dict[int, dict[int, Lease]] = {}
+        self._of_tokens: Counter[str | None] = Counter()
         self._first_end = math.inf  # none of them is over before
         for lease in leases:
             self.add(lease)
@@ -52,6 +54,10 @@ class OpenLeases:
         """Those of an arm, oldest first."""
         return self._by_arm.get(arm, {}).values()
 
+    def count_of_token(self, token: str) -> int:
+        """How many were asked for with a token."""
+        return self._of_tokens[token]
+
     @property
     def first_end(self) -> float:
         """None of them is over before."""
@@ -71,10 +77,14 @@ class OpenLeases:
         self._by_ticket[lease.ticket] = lease
         self._by_worker.setdefault(lease.worker, {})[lease.ticket] = lease
         self._by_arm.setdefault(lease.arm, {})[lease.ticket] = lease
+        self._of_tokens[lease.token] += 1
         self._first_end = min(self._first_end, lease.expires_at)
 
     def renew(self, lease: Lease, worker: str, asked_at: float, expires_at: float, token: str | None) -> None:
         """A lease goes on, perhaps with somebody else."""
+        if lease.ticket in self._by_ticket:
+            self._of_tokens[lease.token] -= 1
+            self._of_tokens[token] += 1
         if lease.ticket in self._by_ticket and worker != lease.worker:
             self._drop(self._by_worker, lease.worker, lease.ticket)
             its = self._by_worker.setdefault(worker, {})
@@ -88,6 +98,7 @@ class OpenLeases:
         lease = self._by_ticket.pop(ticket)
         self._drop(self._by_worker, lease.worker, ticket)
         self._drop(self._by_arm, lease.arm, ticket)
+        self._of_tokens[lease.token] -= 1
         return lease
 
     @staticmethod
