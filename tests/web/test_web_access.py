@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 from coterie.campaign import Campaigns, StoreUnavailable
 from coterie.store.sqlite_file import SqliteFile
 from coterie.web.access import Access, Caller, access_to, hash_of
+from coterie.web.errors import Refusal
+from coterie.web.failed_logins import PAUSE, FailedLogins
 from coterie.web.limits import Rate
 
 C = "/api/campaigns"
@@ -183,6 +186,14 @@ def test_wrong_tokens_are_slowed_down(start: Any) -> None:
     guessed = [other.api.with_token(f"wrong {k}").get(C).status for k in range(80)]
     assert 429 in guessed
     assert other.api.get(C).status == 200, "a token that was used there before is not held up"
+    assert other.api.with_token(None).get("/healthz").status == 200
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    answer = other.api.with_token(None).post("/login", raw=f"token={other.api.token}".encode(), headers=form)
+    assert answer.status == 303, "nor is whoever logs in with it"
+    said = other.stop()
+    assert "wrong token from 127.0.0.1 at /api/campaigns" in said
+    assert "wrong 3" not in said
+    assert said.count("wrong token from") <= 10 + 60  # ten at once, then one a second
 
 
 def test_secrets_are_neither_stored_nor_logged(start: Any, tmp_path: Path) -> None:
@@ -233,6 +244,8 @@ def test_serve_refuses_what_is_not_safe_or_not_possible(tmp_path: Path, server: 
         (["--host", "0.0.0.0", "--port", "0"], "set a token"),
         (["--host", "::", "--port", "0"], "set a token"),
         (["--port", str(server.port)], "another program listens there; --port 0 takes a port that is free"),
+        (["--host", "0.0.0.0", "--port", "0", "--token", "x" * 19], "at least 20"),
+        (["--host", "::", "--port", "0", "--token", "x" * 20, "--read-token", "short"], "--read-token"),
         (["--port", "0", "--token", "with blank"], "without blanks"),
         (["--port", "0", "--token", "same", "--read-token", "same"], "must differ"),
         (["--port", "0", "--store", str(tmp_path / "no" / "folder.db")], "unable to open"),
@@ -318,3 +331,54 @@ def test_a_read_only_store_takes_tokens_and_logins_into_memory(tmp_path: Path, m
         assert access.by_session(secret) is None
         with pytest.raises(StoreUnavailable, match="read-only"):
             access_to(store, renew=True)
+
+
+def test_wrong_tokens_from_many_addresses_are_answered_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits who has a right one, and little is kept and logged of the others."""
+    now, slept = [0.0], []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:  # while others are kept waiting
+            failed.check("10.9.9.9", Caller("right", "owner"), "/login")
+
+    monkeypatch.setattr("coterie.web.failed_logins.asyncio.sleep", sleep)
+    failed = FailedLogins(clock=lambda: now[0])
+
+    async def attack() -> None:
+        for k in range(130):
+            failed.check(f"10.0.{k // 200}.{k % 200}", None, "/login\n")
+            await failed.pause()
+
+    asyncio.run(attack())
+    assert slept == [PAUSE] * 30
+    assert len(caplog.records) == 10
+    assert all("\n" not in record.getMessage() for record in caplog.records)
+    for _ in range(19):
+        failed.check("10.0.0.1", None, "/login")
+    with pytest.raises(Refusal, match="try again in 1 s"):
+        failed.check("10.0.0.1", Caller("right", "owner"), "/login")  # who guesses is not told
+    failed.check("10.9.9.9", Caller("right", "owner"), "/login")
+    now[0] += 1.0
+    failed.check("10.0.0.1", Caller("right", "owner"), "/login")
+
+
+def test_only_so_many_wrong_tokens_wait() -> None:
+    failed = FailedLogins(clock=lambda: 0.0)
+
+    async def attack() -> list[Any]:
+        for _ in range(100):
+            await failed.pause()
+        waiting = [asyncio.create_task(failed.pause()) for _ in range(110)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        found = [task.exception() for task in waiting if task.done()]
+        for task in waiting:
+            task.cancel()
+        return found
+
+    refused = asyncio.run(attack())
+    assert len(refused) == 10
+    assert {error.status_code for error in refused} == {429}

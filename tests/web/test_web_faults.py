@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import os
 import random
@@ -15,10 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from waiting import wait_until
 
 from coterie.campaign import Campaigns
+from coterie.web import create_app
+from coterie.web.access import Access, hash_of
 
 KILLS = 100
 CLIENTS = 4
@@ -308,3 +312,45 @@ def test_two_servers_on_one_store(start: Any, postgres: Any, tmp_path: Path, dat
         assert len(set(asked)) == len(asked), "a lease was handed out twice"
         check_same_as_uninterrupted(store, id, fresh)
     print(f"two servers on one {database}: {kept} measurements on record, each once")
+
+
+def test_a_row_that_is_changed_under_a_running_server_is_named(start: Any, tmp_path: Path) -> None:
+    server = start()
+    api = server.api
+    id, other = api.create(), api.create()
+    for k in range(8):
+        assert api.tell(id, {"id": str(k), "arm": k % 6, "values": [float(k), 0.0]}).status == 200
+    assert api.get("/healthz").json["damaged"] == []
+    with sqlite3.connect(tmp_path / "store.db", timeout=30) as connection:
+        connection.execute("UPDATE measurements SET \"values\" = '[99.0, 0.0]' WHERE id = '3'")
+    connection.close()
+    wait_until(lambda: api.get("/healthz").json["status"] == "damaged")
+    (found,) = api.with_token(None).get("/healthz").json["damaged"]
+    assert found["campaign"] == id
+    named = f"row {found['row']} (table measurements) was changed after it was written"
+    page = api.with_token(None).get(f"/campaigns/{id}", headers=api.log_in())
+    assert page.status == 409
+    assert named in page.content.decode()
+    answer = api.tell(id, {"id": "x", "arm": 0, "values": [0.0, 0.0]})
+    assert (answer.status, answer.error["code"]) == (409, "damaged_log")
+    assert api.ask(other)
+    assert named in server.stop()
+
+
+def test_a_table_that_takes_too_long_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work ends, not only the waiting; nothing of it is on record."""
+    monkeypatch.setattr("coterie.web.table_uploads.READING_SECONDS", -1.0)
+    headers = {"Authorization": "Bearer secret", "Content-Type": "text/csv"}
+
+    async def send(store: Campaigns, path: str) -> httpx.Response:
+        transport = httpx.ASGITransport(create_app(store, Access({hash_of("secret"): "write"})))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.post(path, content=b"item,x\n0,1\n1,2\n", headers=headers)
+
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("x", 4, 2, 1, noise=1.0)["id"]
+        for path in ("/api/items", f"/api/campaigns/{id}/import", f"/api/campaigns/{id}/import?check=true"):
+            answer = asyncio.run(send(store, path))
+            assert answer.status_code == 422
+            assert "took too long to be read, and was put aside" in answer.json()["error"]["message"]
+        assert store.status(id)["measurements"] == 0

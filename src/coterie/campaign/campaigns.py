@@ -21,6 +21,7 @@ from coterie.campaign import (
     revising,
     views,
 )
+from coterie.campaign.chain_walk import ChainWalk
 from coterie.campaign.decisions import decision
 from coterie.campaign.import_parts import import_in_parts
 from coterie.campaign.import_preview import preview_import
@@ -53,6 +54,7 @@ class Campaigns(ServerAccess):
     ) -> None:
         self._campaigns = OpenCampaigns(open_journal(store, create), clock)
         self._lists = Lists(self._campaigns)
+        self._walk = ChainWalk(self._campaigns)
 
     def close(self) -> None:
         """Finish what is under way, and give all files and connections back."""
@@ -61,6 +63,13 @@ class Campaigns(ServerAccess):
     def check_writable(self) -> None:
         """`StoreUnavailable` if no result could be put on disk now; it is tried, without a trace in any campaign."""
         self._campaigns.journal.retried(self._campaigns.journal.check_writable)
+
+    def check_logs(self) -> dict[str, int]:
+        """Read some rows of the logs again, from where the last call ended, and check them against their hash chain.
+        The campaigns that are known to be damaged by now, each with its first damaged row.
+        """
+        self._walk.step()
+        return {id: error.seq for id, error in self._campaigns.damaged.items()}
 
     def backup(self, target: str | os.PathLike[str]) -> None:
         """A complete copy of the whole store, in a new file (SQLite) or folder (JSON lines), while others go on."""

@@ -148,6 +148,8 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any
             code="too_many_leases",
             field="n",
         )
+    if new and turn.writer is not None:
+        _check_most_open(state, turn.writer, new)
     turn.note_rules()
     while len(held) < count:
         opened = state.session.open(1, wanted=count - len(held))
@@ -181,6 +183,18 @@ def _passed_on(turn: Turn, who: str, until: float) -> Lease | None:
             turn.add(row)
             return state.leases[row.lease]
     return None
+
+
+def _check_most_open(state: State, writer: Writer, new: int) -> None:
+    """Refuse a token more asks than it may have open: nobody shall be able to take all that a campaign has."""
+    held, most = state.open.count_of_token(writer.token), writer.most_open
+    if most is not None and held + new > most:
+        raise Conflict(
+            f"this token has {held} asks of this campaign open, {new} more would be too many: it may have {most}. "
+            "Tell, fail or undo some of them first",
+            code="too_many_leases",
+            field="n",
+        )
 
 
 def _as_ask(state: State, lease: Lease) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.campaign.commands import Turn, free
+from coterie.campaign.commands import Turn, expire, free, give_up, note_findings
 from coterie.campaign.errors import Conflict
 from coterie.campaign.facts import ARCHIVED, LEASE_TIME, UNARCHIVED
 from coterie.campaign.missed_asks import UNDONE
@@ -27,6 +27,17 @@ def check_not_archived(turn: Turn) -> None:
 def undo(turn: Turn, lease: Any, reason: Any = "") -> dict[str, Any]:
     """Give back an ask that nobody has measured: it is no failure, and its item can be asked for again."""
     return free(turn, lease, reason, UNDONE)
+
+
+def free_token(turn: Turn, token: str, reason: str) -> dict[str, Any]:
+    """Give back all asks that were asked for with a token, by its id."""
+    expire(turn)
+    held = [lease for lease in turn.state.open.values() if lease.token == token]
+    for lease in held:
+        give_up(turn, lease, UNDONE, reason)
+    if held:
+        note_findings(turn, by="undone")
+    return {"freed": len(held)}
 
 
 def archive(turn: Turn) -> dict[str, Any]:

@@ -65,6 +65,8 @@ class CampaignReading:
     @property
     def state(self) -> State:
         """The state with everything that is on record."""
+        if (damage := self.campaigns.damaged.get(self.row["id"])) is not None:
+            raise damage.with_traceback(None)
         return caught_up(self.opened, self.row, self.journal)
 
     @property
@@ -83,6 +85,9 @@ class OpenCampaigns:
         self._opened_lock = threading.Lock()
         self._snapshots = SnapshotKeeper(journal)
         self._loader = ThreadPoolExecutor(_LOADERS, "coterie-loader")
+        self.damaged: dict[str, DamagedLog] = {}
+        """Campaigns with a row that was changed on disk, as `coterie.campaign.chain_walk` has found: nothing that rests
+        on it is shown or added."""
 
     def close(self) -> None:
         """Finish what is under way, and give the journal back."""
@@ -321,6 +326,9 @@ class OpenCampaigns:
             row = writing.locked.get(id)
             if row is None:
                 errors[id] = _unknown(id)
+                continue
+            if id in self.damaged:
+                errors[id] = self.damaged[id]
                 continue
             patient = all(request.patient for request in requests if request.campaign == id)
             if not opened.lock.acquire(timeout=max(0.0, until - time.monotonic()) if patient else -1):

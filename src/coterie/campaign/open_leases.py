@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, ValuesView
 from dataclasses import dataclass
 
@@ -38,6 +39,7 @@ class OpenLeases:
         self._by_arm: dict[int, dict[int, Lease]] = {}
         self._earlier: dict[int, list[Lease]] = {}  # by ticket: leases that were passed on
         self._taken: dict[tuple[str, int], list[Lease]] = {}  # by worker and arm: those taken whose result may come
+        self._of_tokens: Counter[str | None] = Counter()
         self._first_end = math.inf  # none of them is over before
         for lease in leases:
             self.add(lease)
@@ -81,6 +83,10 @@ class OpenLeases:
         """The oldest lease of a worker for an arm that somebody else has answered, and whose result may come yet."""
         return next(iter(self._taken.get((worker, arm), ())), None)
 
+    def count_of_token(self, token: str) -> int:
+        """How many were asked for with a token."""
+        return self._of_tokens[token]
+
     @property
     def first_end(self) -> float:
         """None of them is over before."""
@@ -100,11 +106,13 @@ class OpenLeases:
         earlier = self._by_ticket.get(lease.ticket)
         if earlier is not None:
             earlier.ended = PASSED_ON
+            self._of_tokens[earlier.token] -= 1
             self._drop(self._by_worker, earlier.worker, lease.ticket)
             self._earlier.setdefault(lease.ticket, []).append(earlier)
         self._by_ticket[lease.ticket] = lease
         self._hold(lease)
         self._by_arm.setdefault(lease.arm, {})[lease.ticket] = lease
+        self._of_tokens[lease.token] += 1
         self._first_end = min(self._first_end, lease.expires_at)
 
     def _hold(self, lease: Lease) -> None:
@@ -116,7 +124,11 @@ class OpenLeases:
 
     def renew(self, lease: Lease, worker: str, asked_at: float, expires_at: float, token: str | None) -> None:
         """A lease goes on, perhaps with somebody else."""
-        moved = lease.ticket in self._by_ticket and worker != lease.worker
+        is_open = lease.ticket in self._by_ticket
+        moved = is_open and worker != lease.worker
+        if is_open:
+            self._of_tokens[lease.token] -= 1
+            self._of_tokens[token] += 1
         if moved:
             self._drop(self._by_worker, lease.worker, lease.ticket)
         lease.worker, lease.asked_at, lease.expires_at, lease.token = worker, asked_at, expires_at, token
@@ -129,6 +141,7 @@ class OpenLeases:
         lease = self._by_ticket.pop(ticket)
         self._drop(self._by_worker, lease.worker, ticket)
         self._drop(self._by_arm, lease.arm, ticket)
+        self._of_tokens[lease.token] -= 1
         return [lease, *self._earlier.pop(ticket, ())]
 
     def answer(self, ticket: int, key: str | None, worker: str | None) -> Lease:

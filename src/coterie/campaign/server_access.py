@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from coterie.campaign.errors import BadValue, Conflict, NotFound
+from coterie.campaign.managing import free_token
 from coterie.campaign.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import check_text
 from coterie.campaign.timestamps import timestamp
 from coterie.campaign.tokens import ROLES, WORKER, hash_of, id_of, new_token, role_of
-from coterie.store.journal import Token, Writing
+from coterie.store.journal import Selection, Token, Writing
+
+log = logging.getLogger("coterie.campaign")
 
 
 class ServerAccess:
@@ -45,14 +50,30 @@ class ServerAccess:
         return [_token_view(token) for token in found]
 
     def revoke_token(self, name: str) -> dict[str, Any]:
-        """End the token of this name or id; what it has written stays, and keeps its name."""
+        """End the token of this name or id; what it has written stays, and keeps its name. `freed` of the answer
+        says how many open asks of it were given back.
+        """
         found = [one for one in self.tokens() if name in (one["label"], one["id"]) and not one["revoked"]]
         if len(found) != 1:
             what = "there is no token" if not found else f"{len(found)} tokens are called"
             raise NotFound(f"{what} {name!r} that holds: `coterie token list` shows them", code="unknown_token")
         now = float(self._campaigns.clock())
         self._campaigns.write(lambda writing: writing.revoke_token(found[0]["hash"], now))
-        return found[0]
+        return found[0] | {"freed": self._free_leases(found[0])}
+
+    def _free_leases(self, token: dict[str, Any]) -> int:
+        """Give back the asks that a token has open, in all campaigns that it was for; how many there were."""
+        wanted = Selection(limit=2**31 - 1, only=token["campaign"])
+        freed = 0
+        for row in self._campaigns.query(lambda reading: reading.select(wanted)):
+            if row["open_leases"] > 0:
+                why = f"the token {token['label'] or token['id']} was revoked"
+                decide = partial(free_token, token=token["id"], reason=why)
+                try:
+                    freed += self._campaigns.submit(row["id"], decide)["freed"]
+                except (Conflict, NotFound) as error:  # damaged, archived, or deleted meanwhile
+                    log.warning("asks of a revoked token stay open: %s", error.message)
+        return freed
 
     def remove_token(self, hash: str) -> None:
         """Forget a token."""

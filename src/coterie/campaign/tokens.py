@@ -40,10 +40,13 @@ def id_of(hash: str) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: the id of a token, and whether it is one that only touches leases of its own."""
+    """Who writes: the id of a token, whether it is one that only touches leases of its own, and how many asks of a
+    campaign it may have open at most (None: any number).
+    """
 
     token: str
     only_own: bool = False
+    most_open: int | None = None
 
     def may_use(self, lease_token: str | None) -> bool:
         """Whether a lease that this token holds is one of the writer's."""

@@ -13,7 +13,11 @@ from coterie.cli.options import Store
 def serve(
     store: Store = "coterie.db",
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen at; others than this machine need --token.")
+        str,
+        typer.Option(
+            "--host",
+            help="The address to listen at; others than this machine's need a --token of 20 characters or more.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port; 0: any that is free.", min=0, max=65535)] = 8000,
     token: Annotated[
@@ -57,6 +61,9 @@ def serve(
         int,
         typer.Option("--connections-per-address", help="Connections at once from one address; not for proxies.", min=1),
     ] = 200,
+    asks_per_token: Annotated[
+        int, typer.Option("--asks-per-token", help="Asks of a campaign that one token may have open at once.", min=1)
+    ] = 2000,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request: address, method, path, status.")
     ] = False,
@@ -67,5 +74,5 @@ def serve(
 
     run(
         store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log, proxy or [],
-        connections, connections_per_address,
+        connections, connections_per_address, asks_per_token,
     )  # fmt: skip

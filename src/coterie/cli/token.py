@@ -78,9 +78,12 @@ def list_tokens(store: Store = "coterie.db", as_json: Json = False) -> None:
 def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name or id.")], store: Store = "coterie.db"
 ) -> None:
-    """End a token. Servers know within a second; whoever logged in with it is logged out."""
+    """End a token: whoever logged in with it is logged out, and its open asks are given back. Servers know within a
+    second.
+    """
     from coterie.campaign import Campaigns
 
     with Campaigns(store, create=False) as campaigns:
         ended = campaigns.revoke_token(name)
-    typer.echo(f"revoked: {ended['label'] or ended['id']} ({ended['role']})")
+    asks = f"; {ended['freed']} open ask{'s' if ended['freed'] != 1 else ''} given back" if ended["freed"] else ""
+    typer.echo(f"revoked: {ended['label'] or ended['id']} ({ended['role']}){asks}")

@@ -30,6 +30,8 @@ LARGEST_SPREAD = 1e6
 
 def short(value: object) -> str:
     """``repr`` of a value, cut so that an error message stays one readable line."""
+    if isinstance(value, np.ndarray | np.generic):  # as people write numbers, not as NumPy does
+        value = value.tolist()
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 

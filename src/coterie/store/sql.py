@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,7 @@ _OPENING_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.0)  # for those who read w
 _COMMITS_IN_JOURNAL = 200  # after so many commits of ours, what is in SQLite's journal is copied into the file
 log = logging.getLogger("coterie.store")
 
+_SOCKET = re.compile(r' (?:on|at) socket "[^"]*"')  # where a server stands on its machine is nobody else's business
 _KNOWN = "sqlite:///FILE, postgresql://… or jsonl:///FOLDER"
 
 
@@ -289,7 +291,7 @@ class Database:
                     code="no_store",
                     field="store",
                 ) from error
-            found = StoreUnavailable(f"the store cannot be used now: {reason}")
+            found = StoreUnavailable(f"the store cannot be used now: {_SOCKET.sub('', reason)}")
             if self._file is not None and not self._file.writable:
                 found = _read_only(self._file)
                 found.away = True  # perhaps it may be written when it is tried again

@@ -21,7 +21,9 @@ from coterie.campaign.tokens import OWNER, READER, WORKER, Writer, hash_of, id_o
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
 
-SHORTEST_GOOD_TOKEN = 16
+SHORTEST_GOOD_TOKEN = 20
+MOST_ASKS = 2000
+"""Asks of a campaign that a token may have open at once, unless another number is given."""
 SESSION_SECONDS = 7 * 86400.0
 _SESSIONS_PER_TOKEN = 100
 """The oldest of the same token goes first: whoever logs in often ends nobody else's session."""
@@ -38,6 +40,7 @@ class Caller:
     token: str
     role: str
     campaign: str | None = None
+    most_open: int | None = MOST_ASKS
 
     @property
     def may_write(self) -> bool:
@@ -52,7 +55,7 @@ class Caller:
     @property
     def writer(self) -> Writer:
         """Who it is in the record."""
-        return Writer(id_of(self.token), only_own=self.role == WORKER)
+        return Writer(id_of(self.token), only_own=self.role == WORKER, most_open=self.most_open)
 
     def sees(self, campaign: str) -> bool:
         """Whether a campaign is one that it is for."""
@@ -64,10 +67,13 @@ class Access:
     were a second ago at most.
     """
 
-    def __init__(self, roles: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, roles: Mapping[str, str], clock: Callable[[], float] = time.time, most_asks: int = MOST_ASKS
+    ) -> None:
+        self._most_asks = most_asks
         self._store: Campaigns | None = None
         self._clock = clock
-        self._own = {hash: Caller(hash, role_of(role)) for hash, role in roles.items()}
+        self._own = {hash: Caller(hash, role_of(role), None, most_asks) for hash, role in roles.items()}
         self._callers = dict(self._own)
         self._sessions: dict[str, dict[str, Any]] = {}  # by hash, oldest first
         self._not_kept: dict[str, dict[str, Any]] = {}  # of these, those that a read-only store could not keep
@@ -76,10 +82,16 @@ class Access:
 
     @classmethod
     def of_store(
-        cls, store: Campaigns, clock: Callable[[], float] = time.time, roles: Mapping[str, str] | None = None
+        cls,
+        store: Campaigns,
+        clock: Callable[[], float] = time.time,
+        roles: Mapping[str, str] | None = None,
+        most_asks: int = MOST_ASKS,
     ) -> Access:
-        """The tokens and sessions that a store knows, and the tokens with these roles beside."""
-        made = cls(roles or {}, clock)
+        """The tokens and sessions that a store knows, and the tokens with these roles beside. `most_asks`: asks of a
+        campaign that each may have open.
+        """
+        made = cls(roles or {}, clock, most_asks)
         made._store = store
         made.read()
         return made
@@ -90,7 +102,9 @@ class Access:
             return
         tokens, sessions = self._store.tokens(), self._store.sessions()
         self._callers = {
-            one["hash"]: Caller(one["hash"], one["role"], one["campaign"]) for one in tokens if not one["revoked"]
+            one["hash"]: Caller(one["hash"], one["role"], one["campaign"], self._most_asks)
+            for one in tokens
+            if not one["revoked"]
         } | self._own
         sessions += self._not_kept.values()
         self._sessions = {one["hash"]: one for one in sorted(sessions, key=lambda one: one["until"])}
@@ -181,7 +195,11 @@ def prepare_tokens(
 
 
 def access_to(
-    store: Campaigns, token: str | None = None, read_token: str | None = None, renew: bool = False
+    store: Campaigns,
+    token: str | None = None,
+    read_token: str | None = None,
+    renew: bool = False,
+    most_asks: int = MOST_ASKS,
 ) -> tuple[Access, str | None]:
     """Who may use a server of this store, and the token that was made (`prepare_tokens`). Those that a read-only store
     cannot keep hold as long as the server runs.
@@ -193,8 +211,9 @@ def access_to(
             raise
         made = new_token() if token is None else None
         given = ((token or made, OWNER), (read_token, READER))
-        return Access.of_store(store, roles={hash_of(one): role for one, role in given if one is not None}), made
-    return Access.of_store(store), made
+        roles = {hash_of(one): role for one, role in given if one is not None}
+        return Access.of_store(store, roles=roles, most_asks=most_asks), made
+    return Access.of_store(store, most_asks=most_asks), made
 
 
 def _valid(store: Campaigns) -> Iterable[dict[str, Any]]:
@@ -214,6 +233,7 @@ def _replace(store: Campaigns, token: str, role: str) -> None:
 
 
 __all__ = [
+    "MOST_ASKS",
     "SESSION_SECONDS",
     "SHORTEST_GOOD_TOKEN",
     "Access",

@@ -25,6 +25,7 @@ from coterie.web.api import api_router
 from coterie.web.compiling import compiling_router
 from coterie.web.errors import add_error_handlers
 from coterie.web.event_streams import EventStreams
+from coterie.web.failed_logins import FailedLogins
 from coterie.web.health import Health as StoreHealth
 from coterie.web.json_response import SlowReads, to_json
 from coterie.web.limits import Rate
@@ -61,7 +62,7 @@ def create_app(
     if max_body < 1:
         raise ValueError(f"max_body must be at least 1 byte, got {max_body!r}")
     known = Access.of_store(store) if access is None else access
-    wrong_tokens = Rate(5.0, burst=50.0)
+    failed = FailedLogins()
     streams = EventStreams(store)
     looked_at = StoreHealth(store)
     writes = WriteQueue(store)
@@ -70,10 +71,11 @@ def create_app(
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-        warming = asyncio.create_task(run_in_threadpool(warm_up, store))
+        tasks = [asyncio.create_task(run_in_threadpool(warm_up, store)), asyncio.create_task(looked_at.watch())]
         yield
         streams.close()
-        warming.cancel()
+        for task in tasks:
+            task.cancel()
 
     app = FastAPI(
         title="Coterie",
@@ -93,7 +95,7 @@ def create_app(
         responses={503: {"model": Error}},
     )
     async def health() -> Response:
-        """Whether the store can be written."""
+        """Whether the store can be written, and whether rows of its logs were changed on disk."""
         return Response(to_json(await looked_at.state()), media_type="application/json")
 
     app.include_router(api_router(store, streams, writes, slow))
@@ -101,9 +103,9 @@ def create_app(
     app.include_router(compiling_router())
     app.include_router(page_router(store, slow))
     app.include_router(sharing_router(store, slow))
-    app.include_router(login_router(known, wrong_tokens))
+    app.include_router(login_router(known, failed))
     app.mount("/static", _Static(directory=Path(__file__).parent / "static"))
-    app.add_middleware(AccessMiddleware, access=known, rate=Rate(rate), wrong_tokens=wrong_tokens, max_body=max_body)
+    app.add_middleware(AccessMiddleware, access=known, rate=Rate(rate), failed=failed, max_body=max_body)
     _describe(app)
     return app
 

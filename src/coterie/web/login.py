@@ -9,15 +9,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from coterie.web.access import SESSION_SECONDS, Access
-from coterie.web.limits import Rate
+from coterie.web.failed_logins import FailedLogins
 from coterie.web.middleware import LONGEST_FORM, cookie_name, session_secret
 from coterie.web.pages import page_response
 
 _MOST_FIELDS = 10
 
 
-def login_router(access: Access, wrong_tokens: Rate) -> APIRouter:
-    """The addresses at which people log in and out. `wrong_tokens` slows down those who guess."""
+def login_router(access: Access, failed: FailedLogins) -> APIRouter:
+    """The addresses at which people log in and out. `failed` slows down those who guess."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/login")
@@ -30,10 +30,11 @@ def login_router(access: Access, wrong_tokens: Rate) -> APIRouter:
         form = _form_fields(await request.body())
         goal = _address_inside(form.get("next", ["/"])[0])
         address = request.client.host if request.client else "?"
-        wrong_tokens.check(address, 0.0)  # whoever has been guessing is not told whether this one is right
-        secret = await run_in_threadpool(access.open_session, form.get("token", [""])[0].strip())
+        token = form.get("token", [""])[0].strip()
+        failed.check(address, access.by_token(token), "/login")
+        secret = await run_in_threadpool(access.open_session, token)
         if secret is None:
-            wrong_tokens.check(address)
+            await failed.pause()
             problem = "This token is not known here. It is printed when the server starts for the first time."
             content = {"next": goal, "problem": problem, "plain": _plain(request)}
             return await run_in_threadpool(page_response, "login.html", request, 401, **content)

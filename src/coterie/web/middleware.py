@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from coterie.campaign.tokens import OWNER
 from coterie.web.access import Access, Caller
 from coterie.web.errors import Refusal, refusal_for, refusal_response, wants_page
+from coterie.web.failed_logins import FailedLogins
 from coterie.web.limits import Rate, declares_body, read_limited_body
 
 LONGEST_FORM = 4096
@@ -29,7 +30,6 @@ LONGEST_FORM = 4096
 _LONGEST_ADDRESS = 8192
 _CAMPAIGN = re.compile(r"(?:/api)?/campaigns/(?P<id>[^/]+)(?:/(?P<what>[^/]+))?/?$")
 _WORK = ("ask", "tell", "fail", "undo", "corrections")  # what a worker may do in a campaign, beside looking
-_PROVEN_CALLERS_KEPT = 10_000
 OPEN_PATHS = frozenset({"/login", "/healthz", "/openapi.json", "/favicon.ico"})
 _READING = frozenset({"GET", "HEAD"})
 _HEADERS = [
@@ -56,10 +56,8 @@ class AccessMiddleware:
     app: ASGIApp
     access: Access
     rate: Rate
-    wrong_tokens: Rate
+    failed: FailedLogins
     max_body: int
-    proven_callers: set[tuple[str, str]] = field(default_factory=set)
-    """Addresses, with the hashes of the tokens that were right there."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -96,12 +94,21 @@ class AccessMiddleware:
             if started:
                 raise
             refusal = refusal_for(error)
+            if refusal.code == "wrong_token":
+                refusal = await self._after_pause(refusal)
             if refusal.status_code >= 500 and refusal.code == "internal_error":
                 # Where, not what: messages of databases quote the values that they were given.
                 where = "".join(traceback.format_tb(error.__traceback__))
                 log.error("%s in %s %s\n%s", type(error).__name__, scope["method"], scope["path"], where)
             answer = refusal_response(scope, refusal)
         await answer(scope, receive, send_with_headers)
+
+    async def _after_pause(self, refusal: Refusal) -> Refusal:
+        try:
+            await self.failed.pause()
+        except Refusal as busy:
+            return busy
+        return refusal
 
     async def _still_allowed(self, scope: Scope, caller: Caller | None) -> bool:
         """Whether whoever was let in would be let in now, for answers that take long: nobody has logged out or revoked
@@ -154,15 +161,9 @@ class AccessMiddleware:
         if given is not None:
             kind, _, token = given.decode("latin-1").partition(" ")
             caller = self.access.by_token(token.strip()) if kind.lower() == "bearer" else None
-            if caller is not None and (address, caller.token) in self.proven_callers:
-                return caller, False
-            # Whoever has been guessing is not told whether this one is right, unless it was used from there before.
-            self.wrong_tokens.check(address, 0.0 if caller is not None else 1.0)
+            self.failed.check(address, caller, scope["path"])
             if caller is None:
                 raise Refusal(401, "wrong_token", "this token is not known here", None, _AUTHENTICATE)
-            if len(self.proven_callers) >= _PROVEN_CALLERS_KEPT:
-                self.proven_callers.clear()
-            self.proven_callers.add((address, caller.token))
             return caller, False
         secret = session_secret(scope)
         caller = None if secret is None else self.access.by_session(secret)

@@ -382,10 +382,20 @@ class RevisedCampaign(Answer):
     done: bool
 
 
+class DamagedRow(Answer):
+    """A row of a campaign's log that is not what was written."""
+
+    campaign: str
+    row: int
+
+
 class Health(Answer):
-    """The store can be written."""
+    """The store can be written. `status` is ok, or damaged: rows of logs were changed on disk, the first of each
+    campaign is listed.
+    """
 
     status: str
+    damaged: list[DamagedRow]
 
 
 class Compiling(Answer):

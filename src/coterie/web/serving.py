@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from coterie.campaign import Campaigns
-from coterie.web.access import SHORTEST_GOOD_TOKEN, access_to
+from coterie.web.access import MOST_ASKS, SHORTEST_GOOD_TOKEN, access_to
 from coterie.web.app import DEFAULT_MAX_BODY, DEFAULT_RATE, create_app
 from coterie.web.connections import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections, limited
 
@@ -110,17 +110,26 @@ def serve(
     proxies: Sequence[str] = (),
     connections: int = MOST_CONNECTIONS,
     connections_per_address: int = MOST_PER_ADDRESS,
+    asks_per_token: int = MOST_ASKS,
 ) -> None:
     """Serve a store until it is told to stop; what people need to know is printed."""
     limits = Connections(_allowed_by_system(connections), connections_per_address, _checked_proxies(proxies))
     if token is None and not is_loopback(host):
         raise ValueError(f"others can reach {host}: set a token, with --token or COTERIE_TOKEN")
+    if not is_loopback(host):
+        for given, option in ((token, "--token (COTERIE_TOKEN)"), (read_token, "--read-token (COTERIE_READ_TOKEN)")):
+            if given is not None and len(given) < SHORTEST_GOOD_TOKEN:
+                raise ValueError(
+                    f"others can reach {host}, and a token of {len(given)} characters can be guessed: {option} needs "
+                    f"at least {SHORTEST_GOOD_TOKEN}, for example from "
+                    "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+                )
     if token is not None and new_token:
         raise ValueError("--token gives a token and --new-token makes one: use one of them")
     listening = _listen(host, port)
     try:
         with Campaigns(store) as campaigns:
-            access, made = access_to(campaigns, token, read_token, new_token)
+            access, made = access_to(campaigns, token, read_token, new_token, asks_per_token)
             app = create_app(campaigns, access, rate, max_body)
             _announce(campaigns.store, listening, made, (token, read_token))
             _set_up_log(access_log)
