@@ -1,10 +1,10 @@
 """P-values from bets of fixed size, for noises of which only means are stated to be equal: p = 1/E for an e-value E.
 
 *Bounded results.* For x in [0, 1] of mean μ and |λ| small enough, 1 + λ(x − μ) is not negative and has mean 1, so a
-product over independent results has mean 1, and so has a mixture over fixed λ. For two items of equal mean μ, one factor
-for each result of both, with λ of opposite signs, gives E(μ); E is the least of them over μ. Within an interval of μ the
-same λ are used, and the logarithm of each product is concave in μ: its least value is at an end, so finitely many μ give
-a lower bound for all. (Sizes relative to the largest that is allowed, as in Waudby-Smith and Ramdas, 2024.)
+product over independent results has mean 1, and so has a mixture over fixed λ. For two items of equal mean μ, one
+factor for each result of both, with λ of opposite signs, gives E(μ); E is the least of them over μ. Within an interval
+of μ the same λ are used, and the logarithm of each product is concave in μ: its least value is at an end, so finitely
+many μ give a lower bound for all. (Sizes relative to the largest that is allowed, as in Waudby-Smith and Ramdas, 2024.)
 
 *A covariance of at most Σ.* In units of Σ a difference D of a result and a mean of b others has variance at most
 v = 1 + 1/b in every number, and (1 + λD + λ²D²/2)/(1 + λ²v/2) is positive and has mean at most 1 (Catoni, 2012).
@@ -69,7 +69,8 @@ def bounded_interval(values: FloatArray, log_level: float) -> tuple[float, float
 
 
 def moment_p(differences: FloatArray, size: int, delta: float) -> float:
-    """The p-value that differences (m, d), in units of the noise, of a result and a mean of `size` others have mean 0."""
+    """The p-value that differences (m, d), in units of the noise, of a result and a mean of `size` others have mean
+    0."""
     count, dim = differences.shape
     variance = 1.0 + 1.0 / size
     best = math.sqrt(2.0 * math.log(1.0 / delta) / (count * variance))

@@ -4,8 +4,8 @@ A partition says which pairs are alike, and is tested at level δ by the smalles
 bound over them, or exactly by ranges (`ranges`) where the noise is Gaussian and a result one number. Only one partition
 is true, so no further correction is needed: it is among those that fit with probability at least 1 − δ. A pair that is
 alike in none of those that fit is *proven to differ*; this is closed testing (Marcus, Peritz and Gabriel, 1976) with
-Shaffer's logic (pairs that cannot be alike together, 1986) in its sharpest form (Bergmann and Hommel, 1988). If all with
-exactly K groups that fit are one, then the groups are proven, given that there are K.
+Shaffer's logic (pairs that cannot be alike together, 1986) in its sharpest form (Bergmann and Hommel, 1988). If all
+with exactly K groups that fit are one, then the groups are proven, given that there are K.
 
 Of up to nine items all partitions are listed. Of more, pairs are struck off one round after the other: those in a
 partition that fits keep apart what was struck off before, so that few of them can be alike together (an upper bound of
@@ -116,8 +116,7 @@ def _partition_p(tests: PairTests, table: IntArray, together: np.ndarray) -> Flo
         kinds, which = np.unique(sizes, axis=0, return_inverse=True)
         at = np.stack([ranges.p_values([int(one) for one in kind if one > 1]) for kind in kinds])
         found = at[which.reshape(-1), smallest]
-    found[~together.any(axis=1)] = 1.0
-    return found
+    return np.asarray(np.where(together.any(axis=1), found, 1.0))
 
 
 def _struck_off(tests: PairTests, delta: float, n_groups: int | None = None) -> tuple[np.ndarray, FloatArray]:

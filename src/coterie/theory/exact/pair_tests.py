@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaln
@@ -28,7 +29,19 @@ from coterie.problem.noise import Noise
 from coterie.theory.exact.betting import bounded_p, moment_p
 from coterie.theory.exact.fits import PairTests
 from coterie.theory.exact.ranges import two_sided
-from coterie.theory.exact.rearranging import dealt, draws_for, rearranged_p, sign_scores, signed, two_sample_scores
+from coterie.theory.exact.rearranging import (
+    dealt,
+    draws_for,
+    rank_sum_p,
+    rearranged_p,
+    sign_scores,
+    signed,
+    too_many,
+    two_sample_scores,
+)
+
+MOST_RANKED = 100
+"""Rows of an item, drawn at random, where the laws of rank sums are computed."""
 
 
 def sorted_stacks(arms: IntArray, rows: FloatArray, n_arms: int) -> list[FloatArray]:
@@ -113,6 +126,8 @@ def paired(first: FloatArray, second: FloatArray) -> tuple[FloatArray, int]:
 
 def _rearranging(stacks: list[FloatArray], kind: str, order: IntArray, seed: int, delta: float) -> PairTests:
     n_arms = len(stacks)
+    if kind == "any" and stacks[0].shape[1] == 1 and too_many(n_arms * (n_arms - 1) // 2, delta):
+        return _rank_sums(stacks, order, seed)
     draws = draws_for(n_arms * (n_arms - 1) // 2, delta)
     by_shape: dict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
     scores: dict[tuple[int, int], FloatArray] = {}
@@ -131,23 +146,27 @@ def _rearranging(stacks: list[FloatArray], kind: str, order: IntArray, seed: int
     every = True
     for shape, keys in by_shape.items():
         if kind == "symmetric":
-            observed = np.ones(shape[0])
-            p, whole = rearranged_p([scores[key] for key in keys], observed, _signs(shape, seed), draws)
+            observed, (arrangements, whole) = np.ones(shape[0]), signed(shape[0], draws, seed)
         else:
-            observed = np.repeat([1.0, 0.0], shape)
-            p, whole = rearranged_p([scores[key] for key in keys], observed, _deals(shape, seed), draws)
+            observed, (arrangements, whole) = np.repeat([1.0, 0.0], shape), dealt(shape[0], shape[1], draws, seed)
+        p = rearranged_p([scores[key] for key in keys], observed, arrangements, whole)
         every = every and whole
         found |= dict(zip(keys, p.tolist(), strict=True))
     test = "signs" if kind == "symmetric" else "permutations"
     return PairTests(_matrix(found, n_arms), test, order, seed=seed, draws=None if every else draws)
 
 
-def _signs(shape: tuple[int, ...], seed: int):  # type: ignore[no-untyped-def]
-    return lambda draws: signed(shape[0], draws, seed)
-
-
-def _deals(shape: tuple[int, ...], seed: int):  # type: ignore[no-untyped-def]
-    return lambda draws: dealt(shape[0], shape[1], draws, seed)
+def _rank_sums(stacks: list[FloatArray], order: IntArray, seed: int) -> PairTests:
+    """Of very many items: exact by ranks, equal results in an order drawn by the seed."""
+    mixed = [one[:MOST_RANKED, 0] for one in shuffled(stacks, seed)]
+    sizes = np.cumsum([0, *map(len, mixed)])
+    every = np.concatenate(mixed)
+    words = np.random.PCG64(np.random.SeedSequence([seed, 3])).random_raw(len(every))
+    places = np.empty(len(every))
+    places[np.lexsort((np.atleast_1d(words), every))] = np.arange(len(every))
+    ranks = [places[low:high] for low, high in pairwise(sizes)]
+    found = {(i, j): rank_sum_p(*sorted((ranks[i], ranks[j]), key=len)) for i, j in _pairs(len(stacks))}
+    return PairTests(_matrix(found, len(stacks)), "ranks", order, seed=seed)
 
 
 # Gaussian, known.

@@ -31,8 +31,9 @@ def most_equal_pairs(apart: np.ndarray, order: IntArray, n_groups: int | None = 
     `order`: the items in a row in which those that are not apart stand close together; any order is valid. Let right(u)
     be the last place that is not apart from a place at or before u. Groups of a partition that keeps all pairs of
     `apart` are sets whose ends u < v have v ≤ right(u). Of partitions into such sets one with the most pairs has groups
-    without gaps: where two groups cross, what lies between may go to either, and the sum of squares is largest if all of
-    it goes to one. So the most pairs are found from left to right. `n_groups`: exactly so many groups, if that is known.
+    without gaps: where two groups cross, what lies between may go to either, and the sum of squares is largest if all
+    of it goes to one. So the most pairs are found from left to right. `n_groups`: exactly so many groups, if that is
+    known.
     """
     n = len(apart)
     near = ~apart[np.ix_(order, order)]

@@ -1,11 +1,11 @@
 """Ranges of several groups of Gaussian means at once, in units of one common estimate of the standard deviation.
 
-Under a partition of the items into groups of equal means, let T be the largest |t| of all pairs within groups. For equal
-numbers of rows √2·T is the largest of independent ranges over one common s, so P(T ≤ x) = E_s[∏ F_b(√2·x·s)] over the
-sizes b of the groups, where F_b is the distribution of the range of b standard Gaussians and ν·s² is χ² with ν degrees
-of freedom. For unequal numbers it is at least that (Hayter, Annals of Statistics 12, 1984, which holds for each group
-given s). One group of all items is the test of Tukey and Kramer; any other partition has fewer pairs, so whatever that
-test tells apart is told apart here.
+Under a partition of the items into groups of equal means, let T be the largest |t| of all pairs within groups. For
+equal numbers of rows √2·T is the largest of independent ranges over one common s, so P(T ≤ x) = E_s[∏ F_b(√2·x·s)] over
+the sizes b of the groups, where F_b is the distribution of the range of b standard Gaussians and ν·s² is χ² with ν
+degrees of freedom. For unequal numbers it is at least that (Hayter, Annals of Statistics 12, 1984, which holds for each
+group given s). One group of all items is the test of Tukey and Kramer; any other partition has fewer pairs, so whatever
+that test tells apart is told apart here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """P-values by rearranging results: permutations of two items' results, or signs of paired differences.
 
-If two items have the same distribution, every way of dealing their results to the two is equally likely. If the noise of
-both is symmetric about one mean, then so is that of paired differences about 0, and every choice of their signs is. The
-statistic is the larger of two: one of the values, and one of their ranks, each standardised by what does not change when
-results are rearranged; for d numbers a result each is a squared length in units of the covariance. All rearrangements
-are tried where they are few. Else they are drawn by a recorded seed, and b of B at least as extreme give
-(b + 1)/(B + 1), which is valid for any B (Phipson and Smyth, 2010). Pairs with the same numbers of rows share the draws:
-each p-value holds by itself, and more is not needed.
+If two items have the same distribution, every way of dealing their results to the two is equally likely. If the noise
+of both is symmetric about one mean, then so is that of paired differences about 0, and every choice of their signs is.
+The statistic is the larger of two: one of the values, and one of their ranks, each standardised by what does not change
+when results are rearranged; for d numbers a result each is a squared length in units of the covariance. All
+rearrangements are tried where they are few. Else they are drawn by a recorded seed, and b of B at least as extreme give
+(b + 1)/(B + 1), which is valid for any B (Phipson and Smyth, 2010). Pairs with the same numbers of rows share the
+draws: each p-value holds by itself, and more is not needed.
+
+Of very many items drawing would not reach δ over the number of pairs. There, for one number a result, ranks alone
+decide, ties broken at random: their law is known exactly (`rank_sum_p`).
 
 Drawing ends early for pairs that are alike anyway: those with p ≥ 1 % after the first B₁ draws keep that p-value. This
 is valid too: below 1 % the p-value is that of all draws, above it is at least that of the first.
@@ -15,7 +18,7 @@ is valid too: below 1 % the p-value is that of all draws, above it is at least t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -98,27 +101,23 @@ def _standardised(table: FloatArray, dim: int) -> FloatArray:
     return np.asarray(left * (values > 1e-9 * values[0])) if values[0] > 0.0 else np.zeros_like(scaled)
 
 
-def rearranged_p(
-    scores: list[FloatArray], observed: FloatArray, make: Callable[[int], tuple[np.ndarray, bool]], draws: int
-) -> tuple[FloatArray, bool]:
+def rearranged_p(scores: list[FloatArray], observed: FloatArray, arrangements: np.ndarray, whole: bool) -> FloatArray:
     """The p-values of pairs with scores (n, 2d) each, all of one shape, whose own arrangement is `observed` (n).
 
-    `make` gives so many rearrangements. Also whether all there are were tried.
+    `whole`: these arrangements are all there are.
     """
     width = scores[0].shape[1]
-    arrangements, whole = make(draws)
     seen = np.array([_statistic((observed @ one)[None], width)[0, 0] for one in scores])
     at_least = seen - TIE * (1.0 + np.abs(seen))
     if whole:
-        counts = _exceeding(arrangements, scores, at_least)
-        return counts / len(arrangements), True
+        return _exceeding(arrangements, scores, at_least) / len(arrangements)
     first = _exceeding(arrangements[:FIRST_DRAWS], scores, at_least)
     p = (first + 1.0) / (FIRST_DRAWS + 1.0)
     some = np.flatnonzero(p < EARLY)
-    if some.size and draws > FIRST_DRAWS:
+    if some.size and len(arrangements) > FIRST_DRAWS:
         more = _exceeding(arrangements[FIRST_DRAWS:], [scores[i] for i in some], at_least[some])
-        p[some] = (first[some] + more + 1.0) / (draws + 1.0)
-    return p, False
+        p[some] = (first[some] + more + 1.0) / (len(arrangements) + 1.0)
+    return p
 
 
 def _exceeding(arrangements: np.ndarray, scores: list[FloatArray], at_least: FloatArray) -> FloatArray:
@@ -140,3 +139,30 @@ def _statistic(sums: FloatArray, width: int) -> FloatArray:
     """(B, pairs): the larger of the squared lengths by values and by ranks."""
     parts = (sums**2).reshape(len(sums), -1, 2, width // 2).sum(axis=3)
     return np.asarray(parts.max(axis=2))
+
+
+def too_many(n_pairs: int, delta: float) -> bool:
+    """Whether so many pairs are compared that p-values of draws could not reach δ over them."""
+    return 4.0 * n_pairs / delta > MOST_DRAWS + 1
+
+
+def rank_sum_p(first: FloatArray, second: FloatArray) -> float:
+    """P that all of two items' results (n), no two of them equal, lie as unevenly as these, by the sum of ranks."""
+    below = int((first[:, None] > second).sum())
+    law = _rank_sum_law(len(first), len(second))
+    seen = min(below, len(law) - 1 - below)
+    return float(min(1.0, 2.0 * law[: seen + 1].sum()))
+
+
+@lru_cache(maxsize=64)
+def _rank_sum_law(first: int, second: int) -> FloatArray:
+    """The law of the number of pairs in which the first item is larger: by who has the largest result of all."""
+    laws = [np.ones(1) for _ in range(second + 1)]  # of no result of the first item
+    for i in range(1, first + 1):
+        before, laws = laws, [np.ones(1)]
+        for j in range(1, second + 1):
+            law = np.zeros(i * j + 1)
+            law[j:] += i / (i + j) * before[j]
+            law[: i * (j - 1) + 1] += j / (i + j) * laws[j - 1]
+            laws.append(law)
+    return laws[second]
