@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import betaincinv
 
 from coterie.problem.checks import FloatArray
@@ -23,7 +22,7 @@ from coterie.problem.families import Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
 from coterie.theory.exact.betting import bounded_interval
 from coterie.theory.exact.pair_tests import pooled
-from coterie.theory.exact.ranges import Ranges
+from coterie.theory.exact.ranges import critical
 from coterie.theory.intervals.by_noise import Distances
 
 _MOST_STEPS = 20_000  # of the search for references
@@ -61,18 +60,9 @@ def _gaussian(stacks: list[FloatArray], noise: Model, delta: float) -> tuple[Flo
             deviations = np.full(dim, math.sqrt(float(np.mean(deviations**2))))
             freedom *= dim
         share = np.sqrt(1.0 / counts[:, None] + 1.0 / counts)
-        reach = _critical(n_arms, math.inf if known else float(freedom), delta / dim) * share[:, :, None] * deviations
+        reach = critical([n_arms], math.inf if known else float(freedom), delta / dim) * share[:, :, None] * deviations
     reach[np.arange(n_arms), np.arange(n_arms)] = 0.0
     return np.maximum(apart - reach, 0.0), apart + reach
-
-
-def _critical(n_arms: int, freedom: float, error: float) -> float:
-    """How large the largest |t| of all pairs becomes with this probability, or a little more."""
-
-    def excess(log_t: float) -> float:
-        return float(Ranges(np.array([math.exp(log_t)]), freedom).p_values([n_arms])[0]) - error
-
-    return math.exp(brentq(excess, math.log(1e-3), math.log(1e9), xtol=1e-12)) * (1.0 + 1e-9)
 
 
 def _rates(stacks: list[FloatArray], trials: int, error: float) -> tuple[FloatArray, FloatArray]:

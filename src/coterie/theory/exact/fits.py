@@ -26,7 +26,7 @@ from coterie.theory.exact.partitions import (
     groupings,
     most_equal_pairs,
 )
-from coterie.theory.exact.ranges import Ranges
+from coterie.theory.exact.ranges import Ranges, critical
 from coterie.theory.packing import far_items
 
 
@@ -126,14 +126,11 @@ def _struck_off(tests: PairTests, delta: float, n_groups: int | None = None) -> 
     n = len(tests.p)
     apart = np.zeros((n, n), dtype=bool)
     adjusted = np.ones((n, n))
-    low, high = np.triu_indices(n, 1)
-    ranges = None if tests.t is None else Ranges(tests.t[low, high], tests.freedom)
     while True:
         level = np.minimum(1.0, tests.p * most_equal_pairs(apart, tests.order, n_groups))
-        if ranges is not None:
-            of_pairs = ranges.p_values([size for size in component_sizes(apart) if size > 1])
-            level[low, high] = np.minimum(level[low, high], of_pairs)
-            level[high, low] = level[low, high]
+        if tests.t is not None:  # every group lies in a component, and ranges of larger groups are larger
+            sizes = [size for size in component_sizes(apart) if size > 1]
+            level = np.where(tests.t >= critical(sizes, tests.freedom, delta), np.minimum(level, delta), level)
         adjusted = np.where(apart, adjusted, level)
         new = ~apart & (level <= delta)
         np.fill_diagonal(new, False)

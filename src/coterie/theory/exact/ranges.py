@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import chdtri, ndtr, stdtr
 
 from coterie.problem.checks import FloatArray
@@ -47,6 +48,17 @@ def deviations(freedom: float) -> tuple[FloatArray, FloatArray]:
     share = np.sin(angle) ** 2
     weights = _SHARE_WEIGHTS * 0.25 * math.pi * 2.0 * np.sin(angle) * np.cos(angle)
     return np.sqrt(chdtri(freedom, 1.0 - share) / freedom), weights
+
+
+def critical(sizes: Sequence[int], freedom: float, error: float) -> float:
+    """How large T becomes with this probability, or a little more, for groups of these sizes; infinite without any."""
+    if not sizes:
+        return math.inf
+
+    def excess(log_t: float) -> float:
+        return float(Ranges(np.array([math.exp(log_t)]), freedom).p_values(sizes)[0]) - error
+
+    return math.exp(brentq(excess, math.log(1e-3), math.log(1e12), xtol=1e-12)) * (1.0 + 1e-9)
 
 
 class Ranges:
