@@ -57,7 +57,7 @@ class RangeLaw:
 def _simpson(grid: FloatArray) -> FloatArray:
     weights = np.where(np.arange(grid.size) % 2 == 1, 4.0, 2.0)
     weights[[0, -1]] = 1.0
-    return np.asarray(weights * (grid[1] - grid[0]) / 3.0
+    return np.asarray(weights * (grid[1] - grid[0]) / 3.0)
 
 
 class Closure:

@@ -118,7 +118,7 @@ class TableTests:
         scaled = covariance / np.sqrt(np.outer(variances, variances))
         if second < 1 or np.linalg.matrix_rank(scaled, tol=1e-12) < self.dim:
             return "t"
-        inverse = np.linalg.inv(covariance)
+        inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
         for i, j in self.pairs:
             f = self._square(self.stacks, i, j, inverse) * second / (freedom * self.dim)
             self.p[i, j] = float(stats.f.sf(f, self.dim, second))
@@ -170,7 +170,7 @@ class TableTests:
 
     def _moments(self) -> str:
         noise = self._noise
-        mixed = [noise.whiten(one - self._first_row()) for one in self._shuffled()]
+        mixed = [noise.whiten(one - self.stacks[0][0]) for one in self._shuffled()]
         for i, j in self.pairs:
             differences, size = _paired(mixed[i], mixed[j])
             variance, count = 1.0 + 1.0 / size, len(differences)
@@ -182,9 +182,6 @@ class TableTests:
                 logs += found.tolist()
             self.p[i, j] = min(1.0, math.exp(-max(0.0, _log_mean(logs))))
         return "moments"
-
-    def _first_row(self) -> FloatArray:
-        return self.stacks[0][0]
 
     def _shuffled(self) -> list[FloatArray]:
         return [

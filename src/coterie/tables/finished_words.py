@@ -10,13 +10,13 @@ from coterie.problem.question import ExactGroups
 _NAMED = 12
 
 
-def condition(rows: str) -> str:
-    """When the answer holds, for whoever reads it."""
+def condition(rows: str, option: str = "growing=True") -> str:
+    """When the answer holds, for whoever reads it; `option` says at this door that a table grows."""
     if rows == "stated":
         return "The table is finished, as you say: the number of rows did not depend on their values."
     return (
         "This holds if the number of rows did not depend on their values. If you looked and then measured more, or if "
-        "rows will be added: --growing (in Python growing=True)."
+        f"rows will be added: {option}."
     )
 
 
@@ -41,8 +41,8 @@ def verdict(found: dict[str, Any]) -> list[str]:
     lines = [f"These rows do not prove {asked['words']} with error probability {found['delta']:g}."]
     if found["allows"] is not None:
         apart = found["allows"]["apart"]
-        shown = ",".join(f"{one:g}" for one in (apart if isinstance(apart, list) else [apart]))
-        lines.append(f"They do with --apart {shown} (in Python apart={apart}).")
+        shown = ",".join(f"{one:.12g}" for one in (apart if isinstance(apart, list) else [apart]))
+        lines.append(f"They do for a larger apart: {shown}.")
     return lines
 
 

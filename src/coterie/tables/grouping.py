@@ -15,7 +15,7 @@ from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, 
 from coterie.problem.settings import DELTA
 from coterie.tables.errors import TableError, checked
 from coterie.tables.finished import Analysis, analyse
-from coterie.tables.finished_words import condition, thin_lines
+from coterie.tables.finished_words import condition, thin_lines, verdict
 from coterie.tables.pool import Pool, read_pool
 
 MOST_SHOWN = 50
@@ -61,7 +61,7 @@ def group(
         The error probability that is allowed.
     growing : bool, optional
         True: somebody looked at the rows and measured more because of it, or will; then evidence that holds at every
-        moment is used, which needs more rows. False: nobody did. None: this is taken to be so, and the answer says it.
+        moment is used, with the rows in the order in which they were measured, and it needs more rows. False: nobody did. None: this is taken to be so, and the answer says it.
     groups : {"equal", "linkage"}
         With `n_clusters`: items of a group are alike, or the groups are those of single linkage of the true means.
     wide, leave_out_holes, sheet
@@ -82,6 +82,8 @@ def group(
     checked("delta", check_delta, delta)
     pool = read_pool(table, values, items, wide, leave_out_holes, sheet)
     asked = _question(pool, n_clusters, resolution, groups)
+    if growing and "seed" not in replaying:  # the number of rows may depend on values: only their own order will do
+        replaying.setdefault("in_order", True)
     if not growing:
         return Grouping(analyse(pool, asked, noise, float(delta), "assumed" if growing is None else "stated"))
     return _grown(pool, asked, noise, float(delta), replaying)
@@ -121,6 +123,11 @@ def _grown(pool: Pool, asked: Question | None, noise: Any, delta: float, options
     if asked is None:
         order = {key: value for key, value in options.items() if key in ("seed", "in_order")}
         found = differing_items(pool, delta, noise, **order)
+        found |= {
+            "question": None, "labels": None, "done": False, "sound": True, "fewest": len(found["at_least"]),
+            "groups": [], "thin": [], "settles": None, "allows": None,
+        }  # fmt: skip
+        found["verdict"] = verdict(found)
     else:
         kind: Any = {
             "n_clusters": asked.n_clusters, "resolution": asked if isinstance(asked, Resolution) else None,
@@ -247,12 +254,11 @@ class Grouping:
     @property
     def verdict(self) -> str:
         """What is proven, in words, with what it rests on."""
-        if "verdict" not in self._found:
-            return (
-                repr(self.session) if self.session is not None else f"{len(self._found['pairs']['apart'])} pairs differ"
-            )
         found = self._found
-        return " ".join([*found["verdict"], *thin_lines(found), condition(found["rows"])])
+        if "verdict" not in found:
+            return repr(self.session)
+        holds = [] if self.growing else [condition(found["rows"])]
+        return " ".join([*found["verdict"], *thin_lines(found), *holds])
 
     def to_json(self) -> dict[str, Any]:
         """The whole answer as plain JSON values."""
