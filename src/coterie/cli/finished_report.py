@@ -75,9 +75,8 @@ def _next_lines(found: dict[str, Any], command: str, noise: str, refuted: bool) 
     if allows is not None:
         stated = noise if allows["noise"] is None else f" --noise {allows['noise']}"
         kind = (allows["noise"] or "").partition(":")[0]
-        what = {"": "These", "gaussian": "If the noise is Gaussian, these"}.get(
-            kind, "If the values have these bounds, these"
-        )
+        if_so = {"": "These", "gaussian": "If the noise is Gaussian, these"}
+        what = if_so.get(kind, "If all values lie within these bounds, these")
         alike, apart = (",".join(f"{one:.12g}" for one in allows[key]) for key in ("alike", "apart"))
         count = f"{allows['groups']} group{'' if allows['groups'] == 1 else 's'}"
         lines += [

@@ -190,8 +190,11 @@ def _by_intervals(
 ) -> dict[str, Any]:
     bounds = bounds_of_differences(stacks, model, delta)
     if bounds is None:
-        what = f"under {model.words} no two items can be proven to be near each other"
-        raise TableError(f"{what}: {asked.words} need bounds, counts, Gaussian noise or a known one", field="noise")
+        raise TableError(
+            f"that items are near each other cannot be proven under {model.words}: a rare large value could hide a "
+            "difference. State what is known: bounds of the results, counts, Gaussian noise, or its size",
+            field="noise",
+        )
     means = means_of(pool.arms, pool.rows, len(pool.names))[0]
     found: dict[str, Any] = {
         "p": None, "adjusted": None, "test": {"name": "intervals", "seed": None, "draws": None}, "enough": True,

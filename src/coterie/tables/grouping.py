@@ -61,7 +61,8 @@ def group(
         The error probability that is allowed.
     growing : bool, optional
         True: somebody looked at the rows and measured more because of it, or will; then evidence that holds at every
-        moment is used, with the rows in the order in which they were measured, and it needs more rows. False: nobody did. None: this is taken to be so, and the answer says it.
+        moment is used, with the rows in the order in which they were measured, and it needs more rows. False: nobody
+        did. None: this is taken to be so, and the answer says it.
     groups : {"equal", "linkage"}
         With `n_clusters`: items of a group are alike, or the groups are those of single linkage of the true means.
     wide, leave_out_holes, sheet
@@ -134,9 +135,10 @@ def _grown(pool: Pool, asked: Question | None, noise: Any, delta: float, options
             "groups": GROUPS[1] if isinstance(asked, SingleLinkage) else GROUPS[0],
         }  # fmt: skip
         found, session = group_pool(pool, delta=delta, noise=noise, **kind, **options)
+    events = [] if session is None or found["certificate"] is None else list(session.events)
     for one, other in (found["pairs"] or {"apart": []})["apart"]:
         apart[place[one], place[other]] = apart[place[other], place[one]] = True
-    return Grouping(Analysis(found, apart, None, None, [] if session is None else list(session.events)), session)
+    return Grouping(Analysis(found, apart, None, None, events), session)
 
 
 class Grouping:
