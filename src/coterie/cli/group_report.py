@@ -74,9 +74,11 @@ def _trusted(found: dict[str, Any]) -> bool:
 def _verdict_lines(found: dict[str, Any]) -> list[str]:
     k, lines, dry = found["n_clusters"], _forecast_lines(found), found["dry"]
     if dry is not None:
-        its = "one measurement of it is" if dry["recorded"] == 1 else f"{dry['recorded']} measurements of it are"
+        its = "one measurement of it is all there is"
+        if dry["recorded"] > 1:
+            its = f"{dry['recorded']} measurements of it are all there are"
         lines.append(
-            f"After {dry['t']} measurements the method asked for {dry['name']} again, but {its} all there are. So all "
+            f"After {dry['t']} measurements the method asked for {dry['name']} again, but {its}. So all "
             "that was left was added, in turn over the items."
         )
     if found["done"]:
