@@ -104,7 +104,7 @@ def test_items_in_columns(here: Path) -> None:
     assert pool.place(5) == "line 4"
     shown = ok("wide.csv", "--items-in-columns")
     assert "wide.csv: 3 items, 10 measurements, 3 to 4 each." in shown
-    assert "coterie group wide.csv --items-in-columns --clusters 2" in shown
+    assert "  coterie group wide.csv --items-in-columns --alike " in shown
     assert read_pool("wide.csv", values=["a", "b"], wide="columns").names == ["a", "b"]
     (here / "numbers.csv").write_text("a,b,c\n1,5,1\n2,6,1\n")
     assert "--items-in-columns" in refused("numbers.csv", "-k", 2)

@@ -31,27 +31,19 @@ def test_without_a_number_of_groups_the_items_proven_to_differ_are_named_and_com
     )
     assert "So there are at least 3 groups" in answer.stdout
     assert "items that share a letter are not proven different" in answer.stdout
-    assert "'my wells.csv' --clusters 3\n" in answer.stdout
-    _, _, command = answer.stdout.partition("so a first try is:\n  coterie ")
-    words = shlex.split(command)
-    assert words[:2] == ["group", "my wells.csv"]
-    alike, apart = (
-        [float(part) for part in words[words.index(option) + 1].split(",")] for option in ("--alike", "--apart")
-    )
-    for small, large, noise in zip(alike, apart, (0.2, 25.0), strict=True):
-        assert 0.3 * noise < small < 0.7 * noise
-        assert 2.0 * noise < large < 4.0 * noise
-    again = CliRunner().invoke(app, words)
-    assert again.exit_code in (0, 1), again.stderr  # an answer, proven or partial
-    assert "Gaussian noise of unknown covariance" in again.stdout
+    printed = [line for line in answer.stdout.split("\n") if line.startswith("  coterie ")]
+    assert printed[0] == "  coterie group 'my wells.csv' --clusters 3"
+    for command in printed:  # as they are typed
+        assert "Proven" in ok(*shlex.split(command)[2:])
+    assert "--noise gaussian" in printed[1]
 
 
 def test_the_commands_read_the_table_as_it_was_read_and_numbers_are_plain(here: Path) -> None:
     table = here / "odd.csv"
     table.write_text(text("who;well;level", [["x", name, f"{1000 * float(ph):g}"] for name, ph, _ in rows()], ";"))
     shown = ok("odd.csv", "--items", "well", "--values", "level", "--delta", "0.01")
-    assert "  coterie group odd.csv --items well --values level --delta 0.01 --clusters " in shown
-    assert "e+0" not in shown.partition("a first try is")[2]
+    assert "  coterie group odd.csv --items well --values level --delta 0.01 --alike " in shown
+    assert "e+0" not in shown
 
 
 def test_the_answer_without_a_number_of_groups_as_json() -> None:
@@ -75,8 +67,10 @@ def test_equal_items_are_not_said_to_differ(here: Path) -> None:
 
 
 def test_too_few_measurements_for_any_noise_are_not_taken_for_no_groups() -> None:
-    shown = ok("my wells.csv")
-    assert "With 8 measurements no two of 20 items can be proven to differ whatever the noise" in shown
+    assert "pairs of items are proven to differ" in ok("my wells.csv")  # two of 8 rows: 2 of 12,870 arrangements
+    Path("few.csv").write_text(text("sample,ph,turbidity", rows(repeats=4)))
+    shown = ok("few.csv")
+    assert "With 4 measurements no two of 20 items can be proven to differ whatever the noise" in shown
     assert "--noise gaussian" in shown
     assert "pairs of items are proven to differ" in ok("my wells.csv", "--noise", "gaussian")
 
@@ -86,11 +80,13 @@ def test_no_proposal_without_repeats_that_vary(here: Path) -> None:
         (here / name).write_text(content)
         shown = ok(name)
         assert "say how many there are, with --clusters" in shown
-        assert "first try" not in shown
+        assert "--apart" not in shown
 
 
-def test_files_of_groups_need_a_number_of_groups() -> None:
-    assert "say how many groups there are" in refused("my wells.csv", "--out", "found")
+def test_files_of_differences_need_no_number_of_groups() -> None:
+    shown = ok("my wells.csv", "--noise", "gaussian", "--out", "found")
+    assert "check: coterie verify" in shown
+    assert CliRunner().invoke(app, ["verify", "found/certificate.json", "found/log.csv"]).exit_code == 0
     assert "how many: --clusters 3" in refused("my wells.csv", "--groups", "3")
 
 

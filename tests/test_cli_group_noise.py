@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grouping import ok, refused, rows, text
+from grouping import grown, ok, refused, rows, text
 
 NOISE = "0.2,25"
 
@@ -26,7 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_without_a_noise_nothing_is_assumed_and_it_says_what_the_repeats_tell(here: Path) -> None:
-    shown = ok("plain.csv", "-k", 3)
+    shown = grown("plain.csv", "-k", 3)
     assert (
         "Noise: any noise. Assumed: results of items in one group have the same distribution, whatever it is" in shown
     )
@@ -43,17 +43,17 @@ def test_without_a_noise_nothing_is_assumed_and_it_says_what_the_repeats_tell(he
     assert proposed is not None
     covariance = json.loads(proposed[1].strip("'"))
     assert all(1.0 < covariance[i][i] / true < 1.8 for i, true in enumerate((0.04, 625.0)))
-    again = ok("plain.csv", "-k", 3, "--noise", proposed[1].strip("'"))
+    again = grown("plain.csv", "-k", 3, "--noise", proposed[1].strip("'"))
     assert "would have been enough: if there are exactly 3 groups and the noise is as stated" in again
     assert "warning" not in again
-    found = json.loads(ok("plain.csv", "-k", 3, "--json"))
+    found = json.loads(grown("plain.csv", "-k", 3, "--json"))
     assert found["noise"]["stated"] == {"family": "any"}
     assert found["noise"]["upper_covariance"] == covariance
-    assert ok("plain.csv", "-k", 3, "--noise", "any") == shown
+    assert grown("plain.csv", "-k", 3, "--noise", "any") == shown
     (here / "few.csv").write_text(text("sample,ph,turbidity", rows(repeats=1)))
-    assert "No item was measured twice, so the table does not tell how much" in ok("few.csv", "-k", 3)
+    assert "No item was measured twice, so the table does not tell how much" in grown("few.csv", "-k", 3)
     (here / "copies.csv").write_text(text("sample,ph,turbidity", [row for row in rows(repeats=1) for _ in range(3)]))
-    assert "--noise" not in ok("copies.csv", "-k", 3)  # nothing is proposed
+    assert "--noise" not in grown("copies.csv", "-k", 3)  # nothing is proposed
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_without_a_noise_nothing_is_assumed_and_it_says_what_the_repeats_tell(he
 )
 def test_other_noises_say_what_is_assumed(here: Path, noise: str, what: str) -> None:
     (here / "many.csv").write_text(text("sample,ph,turbidity", rows(repeats=60)))
-    shown = ok("many.csv", "-k", 3, "--noise", noise)
+    shown = grown("many.csv", "-k", 3, "--noise", noise)
     assert what in shown
     assert "and the noise is as assumed, these groups are wrong with probability at most 0.05." in shown
     assert "warning" not in shown
@@ -104,7 +104,7 @@ def test_rows_that_do_not_belong_are_named_before_the_answer(here: Path) -> None
     content = rows()
     content[93][2] = "1310.0"  # for 131.0 or so
     (here / "slip.csv").write_text(text("sample,ph,turbidity", content))
-    shown = ok("slip.csv", "-k", 3, "--noise", NOISE)
+    shown = grown("slip.csv", "-k", 3, "--noise", NOISE)
     named = re.search(
         r"warning: line 95: item S14, turbidity 1310 lies (\S+) standard deviations from the item's other results "
         r"\(\d+(?:\.\d)?\): a slip\?\n",
@@ -117,10 +117,10 @@ def test_rows_that_do_not_belong_are_named_before_the_answer(here: Path) -> None
     assert "warning: the rows named above cannot come from the noise stated, so nothing is proven." in shown
     assert "wrong with probability" not in shown
     assert shown.index("line 95") < shown.index("Noise as stated") < shown.index("groups, a guess")
-    found = json.loads(ok("slip.csv", "-k", 3, "--noise", NOISE, "--json"))
+    found = json.loads(grown("slip.csv", "-k", 3, "--noise", NOISE, "--json"))
     (one,) = found["slips"]["rows"]
     assert (one["place"], one["name"], one["column"], one["value"]) == ("line 95", "S14", "turbidity", 1310.0)
-    free = json.loads(ok("slip.csv", "-k", 3, "--json"))
+    free = json.loads(grown("slip.csv", "-k", 3, "--json"))
     assert free["slips"]["rows"][0]["text"] == one["text"]
     assert not free["noise"]["rows_contradict"]
 
@@ -163,24 +163,24 @@ def test_an_order_that_goes_with_the_values_is_said(here: Path) -> None:
 def test_columns_that_say_nothing_are_named(here: Path, noise: tuple[str, ...]) -> None:
     content = [[row[0], row[1], f"{2.0 * float(row[1]):.2f}", "7"] for row in rows(repeats=30)]
     (here / "own.csv").write_text(text("sample,ph,double,still", content))
-    shown = ok("own.csv", "-k", 3, *noise)
+    shown = grown("own.csv", "-k", 3, *noise)
     assert "warning: still has one value in all rows and says nothing; leave it out with --values." in shown
     assert "warning: double follows from ph (equal, or in other units): it counts the same result twice." in shown
     (here / "equal.csv").write_text(text("sample,x", [[row[0], "5"] for row in rows()]))
-    shown = ok("equal.csv", "-k", 3, *noise)
+    shown = grown("equal.csv", "-k", 3, *noise)
     assert "warning: all results are equal: there is nothing by which items could be told apart." in shown
     assert "measurements are not enough to prove 3 groups" in shown
 
 
 def test_a_noise_too_small_proves_nothing(here: Path) -> None:
     for noise in ("1", "0.02,2.5"):
-        shown = ok("plain.csv", "-k", 3, "--noise", noise)
+        shown = grown("plain.csv", "-k", 3, "--noise", noise)
         assert "turbidity vary more than the noise stated, so nothing is proven. Use --noise " in shown
         assert re.search(r"Alarm: S\d+, S\d+, S\d+, S\d+ are pairwise known to differ, so the noise is larger", shown)
         assert "Certain" not in shown
         assert "Undecided" not in shown
         assert "groups, a guess" in shown
-    shown = ok(
+    shown = grown(
         "plain.csv", "-k", 3, "--noise", "0.2,15", "--delta", 0.2
     )  # proven, but for a noise that is not the true one
     assert "for the noise stated, which is too small: no proof." in shown
@@ -189,7 +189,7 @@ def test_a_noise_too_small_proves_nothing(here: Path) -> None:
 
 def test_a_bound_too_small_proves_nothing(here: Path) -> None:
     (here / "many.csv").write_text(text("sample,ph,turbidity", rows(repeats=60)))
-    shown = ok("many.csv", "-k", 3, "--noise", "at-most:0.2,5")
+    shown = grown("many.csv", "-k", 3, "--noise", "at-most:0.2,5")
     assert "warning: repeats of turbidity vary more than the noise stated, whatever its distribution, so" in shown
     assert "State a larger bound, or leave --noise out" in shown
     assert "for the noise stated, which is too small: no proof." in shown or "are not enough" in shown
@@ -198,10 +198,10 @@ def test_a_bound_too_small_proves_nothing(here: Path) -> None:
 
 def test_repeats_that_never_vary_are_no_gaussian_noise(here: Path) -> None:
     (here / "still.csv").write_text(text("sample,x", [[f"i{k % 6}", f"{k % 2}"] for k in range(120)]))
-    shown = ok("still.csv", "-k", 2, "--noise", "gaussian")
+    shown = grown("still.csv", "-k", 2, "--noise", "gaussian")
     assert "warning: repeats of an item are always the same: that is no Gaussian noise" in shown
     assert "are not enough to prove 2 groups" in shown
-    shown = ok("still.csv", "-k", 2)
+    shown = grown("still.csv", "-k", 2)
     assert "warning" not in shown
     assert "would have been enough" in shown
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from grouping import ok, refused
+from grouping import grown, ok, refused
 
 PROVEN = ("-k", "2", "--noise", "1", "--out")
 NOT_PROVEN = ("-k", "3", "--noise", "1", "--out")
@@ -67,21 +67,21 @@ def test_the_groups_of_an_earlier_run_are_not_their_own_table(here: Path) -> Non
 
 
 def test_what_it_wrote_itself_is_replaced_and_nothing_else(here: Path) -> None:
-    ok("plain.csv", *PROVEN, "out")
+    grown("plain.csv", *PROVEN, "out")
     (here / "out" / "notes.txt").write_text(OWN)
     marker = json.loads((here / "out/coterie-group.json").read_text())
     assert (marker["source"], marker["settings"]["n_clusters"], marker["settings"]["noise"]) == ("plain.csv", 2, 1.0)
     assert sorted(marker["files"]) == ["certificate.json", "groups.csv", "log.csv"]
     for name, digest in marker["files"].items():
         assert hashlib.sha256((here / "out" / name).read_bytes()).hexdigest() == digest
-    ok("plain.csv", *NOT_PROVEN, "out")
+    grown("plain.csv", *NOT_PROVEN, "out")
     kept = sorted(path.name for path in (here / "out").iterdir())
     assert kept == ["coterie-group.json", "groups.csv", "notes.txt"]
     assert json.loads((here / "out/coterie-group.json").read_text())["settings"]["n_clusters"] == 3
     (here / "out" / "log.csv").write_text(OWN)  # the name is free again: now it is somebody else's
     assert "out/log.csv is there already, and coterie group did not write it" in refused("plain.csv", *PROVEN, "out")
     (here / "out" / "log.csv").unlink()
-    ok("plain.csv", *PROVEN, "out")
+    grown("plain.csv", *PROVEN, "out")
     assert sorted(path.name for path in (here / "out").iterdir()) == [
         "certificate.json", "coterie-group.json", "groups.csv", "log.csv", "notes.txt",
     ]  # fmt: skip
@@ -157,22 +157,22 @@ def test_columns_that_vary_together_prove_nothing(here: Path) -> None:
 
 def test_a_covariance_is_proposed_where_it_is_short(here: Path) -> None:
     together(here / "own.csv", 3, repeats=20)
-    shown = ok("own.csv", "-k", 2, "--noise", "1")
+    shown = grown("own.csv", "-k", 2, "--noise", "1")
     advice = re.search(r"State a covariance: --noise ('\S+'), or --noise (\S+), which takes more measurements", shown)
     assert advice is not None
-    proposed = re.search(r"--noise ('\S+') has a margin for chance", ok("own.csv", "-k", 2))
+    proposed = re.search(r"--noise ('\S+') has a margin for chance", grown("own.csv", "-k", 2))
     assert proposed is not None
     assert proposed[1] == advice[1]
     used = []
     for noise in advice.groups():
-        found = json.loads(ok("own.csv", "-k", 2, "--noise", *shlex.split(noise), "--json"))
+        found = json.loads(grown("own.csv", "-k", 2, "--noise", *shlex.split(noise), "--json"))
         assert found["done"]
         assert (found["noise"]["direction"], found["noise"]["verdicts"]) == (None, [None] * 3)
-        assert "would have been enough: if" in ok("own.csv", "-k", 2, "--noise", *shlex.split(noise))
+        assert "would have been enough: if" in grown("own.csv", "-k", 2, "--noise", *shlex.split(noise))
         used.append(found["t"])
     assert used[0] <= used[1]
     together(here / "wide.csv", 6, repeats=20)  # a matrix of 36 numbers helps nobody in one line
-    shown = ok("wide.csv", "-k", 2)
+    shown = grown("wide.csv", "-k", 2)
     assert "[[" not in shown
     assert "the covariance that --propose-noise FILE writes has a margin for chance" in shown
 

@@ -43,6 +43,8 @@ _HOMES = {
     "BudgetPlan": "coterie.simulate.budgets",
     "worlds": "coterie.worlds",
     "BanditClustering": "coterie.tables.estimator",
+    "group": "coterie.tables.grouping",
+    "Grouping": "coterie.tables.grouping",
     "verify": "coterie.certificate",
     "Verdict": "coterie.certificate",
     "Certificate": "coterie.certificate",
@@ -86,6 +88,8 @@ if TYPE_CHECKING:
     from coterie.simulate.trials import Trials as Trials
     from coterie.simulate.trials import simulate as simulate
     from coterie.tables.estimator import BanditClustering as BanditClustering
+    from coterie.tables.grouping import Grouping as Grouping
+    from coterie.tables.grouping import group as group
     from coterie.theory.alternative import Alternative as Alternative
     from coterie.theory.alternative import closest_alternative as closest_alternative
     from coterie.theory.evidence import pair_evidence as pair_evidence

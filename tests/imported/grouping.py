@@ -15,6 +15,11 @@ def ok(*arguments: object) -> str:
     return answer.stdout
 
 
+def grown(*arguments: object) -> str:
+    """What it prints of a table that grows, each item's rows shuffled by seed 0 unless another order is asked for."""
+    return ok(*arguments, *(() if {"--seed", "--in-order"} & set(map(str, arguments)) else ("--seed", 0)))
+
+
 def refused(*arguments: object) -> str:
     """The one line that says why nothing was grouped."""
     answer = CliRunner().invoke(app, ["group", *map(str, arguments)])

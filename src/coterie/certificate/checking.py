@@ -1,6 +1,7 @@
 """`verify`: does the log prove what the certificate says? The argument that it checks is in docs/CROC.md.
 
-Certificates of groups up to a resolution and of single linkage go to `coterie.certificate.resolution_checking`.
+Certificates of groups up to a resolution and of single linkage go to `coterie.certificate.resolution_checking`, those
+of finished tables to `coterie.certificate.table_checking`.
 
 A problem is a test that fails, a number that is not the recomputed one, or something in the log that contradicts the
 claim. A warning is none of these: the proof stands, and the log still looks as if K were too small, or as if its data
@@ -40,6 +41,7 @@ from coterie.certificate.recompute import Stacks, directed, paired
 from coterie.certificate.resolution_checking import check_resolution
 from coterie.certificate.resolution_claim import is_of_resolution
 from coterie.certificate.revised import last_stage
+from coterie.certificate.table_checking import check_table, is_of_table
 from coterie.certificate.variance_bound import BoundedStacks
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.families import Model, bounds_variance, noise_from_json
@@ -84,8 +86,11 @@ def verify(certificate: Any, log: Any) -> Verdict:
     with np.errstate(all="ignore"):  # what overflows is not finite, and reported as that
         try:
             given = certificate if isinstance(certificate, dict) else read_certificate(certificate)
-            log = split_log(log if isinstance(log, list | tuple) else read_log(log))
-            return _verdict(given, log)
+            rows = log if isinstance(log, list | tuple) else read_log(log)
+            if is_of_table(given):
+                problems, tests = check_table(given, rows)
+                return Verdict(not problems, problems, tests)
+            return _verdict(given, split_log(rows))
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
             said = " ".join(str(error).split())
             named = isinstance(error, ValueError | TypeError) and said

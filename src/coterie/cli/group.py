@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from coterie.cli.group_files import check_folder, write_files
 from coterie.cli.methods import MeasuringMethod, Register
-from coterie.cli.noise_option import NoiseOption, noise_from_text
+from coterie.cli.noise_option import NoiseOption
 from coterie.cli.options import DEFAULT_THRESHOLD, Delta, DistanceRatio, StoppingThreshold
 from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for, resolution_from_text
+from coterie.cli.table_noise import stated_noise, write_proposal
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
-
-if TYPE_CHECKING:
-    from coterie.tables.pool import Pool
-
 
 ShuffleSeed = Annotated[int, typer.Option("--seed", help="By which each item's measurements are shuffled.")]
 InOrder = Annotated[
     bool,
     typer.Option(
         "--in-order",
-        help="Do not shuffle: the order of an item's measurements in the file has nothing to do with their values.",
+        help="Of a table that grows, do not shuffle: the order of an item's measurements in the file has nothing to do "
+        "with their values.",
     ),
 ]
 
@@ -80,11 +77,28 @@ def group(
         ),
     ] = False,
     delta: Delta = DELTA,
+    growing: Annotated[
+        bool | None,
+        typer.Option(
+            "--growing/--finished",
+            help="Whether rows were added because of what earlier ones showed, or will be. A finished table proves "
+            "more: each pair of items is tested once.",
+            show_default="finished, and the answer says what that assumes",
+        ),
+    ] = None,
     method: MeasuringMethod = METHOD,
     register: Register = None,
     threshold: StoppingThreshold = DEFAULT_THRESHOLD,
     distance_ratio: DistanceRatio = None,
-    seed: ShuffleSeed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="Of a table that grows, but by a number of rows that does not depend on their values: shuffle each "
+            "item's rows by this seed.",
+            show_default="in the order of the file",
+        ),
+    ] = None,
     in_order: InOrder = False,
     out: Annotated[
         Path | None,
@@ -107,84 +121,85 @@ def group(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Which items of a table are alike, and how many of its measurements would have been enough to prove it.
+    """Which items of a table are alike.
 
-    The method asks for items as it would live, and gets each item's measurements one after the other: shuffled, since
-    a file may be sorted by value, or with --in-order as they stand in it. Rows that do not belong are named, and all
-    that was recorded is compared with the noise, if one is stated, and with the groups found. Without --noise nothing
-    is assumed about the noise but that items of a group share it.
+    All pairs of items are compared once, by exact tests for the noise that --noise states; without it nothing is
+    assumed about the noise but that items of a group share it. Rows that do not belong are named, and all that was
+    recorded is compared with the noise, if one is stated, and with the groups found.
 
-    Where the number of groups is not known, --alike and --apart say which differences do not matter and which do: the
-    groups up to this resolution are found, with a reference item each. This needs --noise, of a kind under which it can
-    be proven that items are near each other. Without any of these, the items that are proven to differ are named.
+    With --clusters, the groups are found if there are exactly so many. Where their number is not known, --alike and
+    --apart say which differences do not matter and which do: the groups up to this resolution are found, with a
+    reference item each. This needs --noise, of a kind under which it can be proven that items are near each other.
+    Without any of these, the items that are proven to differ are named.
+
+    A table that grows (--growing): the method asks for items as it would live, and gets each item's measurements one
+    after the other as they stand in the file, or with --seed shuffled. What is proven then holds at every moment, and
+    it is said how many of the measurements would have been enough. --method, --threshold, --distance-ratio, --seed and
+    --in-order are for this.
     """
     from coterie.methods import method_named
-    from coterie.tables.pool import read_pool
-    from coterie.tables.replay import group_pool
 
-    method_named(method)
     if wide and items_in_columns:
         raise ValueError("--wide has an item in each row, --items-in-columns in each column: give one of the two")
+    method_named(method)
+    asked = _asked(clusters, alike, apart, norm, claim, groups)
+    replaying = _replaying(method, threshold.value, distance_ratio, seed, in_order)
+    if replaying and growing is False:
+        raise ValueError(f"--finished: {', '.join(replaying)} are for a table that grows, give one of the two")
+    from coterie.tables.grouping import group as grouping
+    from coterie.tables.pool import read_pool
+
     layout = "columns" if items_in_columns else wide
-    number_given = not (clusters is None and alike is None and apart is None)
-    only_differences = not number_given and out is None and groups == GROUPS[0] and method == METHOD
-    if only_differences:
-        resolution_from_text(alike, apart, norm, claim)  # refuses what is for a resolution
-        pool = read_pool(file, _columns(values), items, layout, leave_out_holes, sheet)
-        if propose_noise is not None:
-            _write_proposal(propose_noise, pool, _stated_noise(noise, pool))
-        given = {
-            "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
-            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--delta": None if delta == DELTA else delta,
-            "--seed": seed or None, "--in-order": in_order,
-        }  # fmt: skip
-        _show_differences(pool, ["coterie", "group", str(file), *_words(given)], noise, delta, seed, in_order, as_json)
-        return
-    asked_for(clusters, alike, apart, norm, claim, groups)
     pool = read_pool(file, _columns(values), items, layout, leave_out_holes, sheet)
-    asked = asked_for(clusters, alike, apart, norm, claim, groups, pool.dim)
+    if alike is not None:
+        asked_for(clusters, alike, apart, norm, claim, groups, pool.dim)
     if clusters is not None and not 2 <= clusters < len(pool.names):
         what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
         raise ValueError(what)
-    stated = _stated_noise(noise, pool)
+    stated = stated_noise(noise, pool)
     if propose_noise is not None:
-        _write_proposal(propose_noise, pool, stated)
+        write_proposal(propose_noise, pool, stated)
     if out is not None:
         check_folder(out, file)
-    found, session = group_pool(
-        pool,
-        **asked,
-        delta=delta,
-        method=method,
-        threshold=threshold.value,
-        noise=stated,
-        distance_ratio=distance_ratio,
-        seed=seed,
-        in_order=in_order,
-    )
+    answer = grouping(pool, noise=stated, delta=delta, growing=True if replaying else growing, **asked, **replaying)
+    found = answer.to_json()
     if as_json:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    elif answer.session is None:
+        from coterie.cli.finished_report import print_finished
+
+        given = {
+            "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
+            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--delta": None if delta == DELTA else delta,
+            "--finished": growing is False,
+        }  # fmt: skip
+        print_finished(found, ["coterie", "group", str(file), *_words(given)], noise)
     else:
         from coterie.cli.group_report import print_groups
 
         print_groups(found)
     if out is not None:
-        write_files(out, file, found, session, quiet=as_json)
+        write_files(out, file, found, answer.events, quiet=as_json)
 
 
-def _show_differences(
-    pool: Pool, command: Sequence[str], noise: str | None, delta: float, seed: int, in_order: bool, as_json: bool
-) -> None:
-    """Whoever gives no number of groups is told what the table proves without it, and how to ask for groups."""
-    from coterie.tables.differences import differing_items
+def _asked(
+    clusters: int | None, alike: str | None, apart: str | None, norm: str, claim: str, groups: str
+) -> dict[str, Any]:
+    """The question as `coterie.group` takes it; none if nothing was asked for but which items differ."""
+    if clusters is None and alike is None and apart is None and groups == GROUPS[0]:
+        resolution_from_text(alike, apart, norm, claim)  # refuses what is for a resolution
+        return {}
+    return dict(asked_for(clusters, alike, apart, norm, claim, groups))
 
-    found = differing_items(pool, delta, _stated_noise(noise, pool), seed, in_order)
-    if as_json:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    from coterie.cli.differences_report import print_differences
 
-    print_differences(found, command, noise)
+def _replaying(
+    method: str, threshold: str, distance_ratio: float | None, seed: int | None, in_order: bool
+) -> dict[str, Any]:
+    """The options of a table that grows, as far as they were given: one of them says that it does."""
+    given = {"method": method, "threshold": threshold, "distance_ratio": distance_ratio, "seed": seed}
+    left_out = {"method": METHOD, "threshold": DEFAULT_THRESHOLD.value, "distance_ratio": None, "seed": None}
+    found = {name: value for name, value in given.items() if value != left_out[name]}
+    return found | ({"in_order": True} if in_order else {})
 
 
 def _words(given: dict[str, Any]) -> list[str]:
@@ -201,57 +216,3 @@ def _columns(given: str | None) -> list[str] | None:
         return [part.strip() for part in next(csv.reader([given], skipinitialspace=True), [])]
     except csv.Error:
         raise ValueError(f"--values must be names of columns in one line, as a,b,c, got {given!r}") from None
-
-
-def _stated_noise(given: str | None, pool: Pool) -> Any:
-    """What --noise states, for the columns of this pool; None is any noise."""
-    from coterie.problem.families import dimension_of
-
-    found = noise_from_text(given)
-    columns, entries = pool.columns, dimension_of(found)
-    if entries not in (None, 1, len(columns)):
-        named = "value column" if len(columns) == 1 else "value columns"
-        fewer = f", or pick columns: --values {_listed(columns[:entries], ',')}"
-        pick = "" if entries > len(columns) else fewer
-        raise ValueError(
-            f"{pool.source} has {len(columns)} {named} ({_listed(columns)}), --noise has {entries} "
-            f"entries: give {len(columns)}, or one for all{pick}"
-        )
-    return found[0] if isinstance(found, list) and len(found) == 1 and len(columns) > 1 else found
-
-
-def _write_proposal(path: Path, pool: Pool, noise: Any) -> None:
-    """Write the covariance that the repeats suggest, with a margin for chance, as `--noise FILE` takes it."""
-    from coterie.problem.families import noise_of
-    from coterie.tables.assumptions import checked_pool
-
-    if path.suffix.lower() not in (".csv", ".txt"):
-        raise ValueError(f"--propose-noise {path}: name a .csv file, which --noise takes")
-    if path.exists() or path.is_symlink():
-        raise FileExistsError(f"--propose-noise {path}: it is there already, name another file")
-    checked = checked_pool(pool, noise_of(noise, pool.dim))
-    spread, heavy = checked.spread, [pool.columns[column] for column in checked.slips.heavy]
-    if heavy:
-        raise ValueError(
-            f"--propose-noise: the noise of {_listed(heavy)} has heavy tails, which no covariance describes: leave "
-            "--noise out"
-        )
-    if spread.freedom < spread.enough:
-        raise ValueError(
-            f"--propose-noise: {pool.source} has too few repeats to tell the noise ({spread.freedom} degrees of "
-            f"freedom, {spread.enough} are needed): measure some items several times"
-        )
-    covariance = spread.upper_covariance()
-    if covariance is None:
-        still = [column for column, squares in zip(pool.columns, spread.squares, strict=True) if squares == 0.0]
-        what = f"repeats of {_listed(still)} do not vary at all: are they copies of one measurement?"
-        raise ValueError(f"--propose-noise: {what} Leave the column out with --values")
-    # A single number in a file is a standard deviation, so of one column the root is written.
-    rows, what = (covariance, "a covariance") if pool.dim > 1 else ([spread.upper()], "a standard deviation")
-    path.write_text("".join(",".join(map(repr, row)) + "\n" for row in rows if row), encoding="utf-8")
-    typer.echo(f"wrote {path}, {what} for --noise {path}", err=True)
-
-
-def _listed(columns: Sequence[str], mark: str = ", ") -> str:
-    text = mark.join(columns)
-    return text if len(text) <= 200 else text[:197] + "..."

@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
-
-if TYPE_CHECKING:
-    from coterie.session import Session
 
 MARKER = "coterie-group.json"
 FORMAT = "coterie-group-1"
 NAMES = ("groups.csv", "certificate.json", "log.csv")
+_SETTINGS = ("n_clusters", "question", "delta", "rows", "method", "threshold", "order")
 
 
 def check_folder(folder: Path, source: Path) -> None:
@@ -42,13 +41,15 @@ def check_folder(folder: Path, source: Path) -> None:
             raise FileExistsError(f"{what}, or move it away")
 
 
-def write_files(folder: Path, source: Path, found: dict[str, Any], session: Session, quiet: bool) -> None:
+def write_files(
+    folder: Path, source: Path, found: dict[str, Any], events: Sequence[dict[str, Any]], quiet: bool
+) -> None:
     """groups.csv; with a proof, certificate.json and log.csv, for `coterie verify`."""
     proof = found["certificate"]
     contents = {"groups.csv": _groups(found)}
     if proof is not None:
         contents["certificate.json"] = (json.dumps(proof, indent=1) + "\n").encode()
-        contents["log.csv"] = _log(session, found["dim"])
+        contents["log.csv"] = _log(events, found["dim"])
     check_folder(folder, source)  # again: grouping may have taken a while
     folder.mkdir(parents=True, exist_ok=True)
     for name in NAMES:  # a proof of an earlier run would be taken for that of these groups
@@ -56,7 +57,7 @@ def write_files(folder: Path, source: Path, found: dict[str, Any], session: Sess
     marker = {
         "format": FORMAT,
         "source": found["read"]["source"],
-        "settings": {key: found[key] for key in ("n_clusters", "question", "delta", "method", "threshold", "order")}
+        "settings": {key: found[key] for key in _SETTINGS if key in found}
         | {"noise": found["noise"]["stated"], "items": found["read"]["item_column"], "values": found["read"]["values"]},
         "files": {name: _digest(content) for name, content in contents.items()},
     }
@@ -97,7 +98,7 @@ def _groups(found: dict[str, Any]) -> bytes:
     from coterie.tables.spreadsheets import csv_line
 
     proof = found["certificate"]
-    extra = ["certificate group"] if proof is not None else []
+    extra = ["certificate group"] if proof is not None and proof["labels"] is not None else []
     resolved = found["references"] is not None
     beside = ["reference", "could also be in group"] if resolved else []
     means = [f"mean {column}" for column in found["read"]["values"]]
@@ -107,9 +108,9 @@ def _groups(found: dict[str, Any]) -> bytes:
     lines = [csv_line(headings)]
     for arm, (name, state) in enumerate(zip(found["names"], item_states(found), strict=True)):
         label = "" if found["labels"] is None else found["labels"][arm] + 1
-        counts = [found["pulls"][arm], found["counts"][arm]]
+        counts = [found.get("pulls", found["counts"])[arm], found["counts"][arm]]
         averages = [f"{mean:.10g}" for mean in found["means"][arm]]
-        there = [] if proof is None else [proof["labels"][arm]]
+        there = [] if not extra else [proof["labels"][arm]]
         near = [] if not resolved else [_reference_of(found, arm), " ".join(map(str, found["borders"].get(name, [])))]
         if pairs is not None:
             near += [pairs["letters"][arm], " ".join(map(str, pairs["possible"][arm] if pairs["possible"] else []))]
@@ -122,10 +123,10 @@ def _reference_of(found: dict[str, Any], arm: int) -> str:
     return "" if found["labels"] is None else str(found["references"][found["labels"][arm]])
 
 
-def _log(session: Session, dim: int) -> bytes:
+def _log(events: Sequence[dict[str, Any]], dim: int) -> bytes:
     from coterie.certificate import write_log
 
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "log.csv")
-        write_log(path, session.events, dim)
+        write_log(path, events, dim)
         return path.read_bytes()

@@ -17,7 +17,7 @@ def remark_lines(found: dict[str, Any]) -> list[str]:
     """All that is said about a table before the answer."""
     return [
         *_reading_lines(found["read"]),
-        order_sentence(found["order"]),
+        *([] if "rows" in found else [order_sentence(found["order"])]),  # of a finished table no order plays a role
         *_order_lines(found),
         *_slip_lines(found),
         *_noise_lines(found),

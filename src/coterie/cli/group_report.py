@@ -14,6 +14,7 @@ from coterie.cli.letters_report import pair_lines, print_letters
 from coterie.methods import method_named
 
 _MANY = 12
+_WILD = 10  # times the measurements there are: a forecast beyond is no number to go by
 _WIDE = 5  # so many columns of values have a column each in the table of groups
 
 
@@ -24,18 +25,22 @@ def print_groups(found: dict[str, Any]) -> None:
         remark_lines(found),
         _verdict_lines(found),
         _contradiction_lines(found),
-        _misfit_lines(found),
+        misfit_lines(found),
         _partial_lines(found),
     )
     for line in (line for part in parts for line in part):
         console.print(line, highlight=False, markup=False)
-    _print_table(found)
+    print_group_table(found, _title(found))
     _print_letters(found)
 
 
 def item_states(found: dict[str, Any]) -> list[str]:
     """How sure the group of each item is: as the verdict says, in one word or two."""
     names: list[str] = found["names"]
+    if "rows" in found:  # a finished table
+        off = {one["name"] for one in found["misfits"]}
+        state = "proven" if found["done"] and not off else "a guess"
+        return ["does not fit" if name in off else "" if found["labels"] is None else state for name in names]
     if found["done"]:
         misfits = {one["name"] for one in found["misfits"]}
         all_of_them = "proven" if _trusted(found) else "no proof"
@@ -69,10 +74,12 @@ def _trusted(found: dict[str, Any]) -> bool:
 def _verdict_lines(found: dict[str, Any]) -> list[str]:
     k, lines, dry = found["n_clusters"], _forecast_lines(found), found["dry"]
     if dry is not None:
-        its = "only measurement was" if dry["recorded"] == 1 else f"{dry['recorded']} measurements were"
+        its = "one measurement of it is all there is"
+        if dry["recorded"] > 1:
+            its = f"{dry['recorded']} measurements of it are all there are"
         lines.append(
-            f"{dry['name']} ran dry: its {its} used up when {dry['t']} had been taken in all. The rest of the pool "
-            "was added, in turn over the items."
+            f"After {dry['t']} measurements the method asked for {dry['name']} again, but {its}. So all "
+            "that was left was added, in turn over the items."
         )
     if found["done"]:
         enough = f"{found['t']} of {found['recorded']} measurements would have been enough"
@@ -119,16 +126,18 @@ def _asks_for_equal_items(found: dict[str, Any]) -> bool:
 def _forecast_lines(found: dict[str, Any]) -> list[str]:
     """What was expected when every item had been measured, if the table was not expected to be enough."""
     forecast = found["forecast"]
-    if forecast is None or forecast["enough"]:
+    if forecast is None or forecast["enough"] or found["done"]:
         return []
     coarser = forecast.get("resolution")
     instead = ""
     if coarser is not None:
         apart = coarser["apart"] if isinstance(coarser["apart"], list) else [coarser["apart"]]
         instead = f" They are expected to be enough for --apart {','.join(f'{one:.3g}' for one in apart)}."
+    total = forecast["total"]
+    much = "far more" if total > _WILD * found["recorded"] else f"about {total:.0f}, more"
     return [
-        f"Forecast when every item had been measured: about {forecast['total']:.0f} measurements are needed, the table "
-        f"has {found['recorded']}.{instead}"
+        f"A rough forecast, made when every item had been measured once: it takes {much} than the {found['recorded']} "
+        f"measurements that the table has.{instead}"
     ]
 
 
@@ -171,8 +180,9 @@ def _contradiction_lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _misfit_lines(found: dict[str, Any]) -> list[str]:
+def misfit_lines(found: dict[str, Any]) -> list[str]:
     k, misfits = found["n_clusters"], found["misfits"]
+    """Items that do not fit their group, by all that was recorded."""
     if not _asks_for_equal_items(found):
         return []
     if found["done"] and not misfits:
@@ -229,13 +239,17 @@ def _suggested_clusters(found: dict[str, Any], k: int) -> str:
     return f" (try --clusters {k})" if k < found["n_arms"] else ""
 
 
-def _print_table(found: dict[str, Any]) -> None:
+def _title(found: dict[str, Any]) -> str:
+    if found["done"] and not _proves(found):
+        return "groups, without proof"
+    return "groups" if found["done"] and _trusted(found) else "groups, a guess"
+
+
+def print_group_table(found: dict[str, Any], title: str) -> None:
+    """A line for each group: its items, and its center."""
     groups, columns = found["groups"], found["read"]["values"]
     if not groups:
         return
-    title = "groups" if found["done"] and _trusted(found) else "groups, a guess"
-    if found["done"] and not _proves(found):
-        title = "groups, without proof"
     members = [", ".join(one["names"]) for one in groups]
     if len(columns) <= _WIDE:
         centers = [[f"{value:.4g}" for value in one["center"]] for one in groups]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +33,9 @@ def verify(
         _warn(verdict.warnings)
         raise typer.Exit(1)
     claim = read_certificate(certificate)
+    if claim.get("question") == "table":
+        _say_table(claim, verdict.tests)
+        return
     kind, count = claim.get("question", ExactGroups.kind), len(set(claim["labels"]))
     groups = f"{count} group{'' if count == 1 else 's'}"
     found = f"valid: {claim['n_arms']} arms in {groups} after {claim['t']} measurements"
@@ -44,6 +47,17 @@ def verify(
     noise = noise_from_json(claim["noise"], claim["dim"])
     typer.echo(f"noise: {_in_words(noise)}; what is assumed: {assumption_in_words(noise, kind)}")
     _warn(verdict.warnings)
+
+
+def _say_table(claim: dict[str, Any], pairs: int) -> None:
+    """What the certificate of a finished table proves."""
+    shown = f"{len(claim['apart'])} of {pairs} pairs of {claim['n_arms']} items differ"
+    if claim["labels"] is not None:
+        count = len(set(claim["labels"]))
+        shown += f", and they are in {count} group{'' if count == 1 else 's'}"
+    typer.echo(f"valid: {shown}, by {claim['t']} rows (all {pairs} pairs recomputed)")
+    typer.echo(f"what is claimed: {claim['claim']}")
+    typer.echo(f"what is assumed: {claim['assumes']}")
 
 
 def _in_words(noise: Model) -> str:

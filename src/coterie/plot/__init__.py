@@ -8,8 +8,9 @@ a notebook, where the picture stands below the cell. `legend=False` leaves the l
 from __future__ import annotations
 
 from coterie.plot.course import evidence, proportions
+from coterie.plot.letters import letters
 from coterie.plot.pulls import stopping_times
 from coterie.plot.resolution import resolution
 from coterie.plot.scatter import means
 
-__all__ = ["evidence", "means", "proportions", "resolution", "stopping_times"]
+__all__ = ["evidence", "letters", "means", "proportions", "resolution", "stopping_times"]

@@ -1,0 +1,21 @@
+"""Finished tables: a pair that is alike is said to differ, or a wrong grouping is called proven, in at most δ of all.
+
+Null and partly null tables of every family: ties, few and unequal numbers of rows, and unequal spread where the family
+allows it. A test fails by chance with probability below 1e-6. `coterie bench tables` has the same with more tables.
+"""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import binom
+
+from bench.null_tables import FAMILIES, wrong_tables
+
+DELTA, TABLES = 0.1, 400
+
+
+@pytest.mark.guarantee
+@pytest.mark.parametrize("family", FAMILIES)
+def test_wrong_tables_are_rare(family: str) -> None:
+    wrong = wrong_tables(family, TABLES, DELTA, seed=23)
+    assert wrong <= binom.isf(1e-6, TABLES, DELTA), f"{wrong} of {TABLES} tables are wrong at δ = {DELTA}"
