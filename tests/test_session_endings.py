@@ -60,17 +60,18 @@ class Endings(RuleBasedStateMachine):
         noise=st.sampled_from(list(NOISES)),
         n_arms=st.integers(4, 6),
         seed=st.integers(0, 2**16),
-        resolved=st.booleans(),
+        question=st.sampled_from(["groups", "resolution", "linkage"]),
     )
-    def begin(self, noise: str, n_arms: int, seed: int, resolved: bool) -> None:
+    def begin(self, noise: str, n_arms: int, seed: int, question: str) -> None:
         self.noise, self.rng = noise, np.random.default_rng(seed)
         self.truth = [arm % 2 for arm in range(n_arms)]
         self.slips: dict[int, float] = {}
-        resolved = resolved and noise in ("known", "gaussian", "counts")
         asked: dict[str, Any] = {"n_clusters": 2}
-        if resolved:
+        self.resolved = question == "resolution" and noise in ("known", "gaussian", "counts")
+        if self.resolved:
             asked = {"resolution": (2.0, 9.0) if noise == "counts" else (1.0, 5.0)}
-        self.resolved = resolved
+        elif question == "linkage" and noise in ("known", "gaussian", "counts"):
+            asked["groups"] = "linkage"
         self.session = coterie.Session(n_arms, dim=1, delta=1e-3, noise=NOISES[noise], **asked)
 
     def tell(self, arm: int, ticket: int | None, slip: bool) -> None:
