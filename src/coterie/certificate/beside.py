@@ -87,7 +87,7 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     problems += _names(certificate, log.items, traced)
     record = _results(certificate, log)
     if log.missed:
-        warnings.append(failures_in_words(log.missed, record.arms))
+        warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names")))
     sure, possible = (alarms_of_log(record, noise, slack) for slack in (-TOLERANCE, TOLERANCE))
     warnings += in_words(possible)
     if traced:
