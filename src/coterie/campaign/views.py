@@ -17,7 +17,7 @@ from coterie.campaign.settings import checked_field
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
 from coterie.certificate.beside import stated_beside
-from coterie.certificate.log import ITEMS, MISSED
+from coterie.certificate.log import MISSED
 from coterie.methods import method_named
 from coterie.methods.table import certifying_methods
 from coterie.session.outlook import check_more
@@ -306,12 +306,12 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
     # For people who read it. Groups as `groups` numbers them.
     named = {"names": [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]}
     own = {"groups": None if state.groups is None else state.groups.tolist()}
-    found = {key: value for key, value in found.items() if key != "failures"}  # those of the session have no workers
-    return found | named | own | stated_beside(found, log_events(state))
+    plain = {key: value for key, value in found.items() if key != "failures"}  # those of the session have no workers
+    return plain | named | own | stated_beside(plain, log_events(state))
 
 
 def log_events(state: State) -> list[dict[str, Any]]:
     """The events of the log that `coterie verify` reads: those of the session, with what the campaign knows of asks."""
     names = [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]
-    own = [one for one in state.session.events if one["event"] != MISSED]
-    return [{"event": ITEMS, "names": names}, *own, *as_events(before_stop(state))]
+    head, *own = (one for one in state.session.events if one["event"] != MISSED)
+    return [head | {"names": names}, *own, *as_events(before_stop(state))]

@@ -44,8 +44,10 @@ def failures_in_words(missed: Sequence[dict[str, Any]], arms: IntArray, names: A
     gone = Counter(one["arm"] for one in missed if one.get("kind") in ("failed", "expired"))
     order = sorted(gone, key=lambda arm: (-gone[arm], arm))
     called = names if isinstance(names, list) else []
-    each = [f"item {called[arm] if arm < len(called) else arm}: {n} of {n + int(answered[arm] if arm < answered.size else 0)}"
-            for arm, n in ((arm, gone[arm]) for arm in order[:_MOST_SAID])]  # fmt: skip
+    each = []
+    for arm in order[:_MOST_SAID]:
+        asked = gone[arm] + (int(answered[arm]) if arm < answered.size else 0)
+        each.append(f"item {called[arm] if arm < len(called) else arm}: {gone[arm]} of {asked}")
     others = len(order) - len(each)
     said = ", ".join(each) + (f" and {others} more items" if others > 0 else "")
     rest = Counter(one["kind"] for one in missed if one["kind"] in ("late", "undone"))

@@ -72,6 +72,7 @@ class Record(NamedTuple):
     white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
     decisions: list[tuple[int, Decision]]
     choices: Sequence[Resolution] = ()
+    bets_from: Sequence[float] | None = None  # from where bets count that were recorded after it
 
 
 class Followed(NamedTuple):

@@ -181,11 +181,12 @@ class CrocMethodRun(MethodRun):
 
         Returns how many entries have been applied for that.
         """
-        bets = [one["bet"] for _, one in record.decisions if "bet" in one]
+        bets = [one["bet"]["from"] for _, one in record.decisions if "bet" in one]
         first = np.flatnonzero(record.kinds == RESULT)
-        if self.t > 0 or not bets or not first.size:
+        given = record.bets_from if record.bets_from is not None else bets[0] if bets else None
+        if self.t > 0 or given is None or not first.size:
             return 0
-        origin = np.array(bets[0]["from"], dtype=np.float64)
+        origin = np.array(given, dtype=np.float64)
         if np.array_equal(origin, record.white[first[0], : origin.size]):
             return 0
         end = int(first[0]) + 1

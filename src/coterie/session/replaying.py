@@ -162,7 +162,8 @@ def _by_stages(session: Session, facts: Facts, take: Callable[[Session, Facts], 
     asked for anything. An entry that does not fit is numbered in the whole.
     """
     last = _pass_stages(session, facts)
-    revise_by(session, facts.revisions[-1])
+    bets_from = next((one["bet"]["from"] for _, one in last.decisions if "bet" in one), None)
+    revise_by(session, facts.revisions[-1], bets_from)
     try:
         take(session, last)
     except ReplayError as error:

@@ -36,11 +36,14 @@ def checked_revision(
     return revision_of(session.settings, session.items, add, retire, n_clusters, delta, costs)
 
 
-def revise_by(session: Session, revision: Revision) -> None:
-    """A checked revision: the next stage begins, with all results so far."""
+def revise_by(session: Session, revision: Revision, bets_from: Any = None) -> None:
+    """A checked revision: the next stage begins, with all results so far.
+
+    `bets_from`: from where recorded bets of that stage count; a correction may have moved the first result since.
+    """
     note_revision(session, revision)
     run = fresh_run(session)
-    _feed(session, run)
+    _feed(session, run, bets_from)
     session._conversation.run = run
     session._conversation.note_decisions()
     session._note_stop()
@@ -87,7 +90,7 @@ def fresh_run(session: Session) -> PresentArms:
     return PresentArms(session._method.restart(among(session.settings, past.present), past), past)
 
 
-def _feed(session: Session, run: PresentArms) -> None:
+def _feed(session: Session, run: PresentArms, bets_from: Any) -> None:
     """Results that counted so far, of the present items, in the order in which they did."""
     conversation, log = session._conversation, session._measurements
     rows = conversation.counted[: conversation.revisions[-1].t]
@@ -99,7 +102,7 @@ def _feed(session: Session, run: PresentArms) -> None:
     values = np.array([log.values[row] for row in rows.tolist()]).reshape(-1, session.dim)
     white, n = log.units(values), rows.size
     nothing = np.zeros(n, dtype=np.int64)
-    run.apply(Record(np.full(n, RESULT), arms, nothing.copy(), np.full(n, -1), nothing, white, []))
+    run.apply(Record(np.full(n, RESULT), arms, nothing.copy(), np.full(n, -1), nothing, white, [], bets_from=bets_from))
 
 
 def revisions_of(session: Session) -> list[dict[str, Any]]:
