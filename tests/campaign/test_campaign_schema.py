@@ -134,13 +134,15 @@ def test_campaigns_of_an_old_store_stand_where_they_stood(asset: str, tmp_path: 
             if "certificate" in wanted:
                 certificate = store.certificate(summary["id"])
                 assert certificate is not None
-                added = {key: certificate.pop(key) for key in ("assumes", "remarks", "failures")}  # since then
-                assert added["remarks"] == added["failures"]["items"] == []
+                since = ("assumes", "remarks", "corrections", "log_format")
+                added = {key: certificate.pop(key) for key in since}
+                assert added["remarks"] == added["corrections"] == []
                 assert certificate == but_for_last_digits(wanted["certificate"])
                 (tmp_path / "now.csv").write_text(store.export(summary["id"], "log"))
                 (tmp_path / "then.csv").write_text(wanted["log"])
                 now = read_log(tmp_path / "now.csv")
                 assert all(one.pop("at") and one.pop("worker") for one in now if one["event"] == "result")  # since then
+                assert now.pop(0) == {"event": "log", "format": 2, "names": certificate["names"]}  # since then
                 assert now == read_log(tmp_path / "then.csv")
         half = next(one["id"] for one in store.list() if one["name"] == "half")
         assert store.ask(half, "eve")["asks"]  # it goes on

@@ -60,7 +60,7 @@ def test_a_campaign_runs_to_its_end_as_a_session_does(store: Campaigns, world: A
     assert found["verdict"].startswith(f"Proven after {session.t} measurements: 3 groups")
     for_people = {"names": [str(arm) for arm in range(6)], "groups": [1, 2, 3, 1, 2, 3]}
     certificate = store.certificate(id)
-    assert certificate.pop("failures")["asked"] == session.t
+    assert "failures" not in certificate
     assert certificate == known(session.certificate) | for_people
     assert store.ask(id, "w") == {"done": True, "asks": [], "waiting_for": []}
     (summary,) = store.list()

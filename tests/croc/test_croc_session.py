@@ -123,7 +123,7 @@ def test_results_wait_for_earlier_asks_of_their_arm() -> None:
     assert (session.t, session.waiting, session.pulls[3]) == (0, 1, 0)
     session.tell(3, early, first)
     assert (session.t, session.waiting, session.pulls[3]) == (2, 0, 2)
-    counted = [event["values"] for event in session.events]
+    counted = [event["values"] for event in session.events if event["event"] == "result"]
     assert counted == [early.tolist(), late.tolist()]
 
 

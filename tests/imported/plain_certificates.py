@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.problem.families import noise_from_json
+
 Vector = list[Fraction]
 Inner = Callable[[Vector, Vector], Fraction]
 Certificate = dict[str, Any]
@@ -210,6 +212,7 @@ class Plain:
             "pair_level": math.log(equal / (0.2 * self.delta)),
             "prefix_room": self.room,
             "noise": self.noise,
+            "assumes": noise_from_json(self.noise, self.dim).assumption,
             "t": len(self.results),
             "labels": self.labels,
             "by": by,

@@ -197,10 +197,8 @@ def test_dependence_evidence_matches_oracle() -> None:
         wanted = []
         for column in range(2):
             its = [values[arms == arm, column] for arm in range(n_arms)]
-            sups = [
-                max(0.0, math.log(np.mean([rank_course(x, *bet, 0.0) for bet in BETS], axis=0).max())) if len(x) else 0.0
-                for x in its
-            ]
+            courses = [np.mean([rank_course(x, *bet, 0.0) for bet in BETS], axis=0) for x in its if len(x)]
+            sups = [max(0.0, math.log(one.max())) for one in courses]
             wanted.append(max(sups) - math.log(2 * 2 * n_arms / 0.01))
             wanted.append(-gamma.logsf(sum(sups), n_arms) - math.log(2 * 2 / 0.01))
         found = dependence_evidence(arms, values, n_arms)

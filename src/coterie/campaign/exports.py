@@ -12,7 +12,6 @@ from typing import Any
 from coterie.campaign import judgements, log_views, partial_answers, views
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.facts import CORRECTION
-from coterie.campaign.missed_asks import as_events, before_stop
 from coterie.campaign.open_campaigns import CampaignReading
 from coterie.campaign.settings import checked_field
 from coterie.campaign.timestamps import timestamp
@@ -187,8 +186,7 @@ def _log(seen: CampaignReading) -> str:
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "log.csv")
-        missed = as_events(before_stop(seen.state))
-        write_log(path, [*_with_origin(seen), *missed], settings.dim)
+        write_log(path, _with_origin(seen), settings.dim)
         return path.read_text(encoding="utf-8")
 
 
@@ -199,7 +197,7 @@ def _with_origin(seen: CampaignReading) -> list[dict[str, Any]]:
     by_place = {seen.state.ids[row.id]: row for row in rows}
     places = iter(seen.state.session.counted.tolist())
     events = []
-    for event in seen.state.session.events:
+    for event in views.log_events(seen.state):
         if event["event"] == "result":
             row = by_place[next(places)]
             who = {"at": timestamp(row.told_at), "worker": row.worker, "token": called.get(row.token or "", row.token)}

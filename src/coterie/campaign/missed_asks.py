@@ -15,6 +15,7 @@ KINDS = (FAILED, EXPIRED, LATE, UNDONE)
 result came after that time, whether it had been given up or waited for. Undone: nobody measured. An ask that expired
 and was answered later counts as both.
 """
+_MOST_SAID = 12
 MOST_LISTED = 1000
 """Items and workers that a view lists; the counts are of them all."""
 
@@ -34,28 +35,29 @@ def before_stop(state: State) -> list[Missed]:
     return state.missed if end is None else [one for one in state.missed if one.seq < end]
 
 
-def failures(state: State, missed: Sequence[Missed] | None = None) -> dict[str, Any]:
+def failures(state: State) -> dict[str, Any]:
     """Counts of asks and of those that were missed: in all, by item and by worker; a sentence, None if there are none.
 
     Items and workers of whom something was missed are listed, those with the most first.
     """
-    given = state.missed if missed is None else missed
+    given = state.missed
     counts = Counter(one.kind for one in given)
     asked = state.session.next_ticket
     by_arm = Counter(state.session.arms_asked) if given else Counter[int]()
+    items = [
+        {"arm": arm, "name": state.settings.name_of(arm), "asked": by_arm[arm], **its}
+        for arm, its in _counted([(one.arm, one.kind) for one in given])
+    ]
     return {
         "asked": asked,
         **{kind: counts[kind] for kind in KINDS},
-        "items": [
-            {"arm": arm, "name": state.settings.name_of(arm), "asked": by_arm[arm], **its}
-            for arm, its in _counted([(one.arm, one.kind) for one in given])
-        ],
+        "items": items,
         "workers": [
             {"worker": name, "asked": state.workers[name].asked, **its}
             for name, its in _counted([(one.worker, one.kind) for one in given])
         ],
         "passed_on": state.passed_on,
-        "text": sentence(counts, asked, state.passed_on),
+        "text": sentence(counts, asked, items, state.passed_on),
     }
 
 
@@ -80,15 +82,21 @@ def by_worker(state: State) -> dict[str, dict[str, int]]:
 _SAID = {FAILED: "failed", EXPIRED: "expired", LATE: "answered late", UNDONE: "undone"}
 
 
-def sentence(counts: Counter[str], asked: int, passed_on: int = 0) -> str | None:
-    """What was missed, in a sentence; None if nothing was."""
+def sentence(
+    counts: Counter[str], asked: int, items: Sequence[dict[str, Any]] = (), passed_on: int = 0
+) -> str | None:
+    """What was missed, in a sentence, with the items whose asks failed or expired; None if nothing was."""
     parts = [f"{counts[kind]} {_SAID[kind]}" for kind in KINDS if counts[kind]]
     if not parts:
         return None
     said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     also = f" ({passed_on} asked of somebody else too, and the first result counts)" if passed_on else ""
+    failed = [(one, one[FAILED] + one[EXPIRED]) for one in items if one[FAILED] + one[EXPIRED]]
+    each = [f"item {one['name']}: {count} of {one['asked']}" for one, count in failed[:_MOST_SAID]]
+    more = f" and {len(failed) - len(each)} more items" if len(failed) > len(each) else ""
+    which = f" Failed asks: {', '.join(each)}{more}." if each else ""
     asks = f"{asked} ask{'' if asked == 1 else 's'}"
-    return f"Of {asks}: {said}{also}. A proof assumes that this has nothing to do with values."
+    return f"Of {asks}: {said}{also}.{which} A proof assumes that this has nothing to do with values."
 
 
 def as_events(missed: Sequence[Missed]) -> list[dict[str, Any]]:

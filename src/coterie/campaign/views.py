@@ -13,11 +13,13 @@ from coterie.campaign.corrected import corrections
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.facts import RESOLUTION
 from coterie.campaign.given_results import check_arm_of, find_lease
-from coterie.campaign.missed_asks import KINDS, before_stop, by_worker, failures
+from coterie.campaign.missed_asks import KINDS, as_events, before_stop, by_worker, failures
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import checked_field
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
+from coterie.certificate.beside import stated_beside
+from coterie.certificate.log import MISSED
 from coterie.methods import method_named
 from coterie.methods.table import certifying_methods
 from coterie.session.outlook import check_more
@@ -305,14 +307,15 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
         )
     if found is None:
         raise NotDone(f"campaign {row['name']!r} has no certificate yet: {verdict(state)}")
-    # For people who read it; `verify` looks at neither. Groups as `groups` numbers them.
+    # For people who read it. Groups as `groups` numbers them.
     named = {"names": [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]}
-    its_failures = failures(state, before_stop(state))
-    its_failures.pop("text")
-    remarks = [
-        *found.get("remarks", []),
-        *([] if (other := worker_alarm.worker_alarm(state)) is None else [other.to_json()]),
-    ]
-    own = {"groups": None if state.groups is None else state.groups.tolist(), "failures": its_failures}
-    own |= {"remarks": remarks}
-    return found | named | own
+    own = {"groups": None if state.groups is None else state.groups.tolist()}
+    plain = {key: value for key, value in found.items() if key != "failures"}  # those of the session have no workers
+    return plain | named | own | stated_beside(plain, log_events(state))
+
+
+def log_events(state: State) -> list[dict[str, Any]]:
+    """The events of the log that `coterie verify` reads: those of the session, with what the campaign knows of asks."""
+    names = [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]
+    head, *own = (one for one in state.session.events if one["event"] != MISSED)
+    return [head | {"names": names}, *own, *as_events(before_stop(state))]

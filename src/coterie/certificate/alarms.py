@@ -111,9 +111,7 @@ def _order(results: LogResults) -> list[LogAlarm]:
     if fisher is not None:
         value, threshold, arm = fisher
         whose = "items" if arm < 0 else f"item {arm}"
-        found.append(
-            LogAlarm("dependence", f"successive results of {whose} depend on one another", value, threshold)
-        )
+        found.append(LogAlarm("dependence", f"successive results of {whose} depend on one another", value, threshold))
     return found
 
 
@@ -187,7 +185,7 @@ def _linear(ranks: IntArray, bets: FloatArray) -> FloatArray:
     """(λ, n): log(1 + λ·c·z)."""
     place = np.arange(ranks.size)
     score = bets * (2.0 * ranks - place) / (place + 1.0)
-    return np.log1p(_STAKES[:, None] * score)
+    return np.asarray(np.log1p(_STAKES[:, None] * score))
 
 
 def _expected(ranks: IntArray, slope: float, width: float, shifts: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ it. These events may stand anywhere in it:
     {"event": "missed", "arm": m, "kind": "failed", "worker": "…"}      an ask without a result, or with a late one
     {"event": "correction", "result": n, "row": …, "arm": m, "old": [...], "new": [...], "reason": "…", "by": "…",
      "at": "…", "reopened": false}                                    the value of the n-th result was replaced
-    {"event": "items", "names": ["…", …]}                             what items are called
+    {"event": "log", "format": 2, "names": ["…", …]}                  what this log has, and what items are called
 and results carry "late": true if the result of a later ask came first, "asked": false if nobody asked for it. Logs of
 release 0.2 have nothing of it but missed asks: `verify` checks what they have, and says what cannot be checked.
 """
@@ -20,16 +20,16 @@ import numpy as np
 from coterie.certificate.alarms import LogResults, alarms_of_log, in_words
 from coterie.certificate.corrections import check_corrections, check_old_corrections
 from coterie.certificate.failures import check_failures, counted_failures, failures_in_words
-from coterie.certificate.fields import TOLERANCE
-from coterie.certificate.log import CORRECTION, ITEMS, MISSED
-from coterie.problem.checks import IntArray, short
+from coterie.certificate.fields import TOLERANCE, list_of
+from coterie.certificate.log import CORRECTION, HEAD, MISSED
+from coterie.problem.checks import IntArray, check_arm, check_count, check_real_array, short
 from coterie.problem.families import Model, noise_from_json
 from coterie.problem.sentences import revisions_in_words
 
 LOG_FORMAT = 2
 """Of logs that have a trace of corrections."""
 
-BESIDE = (MISSED, CORRECTION, ITEMS)
+BESIDE = (MISSED, CORRECTION, HEAD)
 
 
 class Split(NamedTuple):
@@ -38,17 +38,17 @@ class Split(NamedTuple):
     proof: list[Any]
     missed: list[dict[str, Any]]
     corrections: list[dict[str, Any]]
-    items: list[dict[str, Any]]
+    heads: list[dict[str, Any]]
 
 
 def split_log(events: Sequence[Any]) -> Split:
     """The events of a log by what they are for."""
     found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in BESIDE}
-    rest = []
+    rest: list[Any] = []
     for one in events:
         kind = one.get("event") if isinstance(one, dict) else None
         (found[kind] if isinstance(kind, str) and kind in found else rest).append(one)
-    return Split(rest, found[MISSED], found[CORRECTION], found[ITEMS])
+    return Split(rest, found[MISSED], found[CORRECTION], found[HEAD])
 
 
 def stated_beside(certificate: dict[str, Any], events: Sequence[Any]) -> dict[str, Any]:
@@ -65,10 +65,14 @@ def stated_beside(certificate: dict[str, Any], events: Sequence[Any]) -> dict[st
 
 
 def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple[list[str], list[str]]:
-    """Problems and warnings. The proof was read before, so fields and events of the log that it uses are as they must be."""
+    """Problems and warnings. What the proof uses of certificate and log was read before, and is as it must be."""
     traced, stated = "log_format" in certificate, certificate.get("log_format")
     if traced and (isinstance(stated, bool) or stated != LOG_FORMAT):
         return [f"log_format must be {LOG_FORMAT}, or missing in certificates of release 0.2, got {short(stated)}"], []
+    if len(log.heads) > 1 or any(one.get("format") != LOG_FORMAT or not traced for one in log.heads):
+        return [
+            f"the log says {short(log.heads)} of itself, the certificate that its log_format is {short(stated)}"
+        ], []
     results = [one for one in log.proof if isinstance(one, dict) and one.get("event") == "result"]
     problems: list[str] = []
     warnings: list[str] = []
@@ -84,14 +88,18 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     warnings += said
     problems += check_failures(certificate, log.missed, exactly=traced)
     problems += _words(certificate, traced)
-    problems += _names(certificate, log.items, traced)
+    problems += _names(certificate, log.heads, traced)
+    if problems:
+        return problems, warnings  # what follows reads what they are about
     record = _results(certificate, log)
     if log.missed:
-        warnings.append(failures_in_words(log.missed, record.arms))
+        warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names")))
     sure, possible = (alarms_of_log(record, noise, slack) for slack in (-TOLERANCE, TOLERANCE))
     warnings += in_words(possible)
     if traced:
-        problems += _remarks(certificate.get("remarks"), [one.to_json() for one in sure], [one.to_json() for one in possible])
+        problems += _remarks(
+            certificate.get("remarks"), [one.to_json() for one in sure], [one.to_json() for one in possible]
+        )
     return problems, warnings
 
 
@@ -138,23 +146,25 @@ def _words(certificate: dict[str, Any], needed: bool) -> list[str]:
     return [] if said == wanted else [f"revisions_in_words must say what is promised, {wanted!r}, got {short(said)}"]
 
 
-def _names(certificate: dict[str, Any], items: list[dict[str, Any]], needed: bool) -> list[str]:
+def _names(certificate: dict[str, Any], heads: list[dict[str, Any]], needed: bool) -> list[str]:
     """Names are those of the log; groups, as a campaign numbers them, are those of the labels."""
     problems = []
     names = certificate.get("names")
-    stated = items[-1].get("names") if items else None
-    if len(items) > 1 or ((items or needed) and names != stated):
+    stated = heads[0].get("names") if heads else None
+    if (heads or needed) and names != stated:
         problems.append(f"names must be what the log calls the items, {short(stated)}, got {short(names)}")
     groups = certificate.get("groups")
     if groups is not None:
         present = list(certificate.get("present", range(certificate["n_arms"])))
-        labels = certificate["labels"]
         right = isinstance(groups, list) and len(groups) > max(present) and all(type(one) is int for one in groups)
-        if not right or len({(groups[arm], label) for arm, label in zip(present, labels, strict=True)}) != len(
-            {groups[arm] for arm in present}
-        ) or len({groups[arm] for arm in present}) != len(set(labels)):
+        if not right or not _same_parts([groups[arm] for arm in present], certificate["labels"]):
             problems.append("groups must number the groups of labels, in another order at most")
     return problems
+
+
+def _same_parts(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether two numberings are of the same groups."""
+    return len(set(zip(first, second, strict=True))) == len(set(first)) == len(set(second))
 
 
 def _results(certificate: dict[str, Any], log: Split) -> LogResults:
@@ -163,8 +173,10 @@ def _results(certificate: dict[str, Any], log: Split) -> LogResults:
     events = _until(log.proof, len(revisions), certificate["t"] if not revisions else None)
     results = [one for one in events if one["event"] == "result"]
     n_arms = int(certificate["n_arms"]) + sum(len(one["retired"]) for one in revisions)
-    arms = np.array([one["arm"] for one in results], dtype=np.int64)
-    values = np.array([one["values"] for one in results], dtype=np.float64).reshape(arms.size, -1)
+    arms = np.array([check_arm(one.get("arm"), n_arms) for one in results], dtype=np.int64)
+    values = check_real_array([one.get("values") for one in results], "the values of the results")
+    if values.shape != (arms.size, certificate["dim"]):
+        raise ValueError(f"every result must have {certificate['dim']} values, they have shape {values.shape}")
     late = np.array([one.get("late") is True for one in results], dtype=np.float64)
     asked = np.array([one.get("asked") is not False for one in results], dtype=np.float64)
     failed = [
@@ -179,7 +191,9 @@ def _results(certificate: dict[str, Any], log: Split) -> LogResults:
 def _until(events: Sequence[Any], revisions: int, t: int | None) -> list[dict[str, Any]]:
     """The events up to the t-th result, or up to the revision after so many."""
     found, seen, counted = [], 0, 0
-    for one in events:
+    for place, one in enumerate(events):
+        if not isinstance(one, dict) or not isinstance(one.get("event"), str):
+            raise ValueError(f"event {place} of the log must be an object with its kind, got {short(one)}")
         seen += one["event"] == "revision"
         if seen > revisions or (one["event"] == "result" and counted == t):
             break
@@ -200,26 +214,38 @@ def _pairs(events: Sequence[dict[str, Any]], labels: Sequence[int], present: Seq
     number = 0
     for one in events:
         if one["event"] == "freeze":
-            its = {arm: label for arm, label in enumerate(one["labels"]) if label != -1}
-            same[one["epoch"]] = its.keys() == group.keys() and len({(its[m], group[m]) for m in its}) == len(
-                set(its.values())
-            ) == len(set(group.values()))
+            its = {arm: label for arm, label in enumerate(list_of(one, "labels")) if label != -1}
+            same[check_count(one.get("epoch"), "epoch", 0)] = its.keys() == group.keys() and _same_parts(
+                [its[arm] for arm in group], list(group.values())
+            )
         elif one["event"] == "round":
-            rounds[one["round"]] = (same.get(one["epoch"], False), {m: n for m, n in one["pulls"]}, {})
+            alike = same.get(check_count(one.get("epoch"), "epoch", 0), False)
+            rounds[check_count(one.get("round"), "round", 1)] = (alike, dict(list_of(one, "pulls")), {})
         elif one["event"] == "result":
-            if one["round"] in rounds:
+            if check_count(one.get("round"), "round", 0) in rounds:
                 rounds[one["round"]][2].setdefault(one["arm"], []).append(number)
             number += 1
     found: list[tuple[int, int]] = []
-    for _, (alike, pulls, came) in sorted(rounds.items()):
+    for of_round, (alike, pulls, came) in sorted(rounds.items()):
         if any(len(came.get(m, ())) < n for m, n in pulls.items()):
             break
-        left: dict[int, list[int]] = {}
+        left: dict[int, list[tuple[int, int]]] = {}
         for m in sorted(came):
             rows = came[m]
             found += zip(rows[::2], rows[1::2], strict=False)
             if len(rows) % 2 and alike:
-                left.setdefault(group[m], []).append(rows[-1])
-        for rows in left.values():
-            found += zip(rows[::2], rows[1::2], strict=False)
+                left.setdefault(group[m], []).append((_order_in(of_round, m), rows[-1]))
+        for single in left.values():
+            mixed = [row for _, row in sorted(single)]
+            found += zip(mixed[::2], mixed[1::2], strict=False)
     return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def _order_in(of_round: int, arm: int) -> int:
+    """A number that looks random, by which a session pairs items of a round too: whom with whom changes from round to
+    round (SplitMix64).
+    """
+    x = ((of_round * 0xD1342543DE82EF95 + arm + 1) * 0x9E3779B97F4A7C15) % 2**64
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) % 2**64
+    return x ^ (x >> 31)

@@ -219,7 +219,8 @@ def _noise(given: dict[str, Any], dim: int, number: int) -> Model:
     noise = noise_from_json(field_of(given, "noise"), dim)
     if isinstance(noise, Unknown) and number == 1:
         raise ValueError(f"a certificate of format 1 has a known noise, got {short(given['noise'])}")
-    if (isinstance(noise, Unknown) or "assumes" in given) and field_of(given, "assumes") != noise.assumption:
+    needed = isinstance(noise, Unknown) or "assumes" in given or "log_format" in given
+    if needed and field_of(given, "assumes") != noise.assumption:
         raise ValueError(
             f"assumes must say what the noise {noise.kind!r} assumes, {noise.assumption!r}, "
             f"got {short(given['assumes'])}"

@@ -1,7 +1,8 @@
 """Corrections that a certificate lists: they must be those of the log, and a reader is told of them.
 
 A log has an event for each, with the value that was told at first (`coterie.certificate.beside`); logs of release 0.2
-have none, and only show whether the last values are there. That the new values are what was measured, and were not chosen for their effect, nobody can check (docs/CROC.md).
+have none, and only show whether the last values are there. That the new values are what was measured, and were not
+chosen for their effect, nobody can check (docs/CROC.md).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def check_corrections(
     counted = [one for one in found if one["result"] is not None]
     if [one for one in listed if one.get("result") is not None] != counted:
         problems.append(
-            f"the certificate lists {len(listed)} corrections, and they are not the {len(counted)} of the log: none may "
-            "be left out or changed"
+            f"the certificate lists {len(listed)} corrections, and they are not the {len(counted)} of the log: none "
+            "may be left out or changed"
         )
     for one in listed:
         if one.get("result") is None and one not in found:

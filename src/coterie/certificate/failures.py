@@ -38,13 +38,16 @@ def _by(pairs: list[tuple[Any, str]], name: str) -> list[dict[str, Any]]:
     return [{name: who, **{kind: found[who][kind] for kind in KINDS}} for who in order]
 
 
-def failures_in_words(missed: Sequence[dict[str, Any]], arms: IntArray) -> str:
+def failures_in_words(missed: Sequence[dict[str, Any]], arms: IntArray, names: Any = None) -> str:
     """How many asks of which items gave no result: beside every verdict. `arms`: of the results that counted."""
     answered = np.bincount(arms, minlength=1)
     gone = Counter(one["arm"] for one in missed if one.get("kind") in ("failed", "expired"))
     order = sorted(gone, key=lambda arm: (-gone[arm], arm))
-    each = [f"item {arm}: {n} of {n + int(answered[arm] if arm < answered.size else 0)}"
-            for arm, n in ((arm, gone[arm]) for arm in order[:_MOST_SAID])]  # fmt: skip
+    called = names if isinstance(names, list) else []
+    each = []
+    for arm in order[:_MOST_SAID]:
+        asked = gone[arm] + (int(answered[arm]) if arm < answered.size else 0)
+        each.append(f"item {called[arm] if arm < len(called) else arm}: {gone[arm]} of {asked}")
     others = len(order) - len(each)
     said = ", ".join(each) + (f" and {others} more items" if others > 0 else "")
     rest = Counter(one["kind"] for one in missed if one["kind"] in ("late", "undone"))

@@ -60,6 +60,6 @@ def whole_numbers(values: FloatArray, name: str, least: int, most: int = 2**53) 
     if wrong.any():
         raise ValueError(
             f"{name} must be whole numbers from {least}"
-            f"{'' if most == 2**53 else f' to {most}'}, got {float(values[int(np.argmax(wrong))])!r}"
+            f"{'' if most == 2**53 else f' to {most}'}, got {float(values.flat[int(np.argmax(wrong))])!r}"
         )
     return values.astype(np.int64)

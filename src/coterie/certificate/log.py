@@ -14,7 +14,7 @@ With a certificate of format 1 a round comes after all results of the one before
 Where the noise is not known, rounds (and freezes, if it is Gaussian) also carry a bet: `coterie.certificate.bets`.
 The freezes of groups up to a resolution and of single linkage are others, there are no round events, and a resolution
 that was chosen on the way is an event: `coterie.certificate.resolution_log`. The CSV form is one for all. It has the
-columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for all that is no result, and for results with a mark.
+columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for all that is no result, and for results with marks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ORIGIN = ("at", "worker", "token")
 DECIDED = ("freeze", "list", "round", "resolution", "revision")
 """Events that are no results: what was decided."""
 
-MISSED, CORRECTION, ITEMS = "missed", "correction", "items"
+MISSED, CORRECTION, HEAD = "missed", "correction", "log"
 """Events that no proof uses: `coterie.certificate.beside`."""
 
 _LARGEST_FIELD = 2**31 - 1  # a freeze of many arms is longer than the csv module takes unasked
@@ -310,7 +310,7 @@ def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], di
                 marks |= {name: event[name] for name in ORIGIN if name in event}
                 detail = json.dumps(marks) if marks else ""
                 writer.writerow([kind, event["arm"], event["round"], *values, detail])
-            elif kind in DECIDED or kind in (CORRECTION, ITEMS):
+            elif kind in DECIDED or kind in (CORRECTION, HEAD):
                 detail = json.dumps({key: value for key, value in event.items() if key not in ("event", "round")})
                 writer.writerow([kind, "", event.get("round", ""), *[""] * d, detail])
             elif kind == MISSED:
@@ -361,7 +361,7 @@ def _event(row: list[str], dim: int) -> dict[str, Any]:
         if not isinstance(about, dict) or "event" in about or "arm" in about:
             raise ValueError(f"the detail of a missed ask must say its kind, got {short(detail)}")
         return {"event": kind, "arm": int(arm), **about}
-    if kind not in DECIDED and kind not in (CORRECTION, ITEMS):
+    if kind not in DECIDED and kind not in (CORRECTION, HEAD):
         raise ValueError(f"an event must be a result or one of {', '.join(DECIDED)}, got {short(kind)}")
     content = read_json(detail)
     if not isinstance(content, dict):

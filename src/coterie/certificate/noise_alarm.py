@@ -16,6 +16,7 @@ from coterie.problem.noise import Noise
 
 _LARGER = (1.15, 1.4, 2.0, 4.0, 8.0)  # standard deviations, in units of the stated one
 _OUTLIERS = (0.1, 7.0)  # a share of differences, and their standard deviation
+_PAIRS_SHARE = 0.9  # of the level for differences of pairs; the rest is for single items
 _STAKES = (0.02, 0.1, 0.3, 0.7)
 
 
@@ -32,8 +33,11 @@ def noise_evidence(
         h = noise.whiten(values[pairs[:, 0]] - values[pairs[:, 1]]) / math.sqrt(2.0)
         return _bound(h), math.log(1.0 / level)
     h = noise.whiten(values[pairs[:, 0]] - values[pairs[:, 1]]) / math.sqrt(2.0)
-    found = max(_differences(h), _single_items(arms, values, noise))
-    return found, math.log(2.0 / level)  # half of the level for each of the two
+    both = [
+        (_differences(h), -math.log(_PAIRS_SHARE * level)),
+        (_single_items(arms, values, noise), -math.log((1.0 - _PAIRS_SHARE) * level)),
+    ]
+    return max(both, key=lambda one: one[0] - one[1])
 
 
 def _differences(h: FloatArray) -> float:

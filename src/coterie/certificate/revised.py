@@ -67,6 +67,8 @@ class _Stage:
         gone = [arm for one in revisions for arm in list_of(one, "retired")]
         present = list_of(certificate, "present")
         n_present = check_count(field_of(certificate, "n_arms"), "n_arms", 2)
+        if len(present) != n_present:  # before anything of the size of n_arms is made
+            raise ValueError(f"present must list the {n_present} items that there are, got {len(present)}")
         self.n_ever = n_present + len(gone)
         self.n_first = self.n_ever - sum(added)
         if self.n_first < 2:

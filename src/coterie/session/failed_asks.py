@@ -32,7 +32,7 @@ def overtaken_rows(session: Session) -> set[int]:
 
 
 def failed_in_words(session: Session) -> str:
-    """How many asks of which items failed: "item 3: 5 of 25, item 7: 4 of 22"; nothing if none did."""
+    """A line of a repr: "failed asks: item 3: 5 of 25, item 7: 4 of 22"; nothing if none failed."""
     if not session._conversation.given_up:
         return ""
     record = RecordArrays(session)
@@ -42,4 +42,5 @@ def failed_in_words(session: Session) -> str:
     names = [str(arm) if session.names is None else session.names[arm] for arm in order[:_MOST]]
     each = [f"item {name}: {failed[arm]} of {asked[arm]}" for name, arm in zip(names, order, strict=False)]
     more = len(order) - len(each)
-    return ", ".join(each) + (f" and {more} more items" if more > 0 else "")
+    said = ", ".join(each) + (f" and {more} more items" if more > 0 else "")
+    return f"\n  failed asks: {said}" if said else ""

@@ -17,6 +17,7 @@ from coterie.problem.partition import canonical
 from coterie.problem.question import ExactGroups
 from coterie.session import verdicts
 from coterie.session.data_alarms import AlarmCache, DataAlarm
+from coterie.session.failed_asks import failed_in_words
 from coterie.session.finished import outcome_of
 from coterie.session.foreseen import Foreseen
 from coterie.session.html import session_html
@@ -245,6 +246,7 @@ class Readable(Foreseen):
         what = f"{self.n_arms} arms in {self.settings.question.words}, dim={self.dim}, delta={self.delta:g}"
         progress = verdicts.progress_of(cast("Session", self))
         head = f"Session {what}, {self.method}: {self.t} measurements, {progress}"
+        head += failed_in_words(cast("Session", self))
         return verdicts.described(head, self.alarm, self.homogeneity, self.alarms)
 
     def _repr_html_(self) -> str:

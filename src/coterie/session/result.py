@@ -11,6 +11,7 @@ import numpy as np
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.costs import cost_text
 from coterie.session import verdicts
+from coterie.session.failed_asks import failed_in_words
 from coterie.session.html import grouped_names, result_html
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.session import Session
@@ -100,4 +101,5 @@ class Result:
         if self.done:
             how = verdicts.proof_of(self.session)
         head = f"Result after {self.t} measurements{self._spent}: {how}, labels {short(self.labels.tolist())}"
+        head += failed_in_words(self.session)
         return verdicts.described(head, self.alarm, self.homogeneity, self.session.alarms)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.certificate.beside import stated_beside
+from coterie.certificate.beside import LOG_FORMAT, stated_beside
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import bounds_variance
 from coterie.problem.question import ExactGroups
@@ -14,8 +14,8 @@ from coterie.problem.sentences import assumption_in_words, revisions_in_words
 from coterie.session.conversation import Conversation, rows_asked_alone
 from coterie.session.corrections import corrections_json, in_words
 from coterie.session.data_alarms import DataAlarm
-from coterie.session.far_values import FarValue, far_value
 from coterie.session.failed_asks import missed_asks, overtaken_rows
+from coterie.session.far_values import FarValue, far_value
 from coterie.session.remarks import Alarm, Homogeneity, listed
 from coterie.theory.homogeneity import LEVEL, group_evidence, mixed_threshold
 
@@ -225,4 +225,5 @@ def events_of(session: Session) -> list[dict[str, Any]]:
         found.append(event)
     missed: list[dict[str, Any]] = [{"event": "missed", **one} for one in missed_asks(session)]
     corrected: list[dict[str, Any]] = [{"event": "correction", **one} for one in corrections_json(session)]
-    return found + [event for _, event in between[at:]] + missed + corrected
+    head: dict[str, Any] = {"event": "log", "format": LOG_FORMAT}
+    return [head, *found, *(event for _, event in between[at:]), *missed, *corrected]

@@ -110,8 +110,8 @@ class Alarm(Answer):
 class DataAlarm(Answer):
     """Something that speaks against the way in which the data were made; it stops nothing.
 
-    `kind` is noise, drift, dependence, failures or lateness; `evidence` is a logarithm and has reached `threshold`; `text` says
-    what was seen and what to do. For nothing it ever comes with probability at most `level`.
+    `kind` is noise, drift, dependence, failures or lateness; `evidence` is a logarithm and has reached `threshold`;
+    `text` says what was seen and what to do. For nothing it ever comes with probability at most `level`.
     """
 
     kind: str

@@ -63,8 +63,9 @@ class ListRound:
 class Elimination:
     """A list and its rounds. `pulls` and `sums` of the arms are the caller's, who keeps them up to date.
 
-    Rounds are numbered from 1. Pairs of arms that are known to differ strike off partitions as soon as they are settled;
-    bets of a round know those only that its record, or that of an earlier round, names: so anybody can make them again.
+    Rounds are numbered from 1. Pairs of arms that are known to differ strike off partitions as soon as they are
+    settled; bets of a round know those only that its record, or that of an earlier round, names: so anybody can make
+    them again.
     """
 
     def __init__(self, listed: IntArray, level: float, pulls: FloatArray, sums: FloatArray) -> None:
