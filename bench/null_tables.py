@@ -86,6 +86,7 @@ def wrong_tables(family: str, count: int, delta: float, seed: int) -> int:
             number % 4
         ]
         rows, means, noise = FAMILIES[family](rng, arms, truth * (0.8 if number % 8 < 4 else 5.0), number)
+        rows = np.asarray(rows, dtype=np.float64)
         model = noise_of(noise, rows.shape[1])
         found = fitting(test_pairs(arms, rows, n_arms, model, delta), delta)
         alike = truth[:, None] == truth

@@ -1,4 +1,4 @@
-"""Before CROC stops it reads off anew whether what is met says all that is claimed; with any part missing it goes on."""
+"""Before CROC stops it reads off anew whether what is met says all that is claimed, or goes on."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def engine_facts(case: Case) -> dict[str, Any]:
             t += 1
         elif event["event"] == "freeze":
             freezes.append((t, event["labels"], event["cores"]))
-        else:
+        elif event["event"] == "round":
             rounds.append((event["epoch"], event["pulls"]))
     return {
         "arms": arms,

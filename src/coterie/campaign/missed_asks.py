@@ -82,9 +82,7 @@ def by_worker(state: State) -> dict[str, dict[str, int]]:
 _SAID = {FAILED: "failed", EXPIRED: "expired", LATE: "answered late", UNDONE: "undone"}
 
 
-def sentence(
-    counts: Counter[str], asked: int, items: Sequence[dict[str, Any]] = (), passed_on: int = 0
-) -> str | None:
+def sentence(counts: Counter[str], asked: int, items: Sequence[dict[str, Any]] = (), passed_on: int = 0) -> str | None:
     """What was missed, in a sentence, with the items whose asks failed or expired; None if nothing was."""
     parts = [f"{counts[kind]} {_SAID[kind]}" for kind in KINDS if counts[kind]]
     if not parts:

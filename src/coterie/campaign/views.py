@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.campaign import worker_alarm
 from coterie.campaign.awaited import holding, waiting_for
 from coterie.campaign.commands import plain
 from coterie.campaign.corrected import corrections
