@@ -284,7 +284,8 @@ def test_where_leases_wait_nothing_is_passed_on(one_store: Campaigns, clock: Any
     assert bench.work("bob")["done"]
     with pytest.raises(BadValue, match="pass_on must be 0 where on_expiry is wait"):
         one_store.create("other", 3, 2, 1, on_expiry="wait", pass_on=3.0)
-    for wrong in (-1.0, "soon", float("nan"), True, 1e9):
+    bad: list[Any] = [-1.0, "soon", float("nan"), True, 1e9]
+    for wrong in bad:
         with pytest.raises(BadValue, match="pass_on"):
             one_store.create("other", 3, 2, 1, pass_on=wrong)
 
