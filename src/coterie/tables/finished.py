@@ -330,10 +330,13 @@ def _groups(pool: Pool, labels: list[int] | None) -> list[dict[str, Any]]:
 
 
 def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None) -> list[dict[str, Any]]:
-    """Items whose own mean lies more than half as far from the rest of their group as from another group."""
+    """Items whose own mean lies far from the rest of their group: more than half as far as from another group, or more
+    than four standard errors.
+    """
     if labels is None or max(labels) == 0:
         return []
-    scale = pool.rows.std(axis=0)
+    scale, deviations = pool.rows.std(axis=0), pool.spread().deviations
+    spread = np.full(pool.dim, np.inf) if deviations is None else np.array(deviations)
     sums = np.stack([one.sum(axis=0) for one in stacks]) / np.where(scale > 0.0, scale, 1.0)
     counts, own = pool.counts.astype(float), np.array(labels)
     found = []
@@ -346,9 +349,11 @@ def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None) -> lis
             if some.size else math.inf
             for some in others
         ]  # fmt: skip
-        if lengths[label] > 0.5 * min(length for k, length in enumerate(lengths) if k != label):
-            some = others[label]
-            rest = pool.rows[np.isin(pool.arms, some)].mean(axis=0)
+        some = others[label]
+        rest = pool.rows[np.isin(pool.arms, some)].mean(axis=0)
+        error = spread * math.sqrt(1.0 / counts[arm] + 1.0 / counts[some].sum())
+        beyond = bool((np.abs(stacks[arm].mean(axis=0) - rest) > 4.0 * error).any())
+        if beyond or lengths[label] > 0.5 * min(length for k, length in enumerate(lengths) if k != label):
             found.append(
                 {
                     "arm": arm, "name": pool.names[arm], "group": label + 1, "rows": int(counts[arm]),
