@@ -95,7 +95,7 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
     }
     labels = found["labels"]
     found["groups"] = _groups(pool, labels)
-    found["thin"] = [] if isinstance(asked, SingleLinkage) else _thin(pool, stacks, labels)
+    found["thin"] = [] if isinstance(asked, SingleLinkage) else _thin(pool, stacks, labels, found["done"])
     equal = isinstance(asked, ExactGroups) and found["done"]
     found["misfits"] = checks.misfits(np.array(labels)) if equal else []
     apart = content["apart"]
@@ -329,9 +329,9 @@ def _groups(pool: Pool, labels: list[int] | None) -> list[dict[str, Any]]:
     ]
 
 
-def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None) -> list[dict[str, Any]]:
-    """Items whose own mean lies far from the rest of their group: more than half as far as from another group, or more
-    than four standard errors.
+def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None, done: bool) -> list[dict[str, Any]]:
+    """Items whose own mean lies far from the rest of their group: by more than four standard errors, or, of groups that
+    are proven, more than half as far as from another group.
     """
     if labels is None or max(labels) == 0:
         return []
@@ -353,7 +353,7 @@ def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None) -> lis
         rest = pool.rows[np.isin(pool.arms, some)].mean(axis=0)
         error = spread * math.sqrt(1.0 / counts[arm] + 1.0 / counts[some].sum())
         beyond = bool((np.abs(stacks[arm].mean(axis=0) - rest) > 4.0 * error).any())
-        if beyond or lengths[label] > 0.5 * min(length for k, length in enumerate(lengths) if k != label):
+        if beyond or (done and lengths[label] > 0.5 * min(one for k, one in enumerate(lengths) if k != label)):
             found.append(
                 {
                     "arm": arm, "name": pool.names[arm], "group": label + 1, "rows": int(counts[arm]),
