@@ -143,7 +143,7 @@ def _by_tests(
     found["fitting"] = None if its is None else _how_many(fits, its, k)
     if its is not None and len(its) == 1:
         return found | {"labels": its[0], "done": sound}
-    return found | {"labels": _guess(pool, fits, k)}
+    return found if its == [] else found | {"labels": _guess(pool, k)}
 
 
 def _how_many(fits: Fits, its: list[list[int]], k: int) -> int | None:
@@ -164,7 +164,7 @@ def _settled_number(fits: Fits, n_arms: int) -> int | None:
     return None
 
 
-def _guess(pool: Pool, fits: Fits, k: int) -> list[int]:
+def _guess(pool: Pool, k: int) -> list[int]:
     """K groups of the means, where no grouping is settled."""
     means, counts = means_of(pool.arms, pool.rows, len(pool.names))
     deviations = pool.spread().deviations
