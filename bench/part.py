@@ -98,6 +98,7 @@ PARTS = {
     "shortlists": "a list of partitions in place of a freeze, beside CROC, on small instances (on request)",
     "noise": "measurements of CROC by what is known about the noise, and what happens if that is wrong (on request)",
     "classic": "CROC beside fixed designs with Tukey's letters or Scott–Knott groups: measurements, wrong groups",
+    "tables": "finished tables: pairs told apart beside Tukey, Mann–Whitney and permutations, and wrong tables",
     "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",
     "resolution": "groups up to a resolution: CROC beside the same tests with items in turn (on request)",
     "costs": "items that differ in cost: what CROC spends if it weighs costs, and if not (on request)",

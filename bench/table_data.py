@@ -52,7 +52,7 @@ def tables() -> dict[str, Items]:
     found["wine, magnesium"] = _by(wine.target, wine.data[:, 4], 15)
     found["cells, smoothness"] = _by(cells.target, cells.data[:, 4], 20)
     found["cars, miles by year"] = _by(cars[:, 5], miles)
-    found["digits, ink"] = _by(digits.target, digits.data.sum(axis=1), 12)
+    found["digits, ink"] = _by(digits.target, digits.data.sum(axis=1), 60)
     return found
 
 

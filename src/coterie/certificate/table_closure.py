@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from coterie.certificate.table_tests import TableTests
 from coterie.problem.checks import FloatArray
@@ -46,10 +48,16 @@ class RangeLaw:
         count = sum(size * (size - 1) // 2 for size in sizes)
         return min(max(1.0 - float(inside @ self._density), pair), min(1.0, count * pair))
 
+    def critical(self, sizes: Sequence[int], error: float) -> float:
+        """The x that is reached with this probability."""
+        return math.exp(
+            brentq(lambda x: self.p(sizes, math.exp(x)) - error, math.log(1e-3), math.log(1e12), xtol=1e-13)
+        )
+
     def _below(self, size: int, t: float) -> FloatArray:
         if (size, t) not in self._known:
             width = math.sqrt(2.0) * t * self._s
-            inner = stats.norm.cdf(self._z + width[:, None]) - stats.norm.cdf(self._z)
+            inner = ndtr(self._z + width[:, None]) - ndtr(self._z)
             self._known[size, t] = np.minimum(1.0, size * (inner ** (size - 1)) @ self._weights)
         return self._known[size, t]
 
@@ -104,12 +112,7 @@ class Closure:
             apart |= new
 
     def _critical(self, sizes: list[int]) -> float:
-        low, high = math.log(1e-3), math.log(1e12)
-        law = RangeLaw(self._tests.freedom)
-        for _ in range(60):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if law.p(sizes, math.exp(middle)) > self._level else (low, middle)
-        return math.exp(high)
+        return RangeLaw(self._tests.freedom).critical(sizes, self._level)
 
     def only_grouping(self, n_groups: int, labels: Sequence[int]) -> bool:
         """Whether these labels are the only partition into exactly K groups that fits."""

@@ -52,14 +52,9 @@ def _gaussian(
 ) -> tuple[FloatArray, FloatArray]:
     """Tukey's and Kramer's, with δ/d for each number."""
     n_arms, dim = len(stacks), deviations.size
-    law = RangeLaw(freedom)
-    low, high = math.log(1e-3), math.log(1e9)
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if law.p([n_arms], math.exp(middle)) > delta / dim else (low, middle)
     means = np.stack([one.mean(axis=0) for one in stacks])
     share = np.array([1.0 / len(one) for one in stacks])
-    reach = math.exp(high) * np.sqrt(share[:, None] + share)[:, :, None] * deviations
+    reach = RangeLaw(freedom).critical([n_arms], delta / dim) * np.sqrt(share[:, None] + share)[:, :, None] * deviations
     apart = np.abs(means[:, None] - means)
     return np.maximum(0.0, apart - reach), apart + reach
 

@@ -95,7 +95,7 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
     }
     labels = found["labels"]
     found["groups"] = _groups(pool, labels)
-    found["thin"] = [] if isinstance(asked, SingleLinkage) else _thin(pool, stacks, labels)
+    found["thin"] = [] if isinstance(asked, SingleLinkage) else _thin(pool, stacks, labels, found["done"])
     equal = isinstance(asked, ExactGroups) and found["done"]
     found["misfits"] = checks.misfits(np.array(labels)) if equal else []
     apart = content["apart"]
@@ -143,7 +143,7 @@ def _by_tests(
     found["fitting"] = None if its is None else _how_many(fits, its, k)
     if its is not None and len(its) == 1:
         return found | {"labels": its[0], "done": sound}
-    return found | {"labels": _guess(pool, fits, k)}
+    return found if its == [] else found | {"labels": _guess(pool, k)}
 
 
 def _how_many(fits: Fits, its: list[list[int]], k: int) -> int | None:
@@ -164,7 +164,7 @@ def _settled_number(fits: Fits, n_arms: int) -> int | None:
     return None
 
 
-def _guess(pool: Pool, fits: Fits, k: int) -> list[int]:
+def _guess(pool: Pool, k: int) -> list[int]:
     """K groups of the means, where no grouping is settled."""
     means, counts = means_of(pool.arms, pool.rows, len(pool.names))
     deviations = pool.spread().deviations
@@ -329,11 +329,14 @@ def _groups(pool: Pool, labels: list[int] | None) -> list[dict[str, Any]]:
     ]
 
 
-def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None) -> list[dict[str, Any]]:
-    """Items whose own mean lies more than half as far from the rest of their group as from another group."""
+def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None, done: bool) -> list[dict[str, Any]]:
+    """Items whose own mean lies far from the rest of their group: by more than four standard errors, or, of groups that
+    are proven, more than half as far as from another group.
+    """
     if labels is None or max(labels) == 0:
         return []
-    scale = pool.rows.std(axis=0)
+    scale, deviations = pool.rows.std(axis=0), pool.spread().deviations
+    spread = np.full(pool.dim, np.inf) if deviations is None else np.array(deviations)
     sums = np.stack([one.sum(axis=0) for one in stacks]) / np.where(scale > 0.0, scale, 1.0)
     counts, own = pool.counts.astype(float), np.array(labels)
     found = []
@@ -346,9 +349,11 @@ def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None) -> lis
             if some.size else math.inf
             for some in others
         ]  # fmt: skip
-        if lengths[label] > 0.5 * min(length for k, length in enumerate(lengths) if k != label):
-            some = others[label]
-            rest = pool.rows[np.isin(pool.arms, some)].mean(axis=0)
+        some = others[label]
+        rest = pool.rows[np.isin(pool.arms, some)].mean(axis=0)
+        error = spread * math.sqrt(1.0 / counts[arm] + 1.0 / counts[some].sum())
+        beyond = bool((np.abs(stacks[arm].mean(axis=0) - rest) > 4.0 * error).any())
+        if beyond or (done and lengths[label] > 0.5 * min(one for k, one in enumerate(lengths) if k != label)):
             found.append(
                 {
                     "arm": arm, "name": pool.names[arm], "group": label + 1, "rows": int(counts[arm]),
