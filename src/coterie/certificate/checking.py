@@ -32,6 +32,7 @@ from coterie.certificate.claim import (
 from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
 from coterie.certificate.corrections import check_corrections
 from coterie.certificate.failures import check_failures, without_missed
+from coterie.certificate.hidden_groups import NEAR, hidden_groups
 from coterie.certificate.homogeneity import homogeneity
 from coterie.certificate.list_checking import ListChecking
 from coterie.certificate.list_claim import ListClaim
@@ -100,6 +101,7 @@ def verify(certificate: Any, log: Any) -> Verdict:
             return Verdict(False, [" ".join(str(error).split()) or type(error).__name__])
         checking = _checking(claim, record)
         checking.everything()
+        checking.groups(events)
         checking.problems += check_failures(given, missed)
     found = Verdict(not checking.problems, checking.problems, checking.tests, checking.warnings)
     return _with_corrections(found, given, whole)
@@ -124,7 +126,7 @@ class _Checking:
     """The checks of one certificate that are the same for every noise; `problems` says what failed."""
 
     def __init__(self, claim: Claim, record: Record | BetRecord) -> None:
-        self.claim, self.freezes = claim, record.freezes
+        self.claim, self.record, self.freezes = claim, record, record.freezes
         self.rounds: Sequence[Round | BetRound] = record.rounds
         self.problems: list[str] = []
         self.warnings: list[str] = []
@@ -136,6 +138,30 @@ class _Checking:
         tests = self.claim.epoch
         if tests is not None and tests.number < len(self.freezes):  # else the log lacks a freeze, and that was said
             self.by_epoch(tests, self.claim.freezes[tests.number])
+
+    def groups(self, events: Sequence[Any]) -> None:
+        """Warn of groups whose arms are hardly alike; what the certificate says about them must be right."""
+        claim, old = self.claim, None
+        if self.claim.homogeneity_rule == 1 and isinstance(self.record, Record):
+            found = old = homogeneity(self.record, claim.labels, claim.n_clusters)
+        else:
+            results = [event for event in events if event["event"] == "result"][: claim.t]
+            arms, values = [one["arm"] for one in results], [one["values"] for one in results]
+            found = hidden_groups(claim.noise, arms, values, claim.labels, claim.n_clusters)
+        if claim.homogeneity is not None:
+            stated = claim.homogeneity
+            right = (
+                np.abs(stated - found) <= NEAR * np.maximum(1.0, np.abs(found)) if old is None else close(stated, old)
+            )
+            for k in _first(~right):
+                self._say(f"homogeneity of group {k}: {_against(claim.homogeneity[k], found[k])}")
+        threshold = math.log(claim.n_clusters / HOMOGENEITY_LEVEL)
+        for k in _first(found >= threshold):
+            self.warnings.append(
+                f"the arms of group {k} are hardly alike: evidence {found[k]:.3g}, and {threshold:.3g} is reached "
+                f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, "
+                "or the noise not as stated"
+            )
 
     def frozen(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
         """The evidence of tests from the rounds at these places of the record; `half`: at half of the level."""
@@ -346,11 +372,6 @@ class _KnownNoise(_WithPairs):
         super().__init__(claim, record, Stacks(record, claim.n_arms, room, claim.format > 1))
         self._record = record
 
-    def everything(self) -> None:
-        """Every check there is."""
-        super().everything()
-        self.groups()
-
     def by_list(self, claim: ListClaim) -> None:
         """Every partition on the list but the claimed one is struck off, by rounds or by a settled pair."""
         pairs = claim.pairs
@@ -364,21 +385,6 @@ class _KnownNoise(_WithPairs):
         """The evidence of docs/CROC.md, section 4."""
         rounds = [self._record.rounds[i] for i in used]
         return directed(self._record, freeze, rounds, pools, tests.arms, tests.others, tests.rounds)
-
-    def groups(self) -> None:
-        """Warn of groups whose arms hardly have one mean; what the certificate says about them must be right."""
-        claim = self.claim
-        found = homogeneity(self._record, claim.labels, claim.n_clusters)
-        if claim.homogeneity is not None:
-            for k in _first(~close(claim.homogeneity, found)):
-                self._say(f"homogeneity of group {k}: {_against(claim.homogeneity[k], found[k])}")
-        threshold = math.log(claim.n_clusters / HOMOGENEITY_LEVEL)
-        for k in _first(found >= threshold):
-            self.warnings.append(
-                f"the arms of group {k} hardly have one mean: evidence {found[k]:.3g}, and {threshold:.3g} is reached "
-                f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, "
-                "or the noise larger than stated"
-            )
 
 
 class _Bets(_Checking):

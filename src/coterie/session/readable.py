@@ -12,7 +12,6 @@ from coterie.methods.contract import Method
 from coterie.methods.reports import Evidence, Partial
 from coterie.methods.table import certifying_methods
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.noise import Noise
 from coterie.problem.partition import canonical
 from coterie.problem.question import ExactGroups
 from coterie.session import verdicts
@@ -140,12 +139,11 @@ class Readable(Foreseen):
     def homogeneity(self) -> Homogeneity | None:
         """Once `done`, whether each group looks like one, by the results that counted; None before.
 
-        The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %. It assumes
-        that delays of results do not depend on their values. It needs to know the noise: None if that is not known.
-        None too where items of a group need not be equal: for a resolution, and for single linkage.
+        The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %, for every
+        noise. It assumes that delays of results do not depend on their values. None where items of a group need not be
+        equal: for a resolution, and for single linkage.
         """
-        exact = isinstance(self.settings.question, ExactGroups)
-        if self._homogeneity is None and self.done and exact and isinstance(self.noise, Noise):
+        if self._homogeneity is None and self.done and isinstance(self.settings.question, ExactGroups):
             self._homogeneity = verdicts.homogeneity_of(cast("Session", self))
         return self._homogeneity
 

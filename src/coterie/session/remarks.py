@@ -48,7 +48,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """Whether each group looks like one, by the results that counted: `coterie.theory.homogeneity`.
+    """Whether each group looks like one, by the results that counted: `coterie.theory.hidden_groups`.
 
     `evidence` is that of each group, in the order of `labels`, that its items differ; groups in which it has reached
     `threshold` look mixed: `mixed`, and `members` says which items are in them. If the groups, their number and the
@@ -88,7 +88,7 @@ class Homogeneity:
         return f"{self.seen()} {self.advice}".rstrip()
 
 
-MIXED_MEANS = "K may be too small, the noise larger than stated, or items of a group not exactly alike."
+MIXED_MEANS = "K may be too small, the noise not as stated, or items of a group not exactly alike."
 
 _MANY = 12
 
