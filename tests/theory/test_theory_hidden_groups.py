@@ -80,7 +80,7 @@ def test_a_known_noise_by_numerical_integration() -> None:
     def density(upto: int, inside: int) -> float:
         mine, rest = (x[:upto][(arms[:upto] == inside) == own] for own in (True, False))
         of_mine, of_rest = (norm.pdf(one[:, None], line).prod(axis=0) for one in (mine, rest))
-        return float(of_mine @ norm.pdf(line[:, None], line, 2.0) @ of_rest) * step**2
+        return float(np.dot(of_mine @ norm.pdf(line[:, None], line, 2.0), of_rest)) * float(step) ** 2
 
     both = [sum(0.5 * density(upto, inside) for inside in (0, 1)) for upto in (5, 3)]
     best = np.prod(norm.pdf(x[3:], x[3:].mean(), 1.0))

@@ -32,7 +32,7 @@ from coterie.certificate.claim import (
 from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
 from coterie.certificate.corrections import check_corrections
 from coterie.certificate.failures import check_failures, without_missed
-from coterie.certificate.hidden_groups import NEAR, hidden_groups
+from coterie.certificate.hidden_groups import NEAR, SEARCHED, confirmed, hidden_groups
 from coterie.certificate.homogeneity import homogeneity
 from coterie.certificate.list_checking import ListChecking
 from coterie.certificate.list_claim import ListClaim
@@ -101,7 +101,7 @@ def verify(certificate: Any, log: Any) -> Verdict:
             return Verdict(False, [" ".join(str(error).split()) or type(error).__name__])
         checking = _checking(claim, record)
         checking.everything()
-        checking.groups(events)
+        checking.groups(events, given)
         checking.problems += check_failures(given, missed)
     found = Verdict(not checking.problems, checking.problems, checking.tests, checking.warnings)
     return _with_corrections(found, given, whole)
@@ -139,20 +139,24 @@ class _Checking:
         if tests is not None and tests.number < len(self.freezes):  # else the log lacks a freeze, and that was said
             self.by_epoch(tests, self.claim.freezes[tests.number])
 
-    def groups(self, events: Sequence[Any]) -> None:
+    def groups(self, events: Sequence[Any], certificate: dict[str, Any]) -> None:
         """Warn of groups whose arms are hardly alike; what the certificate says about them must be right."""
-        claim, old = self.claim, None
+        claim = self.claim
         if self.claim.homogeneity_rule == 1 and isinstance(self.record, Record):
-            found = old = homogeneity(self.record, claim.labels, claim.n_clusters)
+            found = homogeneity(self.record, claim.labels, claim.n_clusters)
         else:
-            results = [event for event in events if event["event"] == "result"][: claim.t]
+            results = [event for event in events if event["event"] == "result"]
+            try:
+                results = confirmed(results, claim.t, claim.n_arms, claim.noise.dim, certificate.get("confirm"))
+            except (TypeError, ValueError) as problem:
+                self._say(str(problem))
+                results = results[: claim.t]
             arms, values = [one["arm"] for one in results], [one["values"] for one in results]
             found = hidden_groups(claim.noise, arms, values, claim.labels, claim.n_clusters)
         if claim.homogeneity is not None:
-            stated = claim.homogeneity
-            right = (
-                np.abs(stated - found) <= NEAR * np.maximum(1.0, np.abs(found)) if old is None else close(stated, old)
-            )
+            right = close(claim.homogeneity, found)
+            if claim.noise.kind in SEARCHED:
+                right |= np.abs(claim.homogeneity - found) <= NEAR * np.maximum(1.0, np.abs(found))
             for k in _first(~right):
                 self._say(f"homogeneity of group {k}: {_against(claim.homogeneity[k], found[k])}")
         threshold = math.log(claim.n_clusters / HOMOGENEITY_LEVEL)

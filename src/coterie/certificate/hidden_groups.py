@@ -11,17 +11,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, gammaln
 
 from coterie.certificate.homogeneity import split_from_one
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_real, check_real_array, short
 from coterie.problem.families import Model, Unknown
 from coterie.problem.noise import Noise
 
+SEARCHED = ("any", "bounded", "at-most", "symmetric")
 NEAR = 0.2
-"""By how much stated evidence may differ: the best common mean is searched for, here and there in another way."""
+"""By how much stated evidence may differ for these: the best common mean is searched for, in another way here."""
 
 _MOST_SETS, _MOST_CUTS, _MOST_LOOKED, _MOST_NUMBERS, _KEPT, _POINTS = 10, 64, 5_000, 8, 64, 400
 _SHIFT = 4.0
@@ -55,6 +57,31 @@ def hidden_groups(
             log_e = _log_mean(each)
         found[k] = log_e + math.log(n_groups * members.size / total)
     return found
+
+
+def confirmed(
+    results: list[dict[str, Any]], t: int, n_arms: int, dim: int, stated: Any
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The results of the proof, and those after it that the certificate says were measured to confirm it.
+
+    Those after it were not looked at by anybody yet.
+    """
+    if stated is None:
+        return results[:t]
+    if not isinstance(stated, dict):
+        raise TypeError(f"confirm must be an object or null, got {short(stated)}")
+    share, more = stated.get("share"), check_count(stated.get("measurements"), "confirm.measurements", 0)
+    if not check_real(share, "confirm.share") > 0.0:
+        raise ValueError(f"confirm.share must be above 0, got {short(share)}")
+    if len(results) < t + more:
+        raise ValueError(
+            f"confirm: the log has {len(results) - t} results after the proof, the certificate says {more}"
+        )
+    for one in results[t : t + more]:
+        check_arm(one.get("arm"), n_arms)
+        if check_real_array(one.get("values"), "values").shape != (dim,):
+            raise ValueError(f"a result must have {dim} values, got {short(one.get('values'))}")
+    return results[: t + more]
 
 
 def _number(noise: Unknown, x: FloatArray, item: IntArray, n: int, q: int, spread: FloatArray | None) -> float:

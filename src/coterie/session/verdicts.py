@@ -14,9 +14,10 @@ from coterie.session.conversation import Conversation, rows_asked_alone
 from coterie.session.corrections import corrections_json, in_words
 from coterie.session.data_alarms import DataAlarm
 from coterie.session.far_values import FarValue, far_value
-from coterie.session.remarks import Alarm, Homogeneity, listed
+from coterie.session.remarks import Alarm, Homogeneity, confirming_words, listed
 from coterie.theory.hidden_groups import hidden_evidence
 from coterie.theory.homogeneity import LEVEL, mixed_threshold
+from coterie.theory.visible_difference import visible_difference
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -48,12 +49,20 @@ def homogeneity_of(session: Session) -> Homogeneity:
     evidence = _hidden_evidence(session, labels, session.counted)
     threshold = mixed_threshold(n_clusters)
     mixed = np.flatnonzero(evidence >= threshold)
+    confirmed = session.confirmed if session.done else None
+    visible = None
+    if confirmed is not None:
+        log, rows = session._measurements, session.counted
+        told = log.arms_of(rows), log.array[rows]
+        visible = visible_difference(session.noise, *told, labels, n_clusters, threshold)
     return Homogeneity(
         tuple(evidence.tolist()),
         threshold,
         LEVEL,
         tuple(mixed.tolist()),
         tuple(_members(session, np.flatnonzero(labels == k)) for k in mixed),
+        None if confirmed is None else confirmed[0],
+        visible,
     )
 
 
@@ -117,6 +126,8 @@ def progress_of(session: Session) -> str:
     """How far a session is."""
     if session.done:
         return proof_of(session)
+    if session.confirmed is not None:
+        return f"{proof_of(session)}; {confirming_words(*session.confirmed)}"
     if session.alarm is not None:
         return f"not proven, and K = {session.n_clusters} is refuted"
     unseen = int((session.pulls == 0).sum())
@@ -152,6 +163,9 @@ def beside_certificate(session: Session, certificate: dict[str, Any]) -> dict[st
             "noise": session.noise.to_json(),
             "assumes": assumption_in_words(session.noise, session.settings.question.kind),
             "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
+            "confirm": None
+            if session.confirmed is None
+            else {"share": session.settings.confirm, "measurements": session.confirmed[0]},
             "remarks": [one.to_json() for one in session.alarms],
             "homogeneity": None
             if found is None
