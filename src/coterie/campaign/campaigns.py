@@ -98,20 +98,21 @@ class Campaigns(ServerAccess):
         groups: str = GROUPS[0],
         costs: Sequence[float] | None = None,
         cost_unit: str | None = None,
+        confirm: float = 0.0,
         one_of_its_name: bool = False,
     ) -> dict[str, Any]:
         """A new campaign: its id, its settings, when it was created. `value_names`: of the numbers of a measurement.
 
         `one_of_its_name`: refuse a name that another campaign has, as the command line and the server do.
 
-        `noise` as in `Session`: None is any noise. `resolution` in place of n_clusters, `groups`, `costs` and
-        `cost_unit` as in `Session`.
+        `noise` as in `Session`: None is any noise. `resolution` in place of n_clusters, `groups`, `costs`,
+        `cost_unit` and `confirm` as in `Session`.
         """
         title = check_text(name, "name")
         settings = CampaignSettings.of(
             n_arms, n_clusters, dim, delta=delta, method=method, threshold=threshold, noise=noise, names=names,
             distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
-            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
+            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit, confirm=confirm,
         )  # fmt: skip
         id, now = new_key(), float(self._campaigns.clock())
 

@@ -3,7 +3,9 @@
 The proof, its groups and its certificate stay as they are. So many more results as `confirm` says, a share of those of
 the proof, are asked for among the items of groups of two or more, always of the one with the fewest results so far: a
 class that was measured little shows least. Results that were asked for before the proof, and come after it, count among
-them. What they show is judged by `coterie.theory.hidden_groups`, with all results before.
+them. Where a record is applied rather than followed (after a correction, or under other rules), the proof is looked for
+anew with all results, and the measurements after it begin anew. What they show is judged, with all results before, by
+`coterie.theory.hidden_groups`.
 """
 
 from __future__ import annotations

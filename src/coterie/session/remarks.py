@@ -93,6 +93,8 @@ class Homogeneity:
         """Which difference would have been seen."""
         if self.confirmed is None or self.visible is None:
             return ""
+        if not any(one < math.inf for one in self.visible):
+            return f"The {self.confirmed} measurements after the proof are too few to notice a group that hides two."
         sizes = ", ".join(f"{one:.2g}" if one < math.inf else "none" for one in self.visible)
         where = "" if len(self.visible) == 1 else " (number by number)"
         return (
