@@ -127,6 +127,11 @@ class Stated:
         return self.settings.costs
 
     @property
+    def confirm(self) -> float:
+        """The measurements after the proof, as a share of those that it took."""
+        return self.settings.confirm
+
+    @property
     def cost_unit(self) -> str | None:
         """What the unit of the costs is called, if it was said."""
         return self.settings.cost_unit
