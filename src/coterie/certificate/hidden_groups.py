@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, gammaln
 
 from coterie.certificate.homogeneity import split_from_one
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_real, check_real_array, short
@@ -134,7 +133,7 @@ class _Sets:
                 row[line[:size]] = 1.0
             self.members = np.concatenate([lower, 1.0 - lower])
         s = self.members.sum(axis=1)
-        ways = -np.log(n + 1.0) - betaln(s + 1.0, n - s + 1.0)  # log binom(n, s)
+        ways = -np.log(n + 1.0) - _log_beta(s + 1.0, n - s + 1.0)  # log binom(n, s)
         self.log_weights = np.log(6.0 * s * (n - s) / (n * (n * n - 1.0))) - ways
 
 
@@ -166,7 +165,7 @@ class _Gauss:
             return np.asarray(log_size - 0.5 * form - 0.5 * free * math.log(2.0 * math.pi))
         form[form <= 1e-12 * squares] = 0.0
         with np.errstate(divide="ignore"):  # results that do not vary
-            return np.asarray(log_size + gammaln(0.5 * free) - 0.5 * free * np.log(math.pi * form))
+            return np.asarray(log_size + math.lgamma(0.5 * free) - 0.5 * free * np.log(math.pi * form))
 
     def one(self, start: int) -> float:
         """The largest log-density of the results from `start` on, of one class."""
@@ -188,7 +187,7 @@ class _Bins:
         table = np.array([np.bincount(item[:upto], self.hits[:upto, b], minlength=n) for b in (0, 1)]).T
         inside = members @ table
         outside = table.sum(axis=0) - inside
-        some = [betaln(0.5 + one[:, 0], 0.5 + one[:, 1]) - betaln(0.5, 0.5) for one in (inside, outside)]
+        some = [_log_beta(0.5 + one[:, 0], 0.5 + one[:, 1]) - _log_beta(0.5, 0.5) for one in (inside, outside)]
         return np.asarray(some[0] + some[1])
 
     def one(self, start: int) -> float:
@@ -323,6 +322,14 @@ def _earlier_spread(arm: IntArray, x: FloatArray) -> FloatArray:
             total += away[-1]
         earlier[one] = (m + 1, (m * mean + value) / (m + 1))
     return np.array(found)
+
+
+_lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
+
+
+def _log_beta(a: Any, b: Any) -> FloatArray:
+    """The logarithm of the beta function."""
+    return np.asarray(_lgamma(a) + _lgamma(b) - _lgamma(np.asarray(a) + b))
 
 
 def _log_sum(logs: FloatArray) -> float:
