@@ -46,7 +46,7 @@ def results(name: str, n: int, dim: int, apart: float, rounded: bool, seed: int)
 
 
 @pytest.mark.parametrize("rounded", [False, True])
-@pytest.mark.parametrize(("n", "dim"), [(2, 1), (5, 1), (7, 2), (15, 1), (90, 1), (12, 3)])
+@pytest.mark.parametrize(("n", "dim"), [(2, 1), (7, 2), (15, 1), (90, 1)])
 @pytest.mark.parametrize("name", NOISES)
 def test_two_implementations_agree(name: str, n: int, dim: int, rounded: bool) -> None:
     noise = noise_of(NOISES[name], dim)

@@ -34,7 +34,7 @@ class Readable(Foreseen):
     _measurements: Measurements
     _last_named: tuple[IntArray, IntArray, IntArray] | None  # as the method has them, and as they are shown
     _stopped: tuple[IntArray, FloatArray] | None
-    _homogeneity: tuple[tuple[int, bool], Homogeneity] | None  # with the moment that it is of
+    _homogeneity: tuple[int | None, Homogeneity] | None  # with the moment that it is of
     _alarms: AlarmCache
 
     @property
@@ -156,8 +156,9 @@ class Readable(Foreseen):
         """
         if not self.proven or not isinstance(self.settings.question, ExactGroups):
             return None
-        if self._homogeneity is None or self._homogeneity[0] != (self.t, self.done):
-            self._homogeneity = (self.t, self.done), verdicts.homogeneity_of(cast("Session", self))
+        now = None if self.done else self.t  # with `confirm`, results go on to count after the proof
+        if self._homogeneity is None or self._homogeneity[0] != now:
+            self._homogeneity = now, verdicts.homogeneity_of(cast("Session", self))
         return self._homogeneity[1]
 
     @property
