@@ -106,7 +106,7 @@ PARTS = {
     "forecast": "how many more measurements are forecast, over the truth, on families that no forecast was fitted to",
     "hands": "measurements of CROC with several workers always busy, over those with one",
     "foreign": "results that CROC did not ask for: measurements until it stops, beside Uniform",
-    "toofew": "three groups and K = 2: how often an alarm or a mixed group is seen",
+    "toofew": "one group more than K: how often an alarm or a mixed group is seen",
     "engine": "the engine's own bounds: d = 400, M = 100 000, memory, first use",
     "growth": "how time and measurements grow with M, K and d",
     "million": "a million arms by CROC in one process",

@@ -216,7 +216,7 @@ def test_mixed_groups_are_warned_of() -> None:
     assert verdict
     (warning,) = verdict.warnings
     assert warning.startswith(
-        f"the arms of group 0 hardly have one mean: evidence {certificate['homogeneity']['evidence'][0]:.3g}, "
+        f"the arms of group 0 are hardly alike: evidence {certificate['homogeneity']['evidence'][0]:.3g}, "
     )
     without = {key: value for key, value in certificate.items() if key != "homogeneity"}
     assert coterie.verify(without, events).warnings == [warning]  # the log says so, whatever the certificate does
@@ -254,7 +254,7 @@ def test_command_prints_warnings(tmp_path: Path) -> None:
     first, assumed, second = answer.stdout.splitlines()
     assert first.startswith("valid: 8 arms in 2 groups after 72 measurements")
     assert assumed.startswith("noise: known (1.0); what is assumed: results are Gaussian with exactly the covariance")
-    assert second.startswith("warning: the arms of group 0 hardly have one mean: evidence ")
+    assert second.startswith("warning: the arms of group 0 are hardly alike: evidence ")
 
 
 @pytest.mark.guarantee

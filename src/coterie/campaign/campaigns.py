@@ -108,6 +108,7 @@ class Campaigns(ServerAccess):
         groups: str = GROUPS[0],
         costs: Sequence[float] | None = None,
         cost_unit: str | None = None,
+        confirm: float = 0.0,
         one_of_its_name: bool = False,
     ) -> dict[str, Any]:
         """A new campaign: its id, its settings, when it was created. `value_names`: of the numbers of a measurement.
@@ -117,14 +118,15 @@ class Campaigns(ServerAccess):
         `pass_on`: an ask that everybody waits for is asked of somebody else too after so many times the median of the
         times that answers took (None: 2, and never where `on_expiry` is "wait"; 0: never).
 
-        `noise` as in `Session`: None is any noise. `resolution` in place of n_clusters, `groups`, `costs` and
-        `cost_unit` as in `Session`.
+        `noise` as in `Session`: None is any noise. `resolution` in place of n_clusters, `groups`, `costs`,
+        `cost_unit` and `confirm` as in `Session`.
         """
         title = check_text(name, "name")
         settings = CampaignSettings.of(
             n_arms, n_clusters, dim, delta=delta, method=method, threshold=threshold, noise=noise, names=names,
             distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
             pass_on=pass_on, resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
+            confirm=confirm,
         )  # fmt: skip
         id, now = new_key(), float(self._campaigns.clock())
 

@@ -17,6 +17,7 @@ from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import assumption_in_words
 from coterie.session.corrections import in_words
+from coterie.session.remarks import confirming_words
 from coterie.session.verdicts import looks_mixed
 from coterie.session.verdicts_json import alarm_json, alarms_json, homogeneity_json
 
@@ -41,7 +42,7 @@ def harmful(state: State) -> list[dict[str, Any]]:
 
 def homogeneity(state: State) -> dict[str, Any] | None:
     """Whether each group looks like one, by the results that counted; its text calls groups by their ids."""
-    if not state.done:
+    if not state.session.proven:
         return None
     return homogeneity_json(state.session, [group_id(state, k) or 0 for k in range(state.settings.n_clusters or 0)])
 
@@ -163,6 +164,8 @@ def _verdict_but_for_one(state: State) -> str:
 def _verdict(state: State) -> str:
     session, settings = state.session, state.settings
     refuted = session.alarm is not None
+    if session.confirmed is not None and not session.done:
+        return f"The groups are found; {confirming_words(*session.confirmed)}."
     if session.done:
         wrong = f"wrong with probability at most {settings.delta:g}"
         if not certain(settings):

@@ -91,6 +91,8 @@ def status(state: State, row: Any, now: float, most: int | None = None) -> dict[
         "created": timestamp(row["created"]),
         "seq": state.seq,
         "done": session.done,
+        "proven": session.proven,
+        "confirmed": None if session.confirmed is None else list(session.confirmed),
         "t": session.t,
         "measurements": state.n_results,
         "cut": cut,

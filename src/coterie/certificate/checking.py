@@ -33,6 +33,7 @@ from coterie.certificate.claim import (
     read_certificate,
 )
 from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
+from coterie.certificate.hidden_groups import NEAR, SEARCHED, confirmed, hidden_groups
 from coterie.certificate.homogeneity import homogeneity
 from coterie.certificate.list_checking import ListChecking
 from coterie.certificate.list_claim import ListClaim
@@ -115,6 +116,7 @@ def _verdict(given: dict[str, Any], log: Split) -> Verdict:
             record = parse_bets(events, claim.n_arms, claim.n_clusters, noise, claim.t)
         checking = _checking(claim, record)
         checking.everything()
+        checking.groups(events, given)
         problems, tests, warnings = checking.problems, checking.tests, checking.warnings
     more, said = check_beside(given, log, noise)
     problems = [*problems, *more][:MOST_PROBLEMS]
@@ -133,7 +135,7 @@ class _Checking:
     """The checks of one certificate that are the same for every noise; `problems` says what failed."""
 
     def __init__(self, claim: Claim, record: Record | BetRecord) -> None:
-        self.claim, self.freezes = claim, record.freezes
+        self.claim, self.record, self.freezes = claim, record, record.freezes
         self.rounds: Sequence[Round | BetRound] = record.rounds
         self.problems: list[str] = []
         self.warnings: list[str] = []
@@ -145,6 +147,34 @@ class _Checking:
         tests = self.claim.epoch
         if tests is not None and tests.number < len(self.freezes):  # else the log lacks a freeze, and that was said
             self.by_epoch(tests, self.claim.freezes[tests.number])
+
+    def groups(self, events: Sequence[Any], certificate: dict[str, Any]) -> None:
+        """Warn of groups whose arms are hardly alike; what the certificate says about them must be right."""
+        claim = self.claim
+        if self.claim.homogeneity_rule == 1 and isinstance(self.record, Record):
+            found = homogeneity(self.record, claim.labels, claim.n_clusters)
+        else:
+            results = [event for event in events if event["event"] == "result"]
+            try:
+                results = confirmed(results, claim.t, claim.n_arms, claim.noise.dim, certificate.get("confirm"))
+            except (TypeError, ValueError) as problem:
+                self._say(str(problem))
+                results = results[: claim.t]
+            arms, values = [one["arm"] for one in results], [one["values"] for one in results]
+            found = hidden_groups(claim.noise, arms, values, claim.labels, claim.n_clusters)
+        if claim.homogeneity is not None:
+            right = close(claim.homogeneity, found)
+            if claim.noise.kind in SEARCHED:
+                right |= np.abs(claim.homogeneity - found) <= NEAR * np.maximum(1.0, np.abs(found))
+            for k in _first(~right):
+                self._say(f"homogeneity of group {k}: {_against(claim.homogeneity[k], found[k])}")
+        threshold = math.log(claim.n_clusters / HOMOGENEITY_LEVEL)
+        for k in _first(found >= threshold):
+            self.warnings.append(
+                f"the arms of group {k} are hardly alike: evidence {found[k]:.3g}, and {threshold:.3g} is reached "
+                f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, "
+                "or the noise not as stated"
+            )
 
     def frozen(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
         """The evidence of tests from the rounds at these places of the record; `half`: at half of the level."""
@@ -355,11 +385,6 @@ class _KnownNoise(_WithPairs):
         super().__init__(claim, record, Stacks(record, claim.n_arms, room, claim.format > 1))
         self._record = record
 
-    def everything(self) -> None:
-        """Every check there is."""
-        super().everything()
-        self.groups()
-
     def by_list(self, claim: ListClaim) -> None:
         """Every partition on the list but the claimed one is struck off, by rounds or by a settled pair."""
         pairs = claim.pairs
@@ -373,21 +398,6 @@ class _KnownNoise(_WithPairs):
         """The evidence of docs/CROC.md, section 4."""
         rounds = [self._record.rounds[i] for i in used]
         return directed(self._record, freeze, rounds, pools, tests.arms, tests.others, tests.rounds)
-
-    def groups(self) -> None:
-        """Warn of groups whose arms hardly have one mean; what the certificate says about them must be right."""
-        claim = self.claim
-        found = homogeneity(self._record, claim.labels, claim.n_clusters)
-        if claim.homogeneity is not None:
-            for k in _first(~close(claim.homogeneity, found)):
-                self._say(f"homogeneity of group {k}: {_against(claim.homogeneity[k], found[k])}")
-        threshold = math.log(claim.n_clusters / HOMOGENEITY_LEVEL)
-        for k in _first(found >= threshold):
-            self.warnings.append(
-                f"the arms of group {k} hardly have one mean: evidence {found[k]:.3g}, and {threshold:.3g} is reached "
-                f"by chance in at most {HOMOGENEITY_LEVEL:.0%} of all runs; K = {claim.n_clusters} may be too small, "
-                "or the noise larger than stated"
-            )
 
 
 class _Bets(_Checking):

@@ -118,6 +118,7 @@ class Claim:
     homogeneity: FloatArray | None
     alarm: tuple[int, ...] | None
     listed: ListClaim | None = None
+    homogeneity_rule: int = 1
 
 
 def close(stated: FloatArray, found: FloatArray) -> NDArray[np.bool_]:
@@ -169,10 +170,8 @@ def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
         pair_level = math.log(equal_pairs) - math.log(ALPHA) + log_inverse_delta
         agree("pair_level", field_of(given, "pair_level"), pair_level)
         room = _prefix_room(field_of(given, "prefix_room"), number)
-        if bounded and given.get("homogeneity") is not None:
-            raise ValueError(
-                f"with the noise {noise.kind!r} homogeneity must be null, got {short(given['homogeneity'])}"
-            )
+        if bounded:
+            _check_rule(given, noise.kind)
     else:
         pair_level, room = math.inf, 0
         _check_no_pairs(given, noise.kind)
@@ -206,6 +205,7 @@ def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
         _homogeneity(given.get("homogeneity"), n_clusters) if number > 1 else None,
         _alarm(given.get("alarm"), n_arms) if number > 1 else None,
         by_list(object_of(given, "list")) if by == "list" else None,
+        _rule(given.get("homogeneity")),
     )
     if claim.epoch is not None:
         _check_candidate(claim, claim.epoch.number)
@@ -253,8 +253,9 @@ def _variance_share(given: dict[str, Any], bounded: bool) -> float:
 
 def _check_no_pairs(given: dict[str, Any], kind: str) -> None:
     """Without a known noise nothing may rest on pairs from the start."""
-    for name in ("pair_level", "prefix_room", "homogeneity", "alarm"):
-        value = given.get(name) if name in ("homogeneity", "alarm") else field_of(given, name)
+    _check_rule(given, kind)
+    for name in ("pair_level", "prefix_room", "alarm"):
+        value = given.get(name) if name == "alarm" else field_of(given, name)
         if value is not None:
             raise ValueError(f"with the noise {kind!r} {name} must be null, got {short(value)}")
     if field_of(given, "by") != "epoch":
@@ -292,11 +293,26 @@ def _prefix_room(value: Any, number: int) -> int:
     return room
 
 
+def _check_rule(given: dict[str, Any], kind: str) -> None:
+    """The first rule of homogeneity is for a known noise."""
+    if given.get("homogeneity") is not None and _rule(given["homogeneity"]) == 1:
+        raise ValueError(f"with the noise {kind!r} homogeneity must be null, got {short(given['homogeneity'])}")
+
+
+def _rule(given: Any) -> int:
+    """Which rule the stated homogeneity follows: 2 says so, 1 (release 0.2) says nothing."""
+    return (
+        1 if not isinstance(given, dict) or "rule" not in given else check_count(given["rule"], "homogeneity.rule", 2)
+    )
+
+
 def _homogeneity(given: Any, n_clusters: int) -> FloatArray | None:
     if given is None:
         return None
     if not isinstance(given, dict):
         raise TypeError(f"homogeneity must be an object, got {short(given)}")
+    if _rule(given) > 2:
+        raise ValueError(f"homogeneity.rule must be 2, got {short(given['rule'])}")
     agree("homogeneity.level", field_of(given, "level"), HOMOGENEITY_LEVEL)
     agree("homogeneity.threshold", field_of(given, "threshold"), math.log(n_clusters / HOMOGENEITY_LEVEL))
     stated = check_real_array(list_of(given, "evidence", n_clusters), "homogeneity.evidence")

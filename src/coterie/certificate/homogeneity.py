@@ -22,6 +22,27 @@ def homogeneity(record: Record, labels: IntArray, n_groups: int) -> FloatArray:
     return np.where(sizes > 1, np.logaddexp(spread, odd), 0.0)
 
 
+def split_from_one(counts: IntArray, means: FloatArray) -> float:
+    """The same for one group of arms with these means (n, d), in units of the noise."""
+    count, dim = counts.astype(np.float64), means.shape[1]
+    spread, odd = -np.inf, -np.inf
+    for scale in _ARM_SCALES:
+        weight = scale * count**2 / (1.0 + scale * count)
+        away = means - weight @ means / weight.sum()
+        terms = 0.5 * weight * (away**2).sum(axis=1) - 0.5 * dim * np.log1p(scale * count)
+        spread = np.logaddexp(spread, terms.sum())
+        for its_scale in _REST_SCALES:
+            rest = counts.sum() - count
+            its_weight = its_scale * rest**2 / (1.0 + its_scale * rest)
+            both = np.where(count * rest > 0.0, weight * its_weight / np.maximum(weight + its_weight, 1e-300), 0.0)
+            gap = means - (count @ means - count[:, None] * means) / np.maximum(rest, 1.0)[:, None]
+            price = np.log1p(scale * count) + np.log1p(its_scale * rest)
+            odd = np.logaddexp(odd, np.logaddexp.reduce(0.5 * both * (gap**2).sum(axis=1) - 0.5 * dim * price))
+    spread -= np.log(_ARM_SCALES.size)
+    odd -= np.log(count.size * _ARM_SCALES.size * _REST_SCALES.size)
+    return float(np.logaddexp(spread, odd) - np.log(2.0))
+
+
 def _spread(record: Record, labels: IntArray, n_groups: int) -> FloatArray:
     """The log of the mean over ρ of the evidence of all arms of a group."""
     arms = record.results.pooled(record.arms, labels.size)

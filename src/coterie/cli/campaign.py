@@ -118,6 +118,14 @@ def new(
         ),
     ] = None,
     cost_unit: Annotated[str | None, typer.Option("--cost-unit", help="The unit of the costs, as EUR.")] = None,
+    confirm: Annotated[
+        float,
+        typer.Option(
+            "--confirm",
+            help="Go on after the proof for so many measurements more, as a share of those that it took (0.5: half as "
+            "many), to see whether a group hides two.",
+        ),
+    ] = 0.0,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
@@ -152,6 +160,7 @@ def new(
             value_names=called,
             costs=costs_of_file if costs is None else read_costs(costs, listed),
             cost_unit=cost_unit,
+            confirm=confirm,
             one_of_its_name=True,
         )
     if as_json:

@@ -29,6 +29,8 @@ class Status(TypedDict):
     id: str
     name: str
     done: bool
+    proven: bool
+    confirmed: list[int] | None
     t: int
     measurements: int
     cut: bool

@@ -80,11 +80,12 @@ class Client(Connection):
         distance_ratio: float | None = None,
         costs: Sequence[float] | None = None,
         cost_unit: str | None = None,
+        confirm: float | None = None,
     ) -> RemoteCampaign:
         """A new campaign. `items`: their names, or how many there are. What is left out, the server decides.
 
-        `resolution`, `noise` and `costs` as in `coterie.Session`. It is not sent twice after no answer: look at
-        `campaigns`.
+        `resolution`, `noise`, `costs` and `confirm` as in `coterie.Session`. It is not sent twice after no answer: look
+        at `campaigns`.
         """
         named = not isinstance(items, int)
         body: dict[str, Any] = {
@@ -110,6 +111,7 @@ class Client(Connection):
             "distance_ratio": distance_ratio,
             "costs": None if costs is None else [float(cost) for cost in costs],
             "cost_unit": cost_unit,
+            "confirm": confirm,
         }
         body |= {key: value for key, value in further.items() if value is not None}
         return RemoteCampaign(self, str(self.request("POST", "/api/campaigns", body, repeatable=False)["id"]))

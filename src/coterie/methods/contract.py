@@ -125,6 +125,16 @@ class MethodRun(ABC):
         """Whether the groups are found. Never taken back; nothing is asked or counted afterwards."""
 
     @property
+    def proven(self) -> bool:
+        """Whether the groups are found: it may go on after that, to confirm them."""
+        return self.done
+
+    @property
+    def confirmed(self) -> tuple[int, int] | None:
+        """How many results counted after the groups were found, and how many were to; None before, and if none were."""
+        return None
+
+    @property
     @abstractmethod
     def t(self) -> int:
         """Results that counted."""

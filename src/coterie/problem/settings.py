@@ -15,6 +15,7 @@ from coterie.problem.checks import (
     check_count,
     check_delta,
     check_distance_ratio,
+    check_real,
     check_shape,
     check_threshold_kind,
     short,
@@ -76,6 +77,7 @@ class FurtherOptions(TypedDict, total=False):
     names: Iterable[str] | None
     costs: Any
     cost_unit: str | None
+    confirm: float
 
 
 class Options(FurtherOptions, total=False):
@@ -90,7 +92,8 @@ class Settings:
     """A checked description of a run: M arms, the question, d numbers a measurement, δ, method, noise, names.
 
     A noise of None, which holds if nothing is said, is any noise: nothing is assumed about it. `costs`: what one
-    measurement of each arm costs, in `cost_unit`, any name for it; None: all cost the same.
+    measurement of each arm costs, in `cost_unit`, any name for it; None: all cost the same. `confirm`: so many
+    measurements more after the proof, as a share of those of the proof.
 
     Build it with `Settings.of`, then hand it to `coterie.methods.prepared`, which checks what the method needs.
     """
@@ -107,6 +110,7 @@ class Settings:
     names: tuple[str, ...] | None = None
     costs: tuple[float, ...] | None = None
     cost_unit: str | None = None
+    confirm: float = 0.0
 
     @classmethod
     def of(
@@ -126,6 +130,7 @@ class Settings:
         groups: Any = GROUPS[0],
         costs: Any = None,
         cost_unit: Any = None,
+        confirm: Any = 0.0,
     ) -> Settings:
         """Settings from what a caller gave; `SettingError` names the setting at fault and says what to do.
 
@@ -149,6 +154,7 @@ class Settings:
             None if names is None else checked("names", _checked_names, names, arms),
             None if costs is None else tuple(checked("costs", check_costs, costs, arms).tolist()),
             checked("cost_unit", check_cost_unit, cost_unit, costs),
+            checked("confirm", _checked_confirm, confirm, question),
         )
 
     @property
@@ -231,6 +237,7 @@ class Settings:
             }
             | self.question.to_json()
             | self._costs_to_json()
+            | ({"confirm": self.confirm} if self.confirm > 0.0 else {})
         )
 
     def _costs_to_json(self) -> dict[str, Any]:
@@ -269,10 +276,13 @@ FIELDS = (
     "groups",
     "costs",
     "cost_unit",
+    "confirm",
 )
 """The settings by name, in the order in which `Session` takes them."""
 
-ALWAYS_SAVED = tuple(field for field in FIELDS if field not in ("resolution", "groups", "costs", "cost_unit"))
+ALWAYS_SAVED = tuple(
+    field for field in FIELDS if field not in ("resolution", "groups", "costs", "cost_unit", "confirm")
+)
 """The settings that every saved session has; the others are written where they are asked for."""
 
 
@@ -313,6 +323,25 @@ def items_of(given: Any, names: Any) -> tuple[list[Any] | None, Any]:
         raise SettingError(f"n_arms has the items already, {short(given)}: leave names out", "names")
     items = list(given)
     return items, [str(item) for item in items]
+
+
+MOST_CONFIRM = 10.0
+"""The largest share of the measurements that may follow the proof."""
+
+
+def _checked_confirm(confirm: Any, question: Question) -> float:
+    share = 0.0 if confirm is None else check_real(confirm, "confirm")
+    if not 0.0 <= share <= MOST_CONFIRM:
+        raise ValueError(
+            f"confirm must be a share of the measurements from 0 to {MOST_CONFIRM:g}, such as 0.5 for half as many "
+            f"again after the proof, got {short(confirm)}"
+        )
+    if share > 0.0 and not isinstance(question, ExactGroups):
+        raise ValueError(
+            f"confirm={share:g} looks for groups that hide two equal ones, but the question is for {question.words}, "
+            "whose items may differ: leave it out"
+        )
+    return share
 
 
 def _checked_instance(instance: Any, shape: tuple[int, int | None, int]) -> Instance | None:

@@ -44,6 +44,7 @@ def cluster(
     names: Iterable[str] | None = None,
     costs: Any = None,
     cost_unit: str | None = None,
+    confirm: float = 0.0,
 ) -> Result:
     """Call `measure(arm)` until the groups are proven (error probability at most delta), an alarm, or the budget's end.
 
@@ -54,8 +55,8 @@ def cluster(
 
     `budget`: so many measurements at most, those of `session` included; a warning says when it ends first. `progress`:
     a line on the terminal, or below the cell of a notebook, says how far it is. The other settings (`threshold`,
-    `noise`, `resolution`, `groups`, `distance_ratio`, `instance`, `names`, `costs`, `cost_unit`) are those of
-    `Session`.
+    `noise`, `resolution`, `groups`, `distance_ratio`, `instance`, `names`, `costs`, `cost_unit`, `confirm`) are those
+    of `Session`.
 
     With `resolution` in place of n_clusters the number of groups is found. As soon as every item was measured there is
     a forecast of the measurements needed: if it exceeds the budget, a warning says so, and which resolution the budget
@@ -80,7 +81,7 @@ def cluster(
     call = _Call(
         "cluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm,
         threshold=threshold, noise=noise, resolution=resolution, groups=groups, distance_ratio=distance_ratio,
-        instance=instance, names=names, costs=costs, cost_unit=cost_unit,
+        instance=instance, names=names, costs=costs, cost_unit=cost_unit, confirm=confirm,
     )  # fmt: skip
     crew = None if call.workers == 1 else Threads(call.run, call.workers, call.limit)
     with call.watched(progress):

@@ -25,20 +25,24 @@ def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dic
     labels, centers = run.guess
     evidence = run.evidence()
     weakest = None if evidence.weakest is None else asdict(evidence.weakest)
-    return {
-        "t": run.t,
-        "labels": labels.tolist(),
-        "centers": centers.tolist(),
-        "pulls": run.pulls.tolist(),
-        "evidence": {
-            "statistic": _plain(evidence.statistic),
-            "threshold": _plain(evidence.threshold),
-            "weakest": None if weakest is None else {key: _plain(value) for key, value in weakest.items()},
-        },
-        "alarm": None if run.alarm is None else list(run.alarm),
-        "certificate": run.certificate(decisions) if method.certifies else None,
-        "partial": None,  # read from the log by now; release 0.1 needs the entry
-    } | _plain_references(run)
+    return (
+        {
+            "t": run.t,
+            "labels": labels.tolist(),
+            "centers": centers.tolist(),
+            "pulls": run.pulls.tolist(),
+            "evidence": {
+                "statistic": _plain(evidence.statistic),
+                "threshold": _plain(evidence.threshold),
+                "weakest": None if weakest is None else {key: _plain(value) for key, value in weakest.items()},
+            },
+            "alarm": None if run.alarm is None else list(run.alarm),
+            "certificate": run.certificate(decisions) if method.certifies else None,
+            "partial": None,  # read from the log by now; release 0.1 needs the entry
+        }
+        | _plain_references(run)
+        | ({} if run.confirmed is None else {"confirmed": list(run.confirmed)})
+    )
 
 
 def _plain_references(run: MethodRun) -> dict[str, Any]:
@@ -66,6 +70,11 @@ class FinishedRun(MethodRun):
     @property
     def done(self) -> bool:
         return True
+
+    @property
+    def confirmed(self) -> tuple[int, int] | None:
+        counted = self.outcome.get("confirmed")
+        return None if counted is None else (int(counted[0]), int(counted[1]))
 
     @property
     def t(self) -> int:

@@ -96,6 +96,9 @@ def forecast_of(session: Session, standing: Standing) -> Forecast | None:
     """What is still needed; None if nobody knows yet."""
     if session.done:
         return Forecast(0.0, 0.0, 0.0)
+    if session.confirmed is not None:
+        more = float(max(session.confirmed[1] - session.confirmed[0], 0))
+        return Forecast(more, more, more)
     if session.unmeasured:
         return None
     left = standing.left
@@ -104,7 +107,8 @@ def forecast_of(session: Session, standing: Standing) -> Forecast | None:
         left = None if total is None else max(total - session.t, 1.0)
     if left is None or not math.isfinite(left):
         return None
-    return calibrated(standing, left, session.t, session.n_present)
+    found, share = calibrated(standing, left, session.t, session.n_present), session.settings.confirm
+    return Forecast(*(one + share * (session.t + one) for one in (found.remaining, found.low, found.high)))
 
 
 def calibrated(standing: Standing, left: float, t: int, items: int) -> Forecast:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.methods.contract import MethodRun
-from coterie.methods.start import start
+from coterie.methods.start import confirming, start
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Revision
 from coterie.problem.settings import Settings
@@ -135,7 +135,11 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
 def _woken(session: Session, arrays: Mapping[str, Any]) -> MethodRun:
     """The method's run with its memory."""
     revised = bool(session._conversation.revisions)
-    run = fresh_run(session) if revised else start(session.first_settings, session._method)
+    run: MethodRun
+    if revised:
+        run = confirming(fresh_run(session), session.settings)
+    else:
+        run = start(session.first_settings, session._method)
     run.restore({name[4:]: arrays[name] for name in arrays if name.startswith("run.")})
     return run
 

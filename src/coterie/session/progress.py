@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.methods.reports import STATISTIC, Standing
 from coterie.problem.question import ExactGroups
+from coterie.session.remarks import confirming_words
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -59,7 +60,7 @@ def standing_of(session: Session) -> Standing:
     items, asked = session.n_present, session.settings.question
     exact = isinstance(asked, ExactGroups)
     needed = items * (asked.n_clusters - 1) if isinstance(asked, ExactGroups) else 0
-    if session.done:
+    if session.proven:
         frozen = [one for one in session.decisions if one["event"] == "freeze" and "near" in one]
         if not exact and frozen:
             needed = len(frozen[-1]["near"]) + len(frozen[-1]["far"])
@@ -81,6 +82,8 @@ def _words(session: Session, standing: Standing) -> str:
         return session.verdict
     if session.done:
         return f"all {standing.needed} {what} proven, all {items} items settled"
+    if session.confirmed is not None:
+        return f"all {standing.needed} {what} proven; {confirming_words(*session.confirmed)}"
     if unseen:
         return f"{items - unseen} of {items} items measured at least once"
     if standing.proven == 0 and standing.spent == 0:

@@ -12,7 +12,6 @@ from coterie.methods.contract import Method
 from coterie.methods.reports import Evidence, Partial
 from coterie.methods.table import certifying_methods
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.noise import Noise
 from coterie.problem.partition import canonical
 from coterie.problem.question import ExactGroups
 from coterie.session import verdicts
@@ -36,7 +35,7 @@ class Readable(Foreseen):
     _measurements: Measurements
     _last_named: tuple[IntArray, IntArray, IntArray] | None  # as the method has them, and as they are shown
     _stopped: tuple[IntArray, FloatArray] | None
-    _homogeneity: Homogeneity | None
+    _homogeneity: tuple[int | None, Homogeneity] | None  # with the moment that it is of
     _alarms: AlarmCache
 
     @property
@@ -71,6 +70,16 @@ class Readable(Foreseen):
         Never taken back, but by the correction of a result (`correct`).
         """
         return self._stopped is not None
+
+    @property
+    def proven(self) -> bool:
+        """Whether the groups are proven: as `done`, but that a session with `confirm` goes on after the proof."""
+        return self.done or self._conversation.run.proven
+
+    @property
+    def confirmed(self) -> tuple[int, int] | None:
+        """How many measurements counted after the proof, and how many are to; None without `confirm`, and before."""
+        return self._conversation.run.confirmed
 
     @property
     def t(self) -> int:
@@ -140,16 +149,19 @@ class Readable(Foreseen):
 
     @property
     def homogeneity(self) -> Homogeneity | None:
-        """Once `done`, whether each group looks like one, by the results that counted; None before.
+        """Once `proven`, whether each group looks like one, by the results that counted; None before.
 
-        The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %. It assumes
-        that delays of results do not depend on their values. It needs to know the noise: None if that is not known.
-        None too where items of a group need not be equal: for a resolution, and for single linkage.
+        The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %, for every
+        noise. It assumes that delays of results do not depend on their values. None where items of a group need not be
+        equal: for a resolution, and for single linkage. With `confirm` it also says, once `done`, which difference
+        inside a group would have been seen.
         """
-        exact = isinstance(self.settings.question, ExactGroups)
-        if self._homogeneity is None and self.done and exact and isinstance(self.noise, Noise):
-            self._homogeneity = verdicts.homogeneity_of(cast("Session", self))
-        return self._homogeneity
+        if not self.proven or not isinstance(self.settings.question, ExactGroups):
+            return None
+        now = None if self.done else self.t  # with `confirm`, results go on to count after the proof
+        if self._homogeneity is None or self._homogeneity[0] != now:
+            self._homogeneity = now, verdicts.homogeneity_of(cast("Session", self))
+        return self._homogeneity[1]
 
     @property
     def log(self) -> list[tuple[int, FloatArray]]:
@@ -184,9 +196,9 @@ class Readable(Foreseen):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The proof as plain JSON once `done`, else None; `certificate.verify(events)` re-checks it."""
+        """The proof as plain JSON once `proven`, else None; `certificate.verify(events)` re-checks it."""
         self._need_certificates("a certificate")
-        if not self.done:
+        if not self.proven:
             return None
         found = self._conversation.run.certificate(self.decisions)
         return None if found is None else Certificate(found | verdicts.beside_certificate(cast("Session", self), found))

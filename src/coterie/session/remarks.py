@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -48,11 +49,15 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """Whether each group looks like one, by the results that counted: `coterie.theory.homogeneity`.
+    """Whether each group looks like one, by the results that counted: `coterie.theory.hidden_groups`.
 
     `evidence` is that of each group, in the order of `labels`, that its items differ; groups in which it has reached
     `threshold` look mixed: `mixed`, and `members` says which items are in them. If the groups, their number and the
     noise are right, any group looks mixed with probability at most `level`. False if a group looks mixed.
+
+    With the setting `confirm`, once all is measured: `confirmed`, the measurements after the proof, and `visible`, for
+    each number of a result the difference between two halves of a group that would have been seen with a probability of
+    about 0.9, in the units of the measurements (an estimate; None if no group has two items).
     """
 
     evidence: tuple[float, ...]
@@ -60,6 +65,8 @@ class Homogeneity:
     level: float
     mixed: tuple[int, ...]
     members: tuple[str, ...] = field(default=(), repr=False)
+    confirmed: int | None = None
+    visible: tuple[float, ...] | None = None
 
     def __bool__(self) -> bool:
         return not self.mixed
@@ -67,9 +74,10 @@ class Homogeneity:
     def seen(self, numbers: Sequence[int] | None = None) -> str:
         """What was seen; `numbers`: what the groups are called, if not 0, 1, …"""
         if not self.mixed:
-            return (
+            looks = (
                 f"each group looks like one: its measurements differ by no more than chance (tested at {self._rate})."
             )
+            return f"{looks} {self._would}" if self._would else looks
         called = [f"{k if numbers is None else numbers[k]}" for k in self.mixed]
         which = [f"group {one} (items {items})" for one, items in zip(called, self.members, strict=True)]
         look = "looks mixed: its" if len(which) == 1 else "look mixed: their"
@@ -81,6 +89,20 @@ class Homogeneity:
         return MIXED_MEANS if self.mixed else ""
 
     @property
+    def _would(self) -> str:
+        """Which difference would have been seen."""
+        if self.confirmed is None or self.visible is None:
+            return ""
+        if not any(one < math.inf for one in self.visible):
+            return f"The {self.confirmed} measurements after the proof are too few to notice a group that hides two."
+        sizes = ", ".join(f"{one:.2g}" if one < math.inf else "none" for one in self.visible)
+        where = "" if len(self.visible) == 1 else " (number by number)"
+        return (
+            f"With the {self.confirmed} measurements after the proof, a group that hides two would have been noticed "
+            f"in about 9 of 10 runs if they differ by {sizes}{where}."
+        )
+
+    @property
     def _rate(self) -> str:
         return f"{100.0 * self.level:g} %"
 
@@ -88,7 +110,12 @@ class Homogeneity:
         return f"{self.seen()} {self.advice}".rstrip()
 
 
-MIXED_MEANS = "K may be too small, the noise larger than stated, or items of a group not exactly alike."
+def confirming_words(counted: int, wanted: int) -> str:
+    """How far the measurements after the proof are."""
+    return f"{counted} of {wanted} measurements after the proof, to see whether a group hides two"
+
+
+MIXED_MEANS = "K may be too small, the noise not as stated, or items of a group not exactly alike."
 
 _MANY = 12
 

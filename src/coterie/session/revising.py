@@ -14,6 +14,7 @@ import numpy as np
 
 from coterie.methods.contract import RESULT, Decision, MethodRun, Record
 from coterie.methods.present_arms import Past, PresentArms
+from coterie.methods.start import confirming
 from coterie.methods.table import METHODS
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, Revision, among, revision_of
@@ -46,7 +47,7 @@ def revise_by(session: Session, revision: Revision, recorded: Sequence[tuple[int
     note_revision(session, revision)
     run = fresh_run(session)
     _feed(session, run, next((one["bet"]["from"] for _, one in recorded if "bet" in one), None))
-    session._conversation.run = run
+    session._conversation.run = confirming(run, session.settings)
     session._conversation.note_decisions()
     session._note_stop()
 

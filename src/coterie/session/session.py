@@ -76,6 +76,10 @@ class Session(Changeable):
     Threads may share a session: every method and property is atomic, and arrays that it hands out are copies. Several
     who measure take their tickets from `open` and give them to `tell`. Between two calls others may come first: `ask`
     can raise `SessionDone` although `done` was False a moment ago.
+
+    `confirm`: so many measurements more after the proof, as a share of those that it took (0.5: half as many), spread
+    so that a group that hides two is found: `homogeneity` says what they showed, and which difference would have been
+    seen. Groups and certificate stay those of the proof; `proven` says that it is there, `done` that all is measured.
     """
 
     def __init__(
@@ -95,10 +99,11 @@ class Session(Changeable):
         groups: str = GROUPS[0],
         costs: Any = None,
         cost_unit: str | None = None,
+        confirm: float = 0.0,
     ) -> None:
         given = Settings.of(
             n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names,
-            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
+            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit, confirm=confirm,
         )  # fmt: skip
         self._begin(*prepared(given))
 

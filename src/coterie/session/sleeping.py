@@ -33,6 +33,14 @@ class SleepingRun(MethodRun):
         return False if self._awake is None else self._awake.done
 
     @property
+    def proven(self) -> bool:
+        return False if self._awake is None else self._awake.proven
+
+    @property
+    def confirmed(self) -> tuple[int, int] | None:
+        return None if self._awake is None else self._awake.confirmed
+
+    @property
     def t(self) -> int:
         return int(self._report["t"]) if self._awake is None else self._awake.t
 

@@ -133,6 +133,11 @@ class Stated(Atomic):
         return self._settings.costs
 
     @property
+    def confirm(self) -> float:
+        """The measurements after the proof, as a share of those that it took."""
+        return self.settings.confirm
+
+    @property
     def cost_unit(self) -> str | None:
         """What the unit of the costs is called, if it was said."""
         return self._settings.cost_unit

@@ -16,13 +16,17 @@ from coterie.session.corrections import corrections_json, in_words
 from coterie.session.data_alarms import DataAlarm
 from coterie.session.failed_asks import missed_asks, overtaken_rows
 from coterie.session.far_values import FarValue, far_value
-from coterie.session.remarks import Alarm, Homogeneity, listed
-from coterie.theory.homogeneity import LEVEL, group_evidence, mixed_threshold
+from coterie.session.remarks import Alarm, Homogeneity, confirming_words, listed
+from coterie.theory.hidden_groups import hidden_evidence
+from coterie.theory.homogeneity import LEVEL, mixed_threshold
+from coterie.theory.visible_difference import visible_difference
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
 
-_ROWS_AT_ONCE = 2**16
+
+HOMOGENEITY_RULE = 2
+"""Of a certificate: release 0.2 followed another one, for a known noise only."""
 
 
 def alarm_of(session: Session) -> Alarm | None:
@@ -43,18 +47,24 @@ def homogeneity_of(session: Session) -> Homogeneity:
     """The verdict on each group of a session that is done, by the results that counted."""
     labels = session.labels
     assert labels is not None
-    pulls, means = _counted_means(session, labels)
     n_clusters = session.settings.shape[1]
-    here = labels >= 0
-    evidence = group_evidence(pulls[here], means[here], labels[here], n_clusters)
+    evidence = _hidden_evidence(session, labels, session.counted)
     threshold = mixed_threshold(n_clusters)
     mixed = np.flatnonzero(evidence >= threshold)
+    confirmed = session.confirmed if session.done else None
+    visible = None
+    if confirmed is not None:
+        log, rows = session._measurements, session.counted
+        told = log.arms_of(rows), log.array[rows]
+        visible = visible_difference(session.noise, *told, labels, n_clusters, threshold)
     return Homogeneity(
         tuple(evidence.tolist()),
         threshold,
         LEVEL,
         tuple(mixed.tolist()),
         tuple(_members(session, np.flatnonzero(labels == k)) for k in mixed),
+        None if confirmed is None else confirmed[0],
+        visible,
     )
 
 
@@ -76,42 +86,17 @@ def explaining_value(session: Session) -> FarValue | None:
     labels = session.labels
     assert labels is not None
     rest = session.counted[session.counted != far.row]
-    n_clusters = session.settings.shape[1]
-    evidence = group_evidence(*_counted_means(session, labels, rest), labels, n_clusters)
-    return far if (evidence < mixed_threshold(n_clusters)).all() else None
+    return far if (_hidden_evidence(session, labels, rest) < mixed_threshold(session.settings.shape[1])).all() else None
 
 
-def _counted_means(
-    session: Session, labels: IntArray, counted: IntArray | None = None
-) -> tuple[IntArray, FloatArray]:  # fmt: skip
-    """The number of results of each arm that counted (or of these), and their whitened means.
-
-    The means of a group are relative to the first result of its first arm, and the difference is taken in the user's
-    units: so no digit is lost where data are far from zero, or one group from another.
-    """
-    rows, log = session.counted if counted is None else counted, session._measurements
-    arms = log.arms_of(rows)
-    if session.retired:
-        rows, arms = rows[labels[arms] >= 0], arms[labels[arms] >= 0]
-    pulls = np.bincount(arms, minlength=session.n_arms)
-    seen, firsts = np.unique(arms, return_index=True)
-    first_row = np.zeros(session.n_arms, dtype=np.int64)
-    first_row[seen] = rows[firsts]
-    groups, leads = np.unique(labels, return_index=True)  # labels are numbered by first appearance
-    leads = leads[groups >= 0]
-    origins = np.array([log.values[first_row[lead]] for lead in leads])
-    sums = np.zeros((session.n_arms, session.dim))
-    step = max(_ROWS_AT_ONCE, session.n_arms)
-    for start in range(0, rows.size, step):
-        its = arms[start : start + step]
-        white = session.noise.whiten(log.array[rows[start : start + step]] - origins[labels[its]])
-        for q in range(session.dim):
-            sums[:, q] += np.bincount(its, white[:, q], minlength=session.n_arms)
-    return pulls, sums / np.maximum(pulls, 1)[:, None]
+def _hidden_evidence(session: Session, labels: IntArray, rows: IntArray) -> FloatArray:
+    """The evidence of each group that it hides two, by the results at these places of the log."""
+    log = session._measurements
+    return hidden_evidence(session.noise, log.arms_of(rows), log.array[rows], labels, session.settings.shape[1])
 
 
 def looks_mixed(session: Session) -> bool:
-    """Whether a session that is done has a group that looks mixed; where the noise is not known nothing can be said."""
+    """Whether a session that is done has a group that looks mixed."""
     return session.homogeneity is not None and not session.homogeneity
 
 
@@ -143,6 +128,8 @@ def progress_of(session: Session) -> str:
     """How far a session is."""
     if session.done:
         return proof_of(session)
+    if session.confirmed is not None:
+        return f"{proof_of(session)}; {confirming_words(*session.confirmed)}"
     if session.alarm is not None:
         return f"not proven, and K = {session.n_clusters} is refuted"
     unseen = int((session.pulls == 0).sum())
@@ -174,9 +161,13 @@ def beside_certificate(session: Session, certificate: dict[str, Any]) -> dict[st
         "noise": session.noise.to_json(),
         "assumes": assumption_in_words(session.noise, session.settings.question.kind),
         "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
+        "confirm": None
+        if session.confirmed is None
+        else {"share": session.settings.confirm, "measurements": session.confirmed[0]},
         "homogeneity": None
         if found is None
         else {
+            "rule": HOMOGENEITY_RULE,
             "level": found.level,
             "threshold": found.threshold,
             "evidence": [found.evidence[own[present[arm]]] for arm in firsts],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def homogeneity_json(session: Session, numbers: Sequence[int]) -> dict[str, Any]
     """Whether the items of each group look alike; None as long as the groups are not found.
 
     `evidence` is in the order of the groups in `labels`, and `mixed` are places in it. The text calls the group of
-    label k `numbers[k]`.
+    label k `numbers[k]`. `confirmed` and `visible` are those of `Homogeneity`.
     """
     found = session.homogeneity
     if found is None:
@@ -47,5 +48,7 @@ def homogeneity_json(session: Session, numbers: Sequence[int]) -> dict[str, Any]
         "threshold": found.threshold,
         "evidence": list(found.evidence),
         "mixed": list(found.mixed),
+        "confirmed": found.confirmed,
+        "visible": None if found.visible is None else [one if math.isfinite(one) else None for one in found.visible],
         "text": text[:1].upper() + text[1:],
     }

@@ -16,7 +16,7 @@ from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY
 from coterie.methods import METHODS
 from coterie.problem.families import SHAPES, STATEMENTS
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
-from coterie.problem.settings import DELTA, METHOD, THRESHOLD
+from coterie.problem.settings import DELTA, METHOD, MOST_CONFIRM, THRESHOLD
 from coterie.web.errors import Refusal
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
@@ -176,6 +176,11 @@ class NewCampaign(Body):
         default=None, description="What a measurement of each item costs, if that differs: a positive number an item."
     )
     cost_unit: StrictStr | None = Field(default=None, description="What the unit of the costs is called.")
+    confirm: Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": MOST_CONFIRM})] = Field(
+        default=0.0,
+        description="Go on after the proof for so many measurements more, as a share of those that it took (0.5: half "
+        "as many), to see whether a group hides two.",
+    )
 
 
 class AskBody(Body):

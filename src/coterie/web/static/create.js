@@ -147,6 +147,7 @@ function content() {
   }
   body.noise = noise(body.dim);
   body.delta = probability("delta", "The error allowed");
+  if (asksForGroups && body.groups === "equal") body.confirm = Number(form.elements.confirm.value);
   body.lease_seconds = 3600 * real("lease_hours", "The time for one measurement");
   for (const key of ["on_expiry", "method", "threshold"]) body[key] = form.elements[key].value;
   return body;
