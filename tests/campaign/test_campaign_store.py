@@ -174,13 +174,18 @@ BAD: list[tuple[Any, str, type[CampaignError]]] = [
     ({"id": "b", "arm": 0, "values": [0, 1e60]}, "measurements[1].values", BadValue),
     ({"id": "b", "arm": 0, "values": [0, 10**400]}, "measurements[1].values", BadValue),
     ({"id": "b", "arm": 0, "values": [0, "1"]}, "measurements[1].values", BadValue),
-    ({"id": "b", "arm": 0, "values": [0, True]}, "measurements[1].values", BadValue),
     ({"id": "b", "arm": 0, "values": "ab"}, "measurements[1].values", BadValue),
     ({"id": "b", "arm": 0, "values": None}, "measurements[1].values", BadValue),
     ({"id": "b", "arm": 0, "values": [0, 0], "lease": "nobody's"}, "measurements[1].lease", NotFound),
     ({"id": "b", "arm": 0, "values": [0, 0], "lease": 5}, "measurements[1].lease", BadValue),
     ({"id": "b", "arm": 0, "values": [0, 0], "worker": ""}, "measurements[1].worker", BadValue),
 ]
+
+
+def test_booleans_are_results(store: Campaigns, world: Any) -> None:
+    id = world.create(store)
+    store.tell(id, [{"id": "a", "arm": 0, "values": [True, False]}])
+    assert store.measurements(id)["measurements"][0]["values"] == [1.0, 0.0]
 
 
 def test_one_bad_row_rejects_the_batch_and_is_named(store: Campaigns, world: Any) -> None:

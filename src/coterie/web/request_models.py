@@ -20,7 +20,10 @@ from coterie.problem.settings import DELTA, METHOD, MOST_CONFIRM, THRESHOLD
 from coterie.web.errors import Refusal
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
-_Values = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "number"}, _NUMBERS]})]
+_RESULT = {"anyOf": [{"type": "number"}, {"type": "boolean"}]}  # true is 1, false is 0
+_Values = Annotated[
+    Any, WithJsonSchema({"anyOf": [*_RESULT["anyOf"], {"type": "array", "items": _RESULT, "minItems": 1}]})
+]
 _Arm = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]})]
 _Noise = Annotated[
     Any,
