@@ -38,6 +38,21 @@ class Result:
     columns: tuple[str, ...] | None = None
 
     @property
+    def delta(self) -> float:
+        """The error probability that was allowed."""
+        return self.session.delta
+
+    @property
+    def n_clusters(self) -> int | None:
+        """The number of groups: as stated, or as found."""
+        return self.session.n_clusters if self.labels is None else int(self.labels.max()) + 1
+
+    @property
+    def certificate(self) -> Any:
+        """The proof as data; None if nothing is proven."""
+        return self.session.certificate
+
+    @property
     def cost(self) -> float | None:
         """What all measurements have cost, in the unit of `costs`; None if there are none."""
         return self.session.cost
