@@ -115,14 +115,14 @@ def _percent(some: list[Row], when: str) -> float:
 
 
 def _share(title: str, how: str) -> Column:
-    return Column(title, lambda row: f"{100 * row[how] / row['runs']:g} %")
+    return Column(title, lambda row: f"{100 * row[how] / row['runs']:.0f} %")
 
 
 PART = Part(
     f"Groups of equal size on a line, and K is one less; δ = {DELTA:g}, {RUNS} runs each: what is said beside the "
     "proof, and after half as many measurements more (`confirm=0.5`).",
     (
-        Column("told", "told"),
+        Column("told", "told", left=True),
         Column("groups", "groups"),
         Column("items of\neach", "items"),
         Column("neighbours\napart, σ", "gap", lambda gap: f"{gap:g}"),
