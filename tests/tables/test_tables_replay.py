@@ -268,12 +268,13 @@ def test_the_certificate_is_in_the_answer() -> None:
 
 
 def test_what_was_read_is_described() -> None:
-    rows = [{"Sample": name, "x": 1.0 * k, "note": "n", "id": k} for k, name in enumerate(["S1", "s1", "S2", "S2"])]
+    rows = [{"Sample": name, "x": 1.5 * k, "note": "n", "id": k} for k, name in enumerate(["S1", "s1", "S2", "S2"])]
     read = replay_pool([*rows, rows[2]], 2, noise=1.0)["read"]
     assert (read["items"], read["measurements"], read["fewest"], read["most"]) == (3, 5, 1, 3)
     assert (read["once"], read["spelt_alike"]) == (["S1", "s1"], [["S1", "s1"]])
     assert (read["item_column"], read["guessed"], read["values"]) == ("Sample", False, ["x"])
-    assert read["left_out"] == [{"column": "note", "why": "no numbers"}, {"column": "id", "why": "an id"}]
+    assert [(one["column"], one["why"]) for one in read["left_out"]] == [("note", "no numbers"), ("id", "an id")]
+    assert not any(one["by_content"] for one in read["left_out"])
     picked = replay_pool(rows, 2, noise=1.0, values=["ID"], items="SAMPLE")["read"]
     assert (picked["values"], [one["why"] for one in picked["left_out"]]) == (["id"], ["not picked", "not picked"])
 

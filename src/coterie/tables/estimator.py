@@ -159,6 +159,10 @@ class BanditClustering:
             resolution=self.resolution,
             groups=self.groups,
         )
+        unmeasured = [f"{one['column']} ({one['why']})" for one in found["read"]["left_out"] if one["by_content"]]
+        if unmeasured:
+            what = f"columns of numbers were left out, since they measure nothing: {', '.join(unmeasured)}"
+            warnings.warn(f"{what}; give fit a table without them, or only with columns of values", stacklevel=3)
         warning = _warning(found, session)
         if warning is not None:
             warnings.warn(warning, stacklevel=3)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
+from coterie.tables.bookkeeping import no_measurement
 from coterie.tables.cells import has_numbers, numbers, text_of, whole
-from coterie.tables.columns import ITEM_NAMES, column_named, is_record, item_column, listed, value_columns
+from coterie.tables.columns import ITEM_NAMES, TOTALS, column_named, is_record, item_column, listed, value_columns
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, is_empty, read_table
 from coterie.tables.fit import Spread, spread_of
@@ -32,7 +33,7 @@ VALUE = "value"
 """What the measurements of a wide table are called."""
 
 COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
-"""Columns of numbers that often say when or which, and are no measurements."""
+"""Columns of numbers that often say when or which; they are named where their content does not show it."""
 
 LONGEST_SCALE = 10
 """Whole numbers within such a range look like ratings."""
@@ -66,6 +67,9 @@ class Pool:
     numbers: tuple[int, ...] | None = None
     cut: dict[str, Any] | None = None
     remarks: tuple[str, ...] = ()  # what was done to the table before it was read
+    unmeasured: tuple[
+        str, ...
+    ] = ()  # of those left out: columns of numbers whose content shows that they measure nothing
 
     @property
     def dim(self) -> int:
@@ -112,7 +116,9 @@ class Pool:
             "guessed": self.guessed,
             "values": self.columns,
             "numbers_for_names": self.lines is not None and all(map(_is_number, self.columns)),
-            "left_out": [{"column": column, "why": why} for column, why in self.left_out],
+            "left_out": [
+                {"column": column, "why": why, "by_content": column in self.unmeasured} for column, why in self.left_out
+            ],
             "constant": self._constant(),
             "copies": self._copies(),
             "holes": list(self.holes),
@@ -152,7 +158,8 @@ def read_pool(
     "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
     `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
 
-    Without `values` they are v0, v1, … or all other columns of numbers; without `items` it is the column arm, item,
+    Without `values` they are v0, v1, … or all other columns of numbers that may be measurements
+    (`coterie.tables.bookkeeping`), never the index of a frame; without `items` it is the column arm, item,
     sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
     if isinstance(pool, Pool):
@@ -169,15 +176,21 @@ def read_pool(
     table = read_table(pool, sheet)
     _check_shape(table)
     by_column = wide == "columns"
+    counting: dict[str, str] = {}
     if by_column:
-        table, wide = item_by_item(table, items, values), False
+        if values is None:
+            counting = _no_measurements(table, range(len(table.columns)), None)
+        table, wide = item_by_item(table, items, values, leave_out=counting), False
         values = None
     item, guessed = _item_place(table, items, sheet)
     table, headings = without_second_heading(table, item)
     table, units = without_units(table, item, values)
     column = None if by_column else table.columns[item]
-    places = _value_places(table, item, values)
     names, arms = _items(table, item)
+    places = _value_places(table, item, values)
+    if values is None and not by_column and not _by_convention(table, places):
+        counting = _no_measurements(table, places, None if wide else arms)
+        places = _measured(table, places, counting)
     lines = None if table.lines is None else np.array(table.lines)
     holes: tuple[str, ...] = ()
     rows_left: tuple[int, ...] | None = None
@@ -195,12 +208,16 @@ def read_pool(
             arms, lines = arms[whole_rows], None if lines is None else lines[whole_rows]
             rows_left = tuple(np.flatnonzero(whole_rows).tolist())
     left_out = tuple(
-        (one or "(no name)", _why(table, i, values)) for i, one in enumerate(table.columns) if i not in (item, *places)
+        (one or "(no name)", counting.get(one) or _why(table, i, values))
+        for i, one in enumerate(table.columns)
+        if i not in (item, *places)
     )
+    left_out += tuple(one for one in counting.items() if one not in left_out)
     found = None if lines is None else tuple(lines.tolist())
     return Pool(
         names, arms, rows, called, table.name, column, guessed, left_out, found,
-        picked=values is not None, holes=holes, numbers=rows_left, remarks=(*headings, *units),
+        unmeasured=tuple(counting), picked=values is not None, holes=holes, numbers=rows_left,
+        remarks=(*headings, *units),
     )  # fmt: skip
 
 
@@ -296,6 +313,29 @@ def _value_places(table: Table, item: int, wanted: Sequence[str] | None) -> list
         raise error
 
 
+def _by_convention(table: Table, places: Sequence[int]) -> bool:
+    """Whether the columns of values are v0, v1, …, which says that they are."""
+    return table.columns[places[0]].casefold() == "v0"
+
+
+def _no_measurements(table: Table, places: Sequence[int], arms: IntArray | None) -> dict[str, str]:
+    """The columns at these places that hold numbers and measure nothing, each with the reason."""
+    totals = {name for first, seconds in TOTALS.items() for name in (first, *seconds)}
+    asked = [i for i in places if table.columns[i] and table.columns[i].strip().casefold() not in totals]
+    found = {table.columns[i]: no_measurement(table, i, arms) for i in asked if has_numbers(table, i)}
+    return {column: why for column, why in found.items() if why is not None}
+
+
+def _measured(table: Table, places: Sequence[int], counting: Mapping[str, str]) -> list[int]:
+    """The places without the columns that measure nothing; `TableError` if none is left."""
+    left = [i for i in places if table.columns[i] not in counting]
+    if not left:
+        column, why = next(iter(counting.items()))
+        what = f"{table.name} has no column of measurements beside the items: {column} was left out ({why})"
+        raise TableError(f"{what}; if it is a measurement: --values {column} (in Python values=)", field="values")
+    return left
+
+
 def _is_number(name: str) -> bool:
     return _NUMBER.fullmatch(name.strip()) is not None
 
@@ -306,6 +346,8 @@ def _why(table: Table, place: int, wanted: Sequence[str] | None) -> str:
         return "not picked"
     if not table.columns[place]:
         return "no name"
+    if table.columns[place] in table.index:
+        return "the index"
     if is_record(table.columns[place]):
         return "an id" if table.columns[place].casefold() == "id" else "who and when"
     return "not v0, v1, …" if has_numbers(table, place) else "no numbers"

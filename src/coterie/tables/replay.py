@@ -79,7 +79,7 @@ def replay_pool(
     them too, and `read["holes"]` names them. `noise` as in `Session`: None is any noise. `TableError` (a `ValueError`)
     names what cannot be used.
 
-    Columns such as `clicks` and `impressions` (`coterie.tables.successes.TOTALS`) with a noise of `coterie.Counts` are
+    Columns such as `clicks` and `impressions` (`coterie.tables.columns.TOTALS`) with a noise of `coterie.Counts` are
     successes of trials: an item's trials, in an order drawn by `seed`, become counts out of one number, exactly as if
     they had been measured so. `Counts(n)` says that number; with `Counts()` it is chosen. `read["cut"]` says what was
     done, and `bursts` there that the rows contradict independent trials.

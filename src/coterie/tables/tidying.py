@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -86,14 +86,17 @@ def without_second_heading(table: Table, item: int) -> tuple[Table, tuple[str, .
     return replace(table, rows=table.rows[1:], lines=lines), (remark,)
 
 
-def item_by_item(table: Table, items: str | None, wanted: Sequence[str] | None) -> Table:
+def item_by_item(
+    table: Table, items: str | None, wanted: Sequence[str] | None, leave_out: Collection[str] = ()
+) -> Table:
     """A table with a column for each item, and in it a measurement in each cell, as one with a row for each."""
     if items is not None:
         raise TableError(f"items in columns have no column of names: leave out --items {items}", field="items")
     if wanted is not None:
         places = [column_named(table, one) for one in wanted]
     else:
-        places = [i for i, one in enumerate(table.columns) if one and has_numbers(table, i)]
+        kept = [i for i, one in enumerate(table.columns) if one and one not in (*leave_out, *table.index)]
+        places = [i for i in kept if has_numbers(table, i)]
     if not places:
         what = f"{table.name} has no column of numbers; its columns are {listed(table.columns)}"
         raise TableError(what, field="values")
