@@ -62,7 +62,8 @@ DATES = [f"2024{1 + k % 12:02d}{1 + k % 28:02d}" for k in range(72)]
 )  # fmt: skip
 def test_numbers_that_measure_nothing_are_known_by_their_content(cells: list[Any], name: str, words: str) -> None:
     found = why(cells, name)
-    assert found is not None and words in found
+    assert found is not None
+    assert words in found
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,8 @@ def test_row_numbers_of_an_r_export_prove_nothing(tmp_path: Path) -> None:
     lines = [f'"{k + 1}",{draw.poisson(9)},"{"ABCDEF"[k // 12]}"' for k in range(72)]
     (tmp_path / "sprays.csv").write_text("\n".join(['"rownames","count","spray"', *lines]) + "\n")
     pool = read_pool(tmp_path / "sprays.csv")
-    assert pool.columns == ["count"] and pool.unmeasured == ("rownames",)
+    assert pool.columns == ["count"]
+    assert pool.unmeasured == ("rownames",)
     assert differing_items(pool)["pairs"]["apart"] == []
     assert read_pool(tmp_path / "sprays.csv", values=["rownames", "count"]).columns == ["rownames", "count"]
 
@@ -130,7 +132,8 @@ def test_the_index_of_a_frame_is_never_a_value(name: str | None, kind: type) -> 
     frame.index = pd.Index([kind(k * k) for k in range(60)], name=name)
     for items in (None, "sample"):
         pool = read_pool(frame, items=items)
-        assert pool.columns == ["x"] and pool.names == ["a", "b", "c"]
+        assert pool.columns == ["x"]
+        assert pool.names == ["a", "b", "c"]
     two = frame.set_index("sample", append=True)
     assert read_pool(two, items="sample").columns == ["x"]
     if name is not None and kind is not str:
@@ -152,4 +155,5 @@ def test_the_estimator_says_what_it_left_out() -> None:
     frame["x"] += 9.0 * (frame["sample"] == "a")
     with pytest.warns(UserWarning, match="measure nothing: n "):
         found = coterie.BanditClustering(2).fit(frame)
-    assert found.cluster_centers_ is not None and found.cluster_centers_.shape == (2, 1)
+    assert found.cluster_centers_ is not None
+    assert found.cluster_centers_.shape == (2, 1)

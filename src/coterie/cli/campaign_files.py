@@ -12,7 +12,7 @@ from coterie.cli.campaign import Name, find_campaign, open_store, print_json
 from coterie.cli.campaign_input import split_commas
 from coterie.cli.campaign_items import Sheet
 from coterie.cli.campaign_text import order_sentence
-from coterie.cli.group import InOrder, ShuffleSeed
+from coterie.cli.group import InOrder
 from coterie.cli.methods import Register
 from coterie.cli.options import Json, Store
 
@@ -37,7 +37,6 @@ def import_measurements(
     campaign: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV, Excel or Parquet: arm, the values, and id.")],
     values: Columns = None,
-    seed: ShuffleSeed = 0,
     in_order: InOrder = False,
     sheet: Sheet = None,
     check: Annotated[
@@ -55,7 +54,7 @@ def import_measurements(
     """
     with open_store(store) as campaigns:
         id = find_campaign(campaigns, campaign)
-        what = (id, file, split_commas(values), seed, in_order, sheet)
+        what = (id, file, split_commas(values), in_order, sheet)
         answer = campaigns.preview_import(*what) if check else campaigns.import_table(*what)
     if as_json:
         print_json(answer)

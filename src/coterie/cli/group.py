@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli.group_copies import Copies, read_or_ask
 from coterie.cli.group_files import check_folder, write_files
 from coterie.cli.methods import MeasuringMethod, Register
 from coterie.cli.noise_option import NoiseOption, noise_from_text
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from coterie.tables.pool import Pool
 
 
-ShuffleSeed = Annotated[int, typer.Option("--seed", help="By which each item's measurements are shuffled.")]
 InOrder = Annotated[
     bool,
     typer.Option(
@@ -79,12 +79,12 @@ def group(
             help="Leave out rows with an empty cell; the reasons for it have nothing to do with the values.",
         ),
     ] = False,
+    copies: Copies = None,
     delta: Delta = DELTA,
     method: MeasuringMethod = METHOD,
     register: Register = None,
     threshold: StoppingThreshold = DEFAULT_THRESHOLD,
     distance_ratio: DistanceRatio = None,
-    seed: ShuffleSeed = 0,
     in_order: InOrder = False,
     out: Annotated[
         Path | None,
@@ -119,7 +119,6 @@ def group(
     be proven that items are near each other. Without any of these, the items that are proven to differ are named.
     """
     from coterie.methods import method_named
-    from coterie.tables.pool import read_pool
     from coterie.tables.replay import group_pool
 
     method_named(method)
@@ -130,18 +129,18 @@ def group(
     only_differences = not number_given and out is None and groups == GROUPS[0] and method == METHOD
     if only_differences:
         resolution_from_text(alike, apart, norm, claim)  # refuses what is for a resolution
-        pool = read_pool(file, _columns(values), items, layout, leave_out_holes, sheet)
+        pool = read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies)
         if propose_noise is not None:
             _write_proposal(propose_noise, pool, _stated_noise(noise, pool))
         given = {
             "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
-            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--delta": None if delta == DELTA else delta,
-            "--seed": seed or None, "--in-order": in_order,
+            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--copies": pool.copies, "--delta": None if delta == DELTA else delta,
+            "--in-order": in_order,
         }  # fmt: skip
-        _show_differences(pool, ["coterie", "group", str(file), *_words(given)], noise, delta, seed, in_order, as_json)
+        _show_differences(pool, ["coterie", "group", str(file), *_words(given)], noise, delta, in_order, as_json)
         return
     asked_for(clusters, alike, apart, norm, claim, groups)
-    pool = read_pool(file, _columns(values), items, layout, leave_out_holes, sheet)
+    pool = read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies)
     asked = asked_for(clusters, alike, apart, norm, claim, groups, pool.dim)
     if clusters is not None and not 2 <= clusters < len(pool.names):
         what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
@@ -159,7 +158,6 @@ def group(
         threshold=threshold.value,
         noise=stated,
         distance_ratio=distance_ratio,
-        seed=seed,
         in_order=in_order,
     )
     if as_json:
@@ -173,12 +171,12 @@ def group(
 
 
 def _show_differences(
-    pool: Pool, command: Sequence[str], noise: str | None, delta: float, seed: int, in_order: bool, as_json: bool
+    pool: Pool, command: Sequence[str], noise: str | None, delta: float, in_order: bool, as_json: bool
 ) -> None:
     """Whoever gives no number of groups is told what the table proves without it, and how to ask for groups."""
     from coterie.tables.differences import differing_items
 
-    found = differing_items(pool, delta, _stated_noise(noise, pool), seed, in_order)
+    found = differing_items(pool, delta, _stated_noise(noise, pool), in_order)
     if as_json:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return

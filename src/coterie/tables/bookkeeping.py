@@ -30,8 +30,8 @@ ID_WORDS = frozenset(("id", "ids", "uuid", "guid", "zip", "zipcode", "postcode",
 """The last word of the name of a column that names things by whole numbers."""
 
 TIME_WORDS = frozenset(
-    ("time", "times", "timestamp", "datetime", "date", "day", "days", "week", "weeks", "month", "months", "year", "years",
-     "hour", "hours", "minute", "minutes", "seconds", "epoch", "datum", "zeit", "tag", "jahr", "monat")
+    ("time", "times", "timestamp", "datetime", "date", "day", "days", "week", "weeks", "month", "months", "year",
+     "years", "hour", "hours", "minute", "minutes", "seconds", "epoch", "datum", "zeit", "tag", "jahr", "monat")
 )  # fmt: skip
 """Words in the name of a column that says when, if its numbers never fall."""
 
@@ -104,10 +104,10 @@ def _numbering(values: FloatArray, words: Sequence[str]) -> str | None:
         return "an id"
     # It counts, and begins anew now and then: of k numbers two are possible at each row.
     kinds, steps = np.unique(values).size, np.diff(values)
-    if values[0] in (0.0, 1.0) and kinds > 2 and ((steps == 1.0) | (values[1:] == values[0])).all():
-        if (n - 1) * math.log(kinds / 2.0) >= _CHANCE:
-            return f"counts, again and again: {_begin(values)}"
-    return None
+    again = values[0] in (0.0, 1.0) and kinds > 2 and bool(((steps == 1.0) | (values[1:] == values[0])).all())
+    return (
+        f"counts, again and again: {_begin(values)}" if again and (n - 1) * math.log(kinds / 2.0) >= _CHANCE else None
+    )
 
 
 def _calendar(values: FloatArray, words: Sequence[str], arms: IntArray | None) -> str | None:

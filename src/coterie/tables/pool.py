@@ -18,7 +18,8 @@ from coterie.tables.errors import TableError
 from coterie.tables.files import Table, is_empty, read_table
 from coterie.tables.fit import Spread, spread_of
 from coterie.tables.holes import check_items_left, complete_rows
-from coterie.tables.shuffle import Order
+from coterie.tables.repeated_rows import CHANCE, repeated_rows
+from coterie.tables.shuffle import Order, content_order
 from coterie.tables.tidying import (
     item_by_item,
     item_hint,
@@ -34,6 +35,11 @@ VALUE = "value"
 
 COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
 """Columns of numbers that often say when or which; they are named where their content does not show it."""
+
+COPIES = ("drop", "keep")
+"""What may be said about rows that are copies of others."""
+
+_FEW_COPIES = 3  # copies that a message lists
 
 LONGEST_SCALE = 10
 """Whole numbers within such a range look like ratings."""
@@ -67,9 +73,8 @@ class Pool:
     numbers: tuple[int, ...] | None = None
     cut: dict[str, Any] | None = None
     remarks: tuple[str, ...] = ()  # what was done to the table before it was read
-    unmeasured: tuple[
-        str, ...
-    ] = ()  # of those left out: columns of numbers whose content shows that they measure nothing
+    copies: str | None = None  # what was said about rows that are copies, if there are any: one of COPIES
+    unmeasured: tuple[str, ...] = ()  # columns of numbers that were left out for what they hold
 
     @property
     def dim(self) -> int:
@@ -81,10 +86,26 @@ class Pool:
         """How many measurements there are of each arm."""
         return np.bincount(self.arms, minlength=len(self.names))
 
+    def order(self, in_order: Any = False) -> Order:
+        """The order in which the rows are used: shuffled by a seed from what they hold, or as they stand."""
+        rows = zip(self.arms.tolist(), self.rows.tolist(), strict=True)
+        return content_order(((self.names[arm], *map(repr, values)) for arm, values in rows), in_order)
+
+    def rearranged(self, order: Order) -> IntArray:
+        """The row that comes at each place: an arm's rows change places among themselves.
+
+        Where they are shuffled, they are sorted by value before, so that their order in the table plays no role.
+        """
+        rows = order.rearranged(self.arms, self.names.__getitem__)
+        if order.seed is None:
+            return rows
+        by_value = np.empty_like(rows)
+        by_value[np.argsort(self.arms, kind="stable")] = np.lexsort((*self.rows.T[::-1], self.arms))
+        return by_value[rows]
+
     def stacks(self, order: Order) -> list[IntArray]:
         """The rows of each arm, in the order in which they are used."""
-        rows = order.rearranged(self.arms, self.names.__getitem__)
-        return np.split(rows[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
+        return np.split(self.rearranged(order)[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
 
     def place(self, row: int) -> str:
         """Where people find a row: its line in a CSV file, else its number, counted from 1."""
@@ -123,6 +144,7 @@ class Pool:
             "copies": self._copies(),
             "holes": list(self.holes),
             "remarks": list(self.remarks),
+            "copied_rows": self.copies,
             "whole": self._whole_numbers(),
             "counters": [
                 column for column in self.columns if column.strip().casefold() in COUNTERS and not self.picked
@@ -151,12 +173,16 @@ def read_pool(
     wide: bool | str = False,
     leave_out_holes: bool = False,
     sheet: str | None = None,
+    copies: str | None = None,
 ) -> Pool:
     """A pool from a file, rows, a DataFrame or {arm: (n, d) array}; `values` and `items` name the columns.
 
     `wide`: a row is an item, and each of its cells one measurement of it, of one number; empty cells are none. With
     "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
     `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
+    `copies`: what rows are that repeat another one exactly, more of them than chance explains
+    (`coterie.tables.repeated_rows`): with "drop" each counts once, with "keep" they are measurements of their own. Where
+    there are such rows and nothing is said, `TableError` of the field "copies" names them.
 
     Without `values` they are v0, v1, … or all other columns of numbers that may be measurements
     (`coterie.tables.bookkeeping`), never the index of a frame; without `items` it is the column arm, item,
@@ -170,7 +196,7 @@ def read_pool(
         for given, name in ((wide, "wide"), (leave_out_holes, "leave_out_holes")):
             if given:
                 raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
-        return _arrays(pool)
+        return _answered(_arrays(pool), copies)
     if wide not in (False, True, "rows", "columns"):
         raise TableError(f"wide must be True, False, 'rows' or 'columns', got {short(wide)}", field="wide")
     table = read_table(pool, sheet)
@@ -214,11 +240,52 @@ def read_pool(
     )
     left_out += tuple(one for one in counting.items() if one not in left_out)
     found = None if lines is None else tuple(lines.tolist())
-    return Pool(
+    read = Pool(
         names, arms, rows, called, table.name, column, guessed, left_out, found,
         unmeasured=tuple(counting), picked=values is not None, holes=holes, numbers=rows_left,
         remarks=(*headings, *units),
     )  # fmt: skip
+    return _answered(read, copies)
+
+
+def _answered(pool: Pool, copies: str | None) -> Pool:
+    """The pool after what was said about copies: without them, or with a remark that they were kept."""
+    if copies not in (None, *COPIES):
+        raise TableError(f"copies must be drop or keep, got {short(copies)}", field="copies")
+    found = repeated_rows(pool.arms, pool.rows)
+    if found is None:
+        return pool
+    count, of = len(found.rows), len(pool.rows)
+    if found.times is not None:
+        counted = f"every row of {pool.source} is there {found.times} times, or a multiple of that"
+        counted += f": {count} of {of} rows are copies"
+    else:
+        counted = f"{count} of {of} rows of {pool.source} repeat another row of their item exactly"
+    pairs = list(zip(found.rows, found.first, strict=True))
+    shown = [f"{pool.place(row)} is {pool.place(first)}" for row, first in pairs[:_FEW_COPIES]]
+    named = f"{counted} ({', '.join(shown)}{', …' if len(pairs) > _FEW_COPIES else ''})"
+    if copies is None:
+        what = (
+            f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables. If somebody copied "
+            "them, --copies drop counts each measurement once; if each is a measurement of its own, say --copies keep "
+            '(in Python copies="drop" or copies="keep")'
+        )
+        raise TableError(what, field="copies")
+    if copies == "keep":
+        remark = f"warning: {named}; they were kept, as you say that each is a measurement of its own."
+        return replace(pool, copies=copies, remarks=(*pool.remarks, remark))
+    kept = np.ones(of, dtype=bool)
+    kept[list(found.rows)] = False
+    numbers_before = range(of) if pool.numbers is None else pool.numbers
+    return replace(
+        pool,
+        arms=pool.arms[kept],
+        rows=pool.rows[kept],
+        lines=None if pool.lines is None else tuple(np.array(pool.lines)[kept].tolist()),
+        numbers=tuple(np.array(numbers_before)[kept].tolist()),
+        copies=copies,
+        remarks=(*pool.remarks, f"Left out, as copies: {named}."),
+    )
 
 
 def _check_shape(table: Table) -> None:
