@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import types
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ FINE = ("integers", "heavy tails", "all digits", "steps of 0.05")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ties_by_chance_are_no_copies_and_a_table_four_times_is(kind: str) -> None:
-    """120 tables: with a false alarm in at most 1 of 500 each (two rules), more than 5 have a probability below 1e-6."""
+    """120 tables, a false alarm in at most 1 of 500 (two rules): more than 5 have a probability below 1e-6."""
     rng = np.random.default_rng(1)
     false, missed = 0, 0
     for _ in range(120):
@@ -132,11 +133,8 @@ def test_on_a_terminal_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         def isatty() -> bool:
             return True
 
-    class System:
-        stdin = stderr = Terminal
-
     (tmp_path / "t.csv").write_text("item,x\n" + 4 * "".join(f"{r['item']},{r['x']:g}\n" for r in eighteen_rows()))
-    monkeypatch.setattr(group_copies, "sys", System)
+    monkeypatch.setattr(group_copies, "sys", types.SimpleNamespace(stdin=Terminal, stderr=Terminal))
     run = CliRunner().invoke(app, ["group", str(tmp_path / "t.csv")], input="what\ndrop\n")
     assert run.exit_code == 0
     assert "18 measurements, 3 each" in run.output

@@ -231,8 +231,9 @@ TABLES, DELTA = 300, 0.01
 def test_sorted_tables_error_rate_within_delta(n_clusters: int, counts: list[int]) -> None:
     """300 tables with each item's rows sorted by value: wrong groups are proven with probability at most 0.01.
 
-    More than 14 of 300 have a probability below 1e-6. In the order of the file the same tables are wrong far more often, in at least 30
-    (with a probability of 0.01 each, 30 or more of 300 would have one below 1e-19): so the first bound can fail.
+    More than 14 of 300 have a probability below 1e-6. In the order of the file the same tables are wrong far more
+    often, in at least 30 (with a probability of 0.01 each, 30 or more of 300 would have one below 1e-19): so the first
+    bound can fail.
     """
     truth = [m % n_clusters for m in range(6)]
     wrong = {False: 0, True: 0}

@@ -18,6 +18,7 @@ from coterie.tables.columns import ITEM_NAMES, item_column, listed, place_of, va
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, read_table
 from coterie.tables.shuffle import Order, content_order
+from coterie.tables.tidying import words_as_numbers
 
 
 @contextmanager
@@ -81,7 +82,7 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     Without a column of ids, the ids follow from the table's content and the row's number.
     """
     arm_at, places = columns_of(table, settings, wanted)
-    rows = numbers(table, places)
+    rows = numbers(words_as_numbers(table, places), places)
     id_at = _id_column(table)
     index, numbered = index_of(settings)
     seen: dict[str, int] = {}

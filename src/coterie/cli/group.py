@@ -134,7 +134,8 @@ def group(
             _write_proposal(propose_noise, pool, _stated_noise(noise, pool))
         given = {
             "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
-            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--copies": pool.copies, "--delta": None if delta == DELTA else delta,
+            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--copies": pool.copies,
+            "--delta": None if delta == DELTA else delta,
             "--in-order": in_order,
         }  # fmt: skip
         _show_differences(pool, ["coterie", "group", str(file), *_words(given)], noise, delta, in_order, as_json)

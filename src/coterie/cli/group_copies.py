@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,19 +23,26 @@ Copies = Annotated[
 ]
 
 
-def read_or_ask(file: Path, *columns: Any) -> Pool:
+def read_or_ask(
+    file: Path,
+    values: list[str] | None,
+    items: str | None,
+    wide: bool | str,
+    leave_out_holes: bool,
+    sheet: str | None,
+    copies: str | None,
+) -> Pool:
     """`coterie.tables.pool.read_pool`; on a terminal, copies that nothing was said about are asked about."""
     from coterie.tables.errors import TableError
     from coterie.tables.pool import COPIES, read_pool
 
-    *layout, copies = columns
     try:
-        return read_pool(file, *layout, copies=copies)
+        return read_pool(file, values, items, wide, leave_out_holes, sheet, copies)
     except TableError as error:
         if error.field != "copies" or copies is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
         typer.echo(f"{error.message}.", err=True)
-    import click
-
-    said = typer.prompt("drop or keep", type=click.Choice(list(COPIES)), err=True)
-    return read_pool(file, *layout, copies=said)
+    said = ""
+    while said not in COPIES:
+        said = typer.prompt("drop or keep", err=True)
+    return read_pool(file, values, items, wide, leave_out_holes, sheet, said)

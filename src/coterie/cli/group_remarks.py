@@ -222,11 +222,16 @@ def _unknown_noise_lines(found: dict[str, Any]) -> list[str]:
     lines.append(f"Repeats vary by {shown} ({noise['freedom']} degrees of freedom{_without(noise)}).")
     if noise["kind"] == "any" and found["read"]["whole"] is not None:
         low, high = found["read"]["whole"]
-        lines.append(
+        ratings = (
             f"note: all values are whole numbers from {low} to {high}. If they are ratings, and items of equal mean "
             f"are alike to you whatever the shares, state --noise bounded:{low},{high} with the ends of the scale "
             "(docs/howto/ratings.md)."
         )
+        zero_or_one = (
+            "note: all values are 0 or 1. If the results of an item are independent of each other, state --noise "
+            "counts: then fewer are needed (docs/howto/clicks.md)."
+        )
+        lines.append(zero_or_one if (low, high) == (0, 1) and len(columns) == 1 else ratings)
     elif noise["kind"] == "any" and not found["slips"]["heavy_tails"]:
         lines += _proposal_lines(noise)
     small = [i for i, verdict in enumerate(noise["verdicts"]) if verdict == "too small"]

@@ -13,7 +13,16 @@ import numpy as np
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.tables.bookkeeping import no_measurement
 from coterie.tables.cells import has_numbers, numbers, text_of, whole
-from coterie.tables.columns import ITEM_NAMES, TOTALS, column_named, is_record, item_column, listed, value_columns
+from coterie.tables.columns import (
+    ITEM_NAMES,
+    TOTALS,
+    column_named,
+    is_record,
+    item_column,
+    listed,
+    place_of,
+    value_columns,
+)
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, is_empty, read_table
 from coterie.tables.fit import Spread, spread_of
@@ -27,6 +36,8 @@ from coterie.tables.tidying import (
     unit_of,
     without_second_heading,
     without_units,
+    words_as_numbers,
+    zero_and_one,
 )
 from coterie.theory.copies import copied_columns
 
@@ -181,8 +192,8 @@ def read_pool(
     "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
     `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
     `copies`: what rows are that repeat another one exactly, more of them than chance explains
-    (`coterie.tables.repeated_rows`): with "drop" each counts once, with "keep" they are measurements of their own. Where
-    there are such rows and nothing is said, `TableError` of the field "copies" names them.
+    (`coterie.tables.repeated_rows`): with "drop" each counts once, with "keep" they are measurements of their own.
+    Where there are such rows and nothing is said, `TableError` of the field "copies" names them.
 
     Without `values` they are v0, v1, … or all other columns of numbers that may be measurements
     (`coterie.tables.bookkeeping`), never the index of a frame; without `items` it is the column arm, item,
@@ -213,6 +224,7 @@ def read_pool(
     table, units = without_units(table, item, values)
     column = None if by_column else table.columns[item]
     names, arms = _items(table, item)
+    table, words = _with_zeros_and_ones(table, item, values, None if wide else arms)
     places = _value_places(table, item, values)
     if values is None and not by_column and not _by_convention(table, places):
         counting = _no_measurements(table, places, None if wide else arms)
@@ -243,7 +255,7 @@ def read_pool(
     read = Pool(
         names, arms, rows, called, table.name, column, guessed, left_out, found,
         unmeasured=tuple(counting), picked=values is not None, holes=holes, numbers=rows_left,
-        remarks=(*headings, *units),
+        remarks=(*headings, *units, *words),
     )  # fmt: skip
     return _answered(read, copies)
 
@@ -266,9 +278,9 @@ def _answered(pool: Pool, copies: str | None) -> Pool:
     named = f"{counted} ({', '.join(shown)}{', …' if len(pairs) > _FEW_COPIES else ''})"
     if copies is None:
         what = (
-            f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables. If somebody copied "
-            "them, --copies drop counts each measurement once; if each is a measurement of its own, say --copies keep "
-            '(in Python copies="drop" or copies="keep")'
+            f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables. If somebody "
+            "copied them, --copies drop counts each measurement once; if each is a measurement of its own, say "
+            '--copies keep (in Python copies="drop" or copies="keep")'
         )
         raise TableError(what, field="copies")
     if copies == "keep":
@@ -359,7 +371,7 @@ def _item_place(table: Table, wanted: str | None, sheet: str | None) -> tuple[in
         for i, column in enumerate(table.columns)
         if column and any(row[i] for row in table.rows) and not has_numbers(table, i)
     ]
-    texts = [i for i in texts if unit_of(table, i) is None] or texts
+    texts = [i for i in texts if unit_of(table, i) is None and zero_and_one(table, i) is None] or texts
     if len(texts) == 1:
         return texts[0], True
     what = (
@@ -378,6 +390,27 @@ def _value_places(table: Table, item: int, wanted: Sequence[str] | None) -> list
             what = f"{table.name} has no column of numbers beside the items; its columns are"
             raise TableError(f"{what} {listed(table.columns)}", field="values") from None
         raise error
+
+
+def _with_zeros_and_ones(
+    table: Table, item: int, wanted: Sequence[str] | None, arms: IntArray | None
+) -> tuple[Table, tuple[str, ...]]:
+    """The table with words such as yes and no as 1 and 0, in the columns wanted or, where there are no other values, in
+    all columns of such words; and a remark on that.
+    """
+    if wanted is not None:
+        places = [place for one in wanted if (place := place_of(table, one)) is not None]
+    else:
+        own = [i for i, one in enumerate(table.columns) if i != item and one and one not in table.index]
+        own = [i for i in own if not is_record(table.columns[i])]
+        counted = [i for i in own if has_numbers(table, i)]
+        if len(_no_measurements(table, counted, arms)) < len(counted):
+            return table, ()
+        places = own
+    read = {i: words for i in places if i != item and (words := zero_and_one(table, i)) is not None}
+    named = ", ".join(f"{table.columns[i]} ({one} is 1, {zero} is 0)" for i, (zero, one) in read.items())
+    remark = f"Words were read as numbers: {named}."
+    return words_as_numbers(table, list(read)), (remark,) if read else ()
 
 
 def _by_convention(table: Table, places: Sequence[int]) -> bool:

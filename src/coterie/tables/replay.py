@@ -74,11 +74,10 @@ def replay_pool(
     a column of items (`arm`, `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0,
     v1, …, or all other columns of numbers. `wide=True`: a row is an item and each cell one measurement of it, of one
     number; `wide="columns"`: a column is. Empty cells are then measurements that were not made, for reasons that have
-    nothing to do with values. `sheet` picks one of an Excel file. In other
-    tables a row with an empty cell is refused; `leave_out_holes=True` leaves such rows out, if that is the reason for
-    them too, and `read["holes"]` names them. `copies`: where more rows repeat others exactly than chance explains, "drop"
-    or "keep" must say what they are (see `read_pool`). `noise` as in `Session`: None is any noise. `TableError` (a `ValueError`)
-    names what cannot be used.
+    nothing to do with values. `sheet` picks one of an Excel file. In other tables a row with an empty cell is refused;
+    `leave_out_holes=True` leaves such rows out, if that is the reason for them too, and `read["holes"]` names them.
+    `copies`: where more rows repeat others exactly than chance explains, "drop" or "keep" must say what they are (see
+    `read_pool`). `noise` as in `Session`: None is any noise. `TableError` (a `ValueError`) names what cannot be used.
 
     Columns such as `clicks` and `impressions` (`coterie.tables.columns.TOTALS`) with a noise of `coterie.Counts` are
     successes of trials: an item's trials, in an order drawn at random, become counts out of one number, exactly as if
@@ -86,10 +85,10 @@ def replay_pool(
     done, and `bursts` there that the rows contradict independent trials.
 
     Each item's measurements are shuffled first, by a seed from the table's content and by the item's name, so that
-    their order has nothing to do
-    with their values; how many there are must have nothing to do with them either. `in_order=True` keeps the order of
-    the table. That assumes that an item's measurements stand in an order that has nothing to do with their values, as
-    when it is the order in which they were measured; then their number may depend on values, as in a campaign's export.
+    their order has nothing to do with their values; how many there are must have nothing to do with them either.
+    `in_order=True` keeps the order of the table. That assumes that an item's measurements stand in an order that has
+    nothing to do with their values, as when it is the order in which they were measured; then their number may depend
+    on values, as in a campaign's export.
 
     The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `order` (how they were shuffled), `dry`
     (the arm whose measurements ran out first, if one did), `labels` (from 0), `groups` (from 1), for CROC `certificate`

@@ -27,6 +27,10 @@ _UNITS |= {"%", "‰", "°", "°C", "°F", "K", "C", "F", "min", "h", "d", "ppm"
 _UNITS |= {"EUR", "USD", "AU", "U", "IU", "NTU", "pts", "points", "px", "in", "ft", "lb", "oz", "mmHg", "psi", "sec"}
 _POWER = re.compile(r"(?:\^?[23]|[²³])$")
 _QUANTITY = re.compile(r"([+-]?(?:\d+(?:[.,]\d+)*|[.,]\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s+\-.,].*)")
+_ZERO_AND_ONE = (
+    ("false", "true"), ("no", "yes"), ("n", "y"), ("fail", "pass"), ("failed", "passed"), ("failure", "success"),
+    ("incorrect", "correct"), ("wrong", "right"), ("not ok", "ok"), ("off", "on"), ("nein", "ja"),
+)  # fmt: skip
 _CANDIDATES = 3  # columns that may name the items, listed where none says that it does
 
 
@@ -68,6 +72,34 @@ def without_units(table: Table, item: int, wanted: Sequence[str] | None) -> tupl
     ]
     named = ", ".join(f"{table.columns[i]} in {unit}" for i, unit in units.items())
     return replace(table, rows=rows), (f"Units were left out: {named}.",)
+
+
+def zero_and_one(table: Table, place: int) -> tuple[str, str] | None:
+    """The two words that a column consists of, if they stand for 0 and 1, such as no and yes; else None."""
+    cells = {
+        ("true" if cell else "false") if isinstance(cell, bool) else str(cell).strip().casefold()
+        for row in table.rows
+        if not is_empty(cell := row[place])
+    }
+    return next((words for words in _ZERO_AND_ONE if cells and cells <= set(words)), None)
+
+
+def words_as_numbers(table: Table, places: Sequence[int]) -> Table:
+    """The table with 0 and 1 in those of these columns that consist of two words for them."""
+    words = {i: found for i in places if (found := zero_and_one(table, i)) is not None}
+    if not words:
+        return table
+    rows = [
+        [
+            int(str(cell).strip().casefold() == words[i][1]) if i in words and not is_empty(cell) else cell
+            for i, cell in enumerate(row)
+        ]
+        for row in table.rows
+    ]
+    # Numbers are written as the other cells are: as text, where the file has text.
+    if table.lines is not None and table.line_word == "line":
+        rows = [[str(cell) if i in words else cell for i, cell in enumerate(row)] for row in rows]
+    return replace(table, rows=rows)
 
 
 def without_second_heading(table: Table, item: int) -> tuple[Table, tuple[str, ...]]:
