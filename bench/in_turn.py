@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -48,12 +47,12 @@ class InTurn(FreezingRun):
 
     def freeze(self, candidate: Candidate) -> None:
         """Blocks of several results of a reference would only wait: it is measured no more often than an item."""
-        near, far = ([replace(one, ratio=1) for one in tests] for tests in (candidate.near, candidate.far))
+        near, far = (replace(tests, ratio=np.ones_like(tests.ratio)) for tests in (candidate.near, candidate.far))
         super().freeze(replace(candidate, near=near, far=far))
 
     def _remaining(self, epoch: Epoch) -> float:
-        lefts = [self._left(one, epoch) for one in epoch.tests if not one.met]
-        return self.n_arms * max((left for left in lefts if math.isfinite(left)), default=0.0)
+        left = self._left(epoch, np.flatnonzero(epoch.met_at == 0))
+        return self.n_arms * float(left[np.isfinite(left)].max(initial=0.0))
 
 
 def measured_in_turn(settings: Settings) -> ResolutionRun:

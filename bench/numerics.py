@@ -149,7 +149,7 @@ def _queue_by_queue(run: CrocRun, world: World, centers: Any, rng: Any, pulls: i
     run.play(world.labels.size, centers, world.labels, rng)
     yield np.arange(world.labels.size), 0
     while run.t < pulls:
-        arms, number = run.planned
+        arms, number = run.planned(), run.round if run.has_open_rounds else 0
         run.play(arms.size, centers, world.labels, rng)
         yield arms, number
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import coterie
@@ -31,3 +32,18 @@ def test_a_saved_session_stands_where_it_stood_and_goes_on(how_far: str) -> None
     for ticket, arm in session.pending:
         session.tell(arm, [0.0, 0.0], ticket)
     assert session.t >= kept["t"]
+
+
+def test_a_run_that_an_earlier_release_could_not_end_ends() -> None:
+    """An ask of a round was given up, then a value corrected: 0.2 never asked for it again, here for 79 results."""
+    saved = json.loads((ASSETS / "session-1-rules-3-stuck.json").read_text())
+    session, rng = coterie.Session.from_dict(saved), np.random.default_rng(1)
+    assert not session.done
+    assert session.n_measurements == 90
+    while not session.done and session.n_measurements < 150:
+        arm = session.ask()
+        session.tell(arm, 4.0 * (arm % 2) + rng.standard_normal())
+    assert session.labels is not None
+    assert session.labels.tolist() == [0, 1, 0, 1, 0, 1]
+    verdict = coterie.verify(session.certificate, session.events)
+    assert verdict.valid, verdict.problems

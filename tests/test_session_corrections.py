@@ -233,3 +233,57 @@ def test_error_rate_within_delta_of_runs_with_corrected_slips(noise: str) -> Non
             world.go_on(session, 4000, slips=tuple(row for row in slips if row >= session.n_measurements))
         wrong += not coterie.same_partition(session.labels, [0, 0, 0, 1, 1, 1])
     assert wrong <= 13
+
+
+@pytest.mark.parametrize("reloaded", [False, True], ids=["live", "reloaded"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_an_ask_of_a_round_that_was_given_up_is_asked_for_again_after_a_correction(noise: str, reloaded: bool) -> None:
+    """The run is the one in which nothing was given up: to the same arms, with the same stop."""
+    ends = []
+    for change in (False, True):
+        session, world = coterie.Session(6, 2, 1, 0.05, noise=NOISES[noise]), World(3, NOISES[noise], gap=6.0)
+        while not session.done and session.n_measurements < 1500:
+            (ticket,) = session.open()
+            if change and ticket.round > 0:
+                change = False
+                session.forget(ticket.number)
+                first = session.log[0][1]
+                session.correct(0, world.slip(float(first[0])), "a slip")
+                session.correct(0, first, "it was none")
+                if reloaded:
+                    session = coterie.Session.from_dict(json.loads(json.dumps(session.to_dict())))
+            else:
+                session.tell(ticket.arm, world.measured(ticket.arm), ticket.number)
+        assert not change or noise == "known"  # which may be proven by pairs from the start, without a round
+        assert session.done
+        verdict = coterie.verify(session.certificate, session.events)
+        assert verdict.valid, verdict.problems
+        ends.append((session.t, session.pulls.tolist(), known(session.labels).tolist()))
+    assert ends[0] == ends[1]
+
+
+def test_a_correction_keeps_that_an_ask_was_undone() -> None:
+    """Such an ask says nothing about how items fail."""
+    session = coterie.Session(4, 2, 1)
+    World(0, None).go_on(session, 5)
+    (ticket,) = session.open()
+    session.forget(ticket.number)
+    session.mark_undone(ticket.number)
+    session.correct(0, 1.0, "misread")
+    assert session._conversation.undone == {ticket.number}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_first_result_is_corrected_after_a_revision(noise: str) -> None:
+    """Bets of the present stage were written down with positions from that result, and count from there for good."""
+    session, world = coterie.Session(6, 2, 1, 0.05, noise=NOISES[noise]), World(1, NOISES[noise], gap=6.0)
+    world.go_on(session, 9)
+    session.revise(delta=1e-6)
+    for _ in range(4):
+        world.go_on(session, 9)
+        first = float(session.log[0][1][0])
+        session.correct(0, 1.0 - first if noise == "counts" else first + 0.7, "misread")
+        assert coterie.Session.from_dict(session.to_dict()).evidence == session.evidence
+    world.go_on(session, 2000)
+    verdict = coterie.verify(session.certificate, session.events)
+    assert verdict.valid, verdict.problems

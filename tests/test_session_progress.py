@@ -91,9 +91,9 @@ def test_a_resolution_counts_the_tests_of_its_candidate() -> None:
         epoch, progress = now._conversation.run.epoch, now.progress
         if epoch is None or now.done:
             continue
-        met = [one for one in epoch.tests if one.met]
-        open_arms = {arm for one in epoch.tests if not one.met for arm in (one.item, one.reference)}
-        assert (progress.proven, progress.needed) == (len(met), len(epoch.tests))
+        tests = list(zip(epoch.item.tolist(), epoch.reference.tolist(), (epoch.met_at > 0).tolist(), strict=True))
+        open_arms = {arm for *arms, met in tests if not met for arm in arms}
+        assert (progress.proven, progress.needed) == (sum(met for *_, met in tests), len(tests))
         assert progress.settled == N_ARMS - len(open_arms)
         between += 0 < progress.proven < progress.needed
     assert between > 5

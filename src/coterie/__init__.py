@@ -32,6 +32,7 @@ _HOMES = {
     "kmeans_maximin": "coterie.clustering.maximin",
     "Session": "coterie.session",
     "SessionDone": "coterie.session",
+    "Waiting": "coterie.session",
     "cluster": "coterie.session",
     "resolution_curve": "coterie.session.resolution_curve",
     "ResolutionCurve": "coterie.session.resolution_curve",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from coterie.problem.question import Resolution as Resolution
     from coterie.session import Session as Session
     from coterie.session import SessionDone as SessionDone
+    from coterie.session import Waiting as Waiting
     from coterie.session import cluster as cluster
     from coterie.session.resolution_curve import ResolutionCurve as ResolutionCurve
     from coterie.session.resolution_curve import resolution_curve as resolution_curve

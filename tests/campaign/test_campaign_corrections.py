@@ -277,3 +277,40 @@ def test_many_far_values_are_the_noise_and_no_slips(tmp_path: Path) -> None:
         for k in range(200):
             store.tell(id, [{"id": f"m{k}", "arm": k % 4, "values": [float(rng.standard_cauchy())]}])
         assert "slip" not in store.status(id)["verdict"]
+
+
+@pytest.mark.parametrize("how", ["given up", "ran out"])
+@pytest.mark.parametrize("noise", [None, "gaussian"], ids=["any", "gaussian"])
+def test_an_ask_of_a_round_is_asked_for_again_after_a_correction(
+    tmp_path: Path, clock: Any, noise: str | None, how: str
+) -> None:
+    """Whether it was given up or its lease ran out; half of the results come after the store was opened again."""
+    rng, k = np.random.default_rng(2), 0
+    missed = [13, 15, 17]  # an ask after so many results gets none, and then a value is corrected
+
+    def go_on(store: Campaigns, until: int) -> None:
+        nonlocal k
+        while k < until and (asks := store.ask(id, "w")["asks"]):
+            (one,) = asks
+            if k in missed:
+                missed.remove(k)
+                clock.now += 61.0 if how == "ran out" else 0.0
+                if how == "given up":
+                    store.fail(id, one["lease"])
+                told = store.measurements(id)["measurements"][2]["values"]
+                store.correct(id, "m2", [told[0] + 0.01], "misread")
+                continue
+            value = 4.0 * (one["arm"] % 2) + rng.standard_normal()
+            store.tell(id, [{"id": f"m{k}", "arm": one["arm"], "values": [value], "lease": one["lease"]}])
+            k += 1
+
+    for until in (18, 150):
+        with Campaigns(tmp_path / "store.db", clock=clock) as store:
+            if k == 0:
+                id = store.create("ends", 6, 2, 1, noise=noise, lease_seconds=60.0)["id"]
+            go_on(store, until)
+            assert not missed
+    with Campaigns(tmp_path / "store.db", clock=clock) as store:
+        assert store.status(id)["done"]
+        (tmp_path / "log.csv").write_text(store.export(id, "log"), encoding="utf-8")
+        assert coterie.verify(store.certificate(id), tmp_path / "log.csv").valid

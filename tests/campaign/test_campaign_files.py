@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,35 @@ def test_the_commands(tmp_path: Path) -> None:
     assert named.exit_code != 0
     alone = run("campaign", "new", "two", "-k", 2, "--names", "a,b,c", "--sheet", "no", "--store", store)
     assert alone.exit_code != 0
+
+
+FORMULAS = ['=HYPERLINK("http://x","y")', "+1-2", "-2+3", "@sum(1)", "'=quoted", "''+twice", "plain", "-7", "'"]
+
+
+def test_text_of_users_is_no_formula_in_an_export_and_reads_back(tmp_path: Path) -> None:
+    """Ids, names of items and of values; also those that begin with an apostrophe themselves."""
+    with Campaigns(tmp_path / "store.db") as store:
+        settings: dict[str, Any] = {"names": FORMULAS, "value_names": ["=1+1", "@b"], "noise": 1.0}
+        first = store.create("a", len(FORMULAS), 2, 2, **settings)["id"]
+        again = store.create("b", len(FORMULAS), 2, 2, **settings)["id"]
+        told = [
+            {"id": f"{name} ", "arm": name, "values": [-1.5e-7, float(arm)], "worker": name}
+            for arm, name in enumerate(FORMULAS)
+        ]
+        told = [one | {"id": one["id"].strip()} for one in told]
+        store.tell(first, told)
+        for comma in (False, True):
+            for kind in ("csv", "groups"):
+                text = store.export(first, kind, decimal_comma=comma)
+                for line in csv.reader(io.StringIO(text.removeprefix("\ufeff")), delimiter=";" if comma else ","):
+                    for cell in line:
+                        number = re.fullmatch(r"[+-]?[\d.,]+(?:e[+-]?\d+)?", cell)
+                        assert number or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), (kind, cell)
+            table = tmp_path / f"table{comma}.csv"
+            table.write_text(store.export(first, "csv", decimal_comma=comma), encoding="utf-8")
+            answer = store.import_table(again, table, in_order=True)
+            assert (answer["accepted"], answer["duplicates"]) == ((0, 9) if comma else (9, 0))
+        rows = [store.measurements(id)["measurements"] for id in (first, again)]
+        assert [[(row["id"], row["arm"], row["values"]) for row in part] for part in rows][0] == [
+            (row["id"], row["arm"], row["values"]) for row in rows[1]
+        ]

@@ -80,7 +80,7 @@ def test_json_goes_there_and_back() -> None:
     again = CampaignSettings.from_json(made.to_json())
     assert again.as_dict() == made.as_dict() == json.loads(made.to_json())
     assert (again.rules, again.run.shape, again.columns) == (METHODS["boc-linear"].rules, (4, 2, 2), ["x", "y"])
-    keys = [*FIRST, "value_names"]
+    keys = [*FIRST, "value_names", "pass_on"]
     assert list(made.as_dict()) == keys  # as the HTTP interface has always shown them
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import plain_resolution
 import pytest
+from single_tests import Single
 
 import coterie
 from coterie.certificate import read_certificate, read_log, write_log
@@ -70,7 +71,7 @@ def test_evidence_matches_oracle(name: str) -> None:
         [np.array(e["values"]) / scale for e in events if e.get("arm") == arm and e["round"] == 2] for arm in range(7)
     ]
     frozen = certificate["epochs"][1]
-    for kind, make in (("near", family.near_test), ("far", family.far_test)):
+    for kind, make in (("near", Single(family).near_test), ("far", Single(family).far_test)):
         for (item, reference, ratio, bound, parameters), row in zip(
             frozen[kind], certificate[f"{kind}_tests"], strict=True
         ):

@@ -137,7 +137,7 @@ def croc_arms(far: float, pulls: int) -> tuple[CrocRun, Any]:
     run.play(labels.size, centers + far, labels, rng)
     arms = [np.arange(labels.size)]
     while run.t < pulls:
-        arms.append(run.planned[0])
+        arms.append(run.planned())
         assert arms[-1].size > 0
         run.play(arms[-1].size, centers + far, labels, rng)
     return run, np.concatenate(arms)

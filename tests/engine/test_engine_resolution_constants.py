@@ -24,6 +24,7 @@ from sampling_probes import PROBES
 import coterie
 import coterie.engine.resolution
 from coterie.engine.resolution.asking import asked_for
+from coterie.engine.resolution.estimates import Tally
 from coterie.problem.settings import Settings
 
 
@@ -81,7 +82,12 @@ PINS = [
     Pin("linkage", "FREE", 1.2, "linked"),
 ]
 
-PINNED_BELOW = {("evidence", "LEAST_DEVIATION"), ("evidence", "LEAST_OF_COUNTS"), ("evidence", "LEAST_VARIANCE")}
+PINNED_BELOW = {
+    ("evidence", "LEAST_DEVIATION"),
+    ("evidence", "LEAST_OF_COUNTS"),
+    ("evidence", "LEAST_VARIANCE"),
+    ("linkage", "HOPELESS_GAP"),
+}
 
 
 def modules() -> dict[str, ModuleType]:
@@ -156,3 +162,14 @@ def test_the_least_variance_is_a_share_of_what_is_stated(noise: Any, expected: f
     """In scaled units, for η = 2."""
     asked = asked_for(Settings.of(4, None, 1, 0.1, noise=noise, resolution=(0.5, 2.0)))
     np.testing.assert_allclose(asked.least_variance, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("means", "unit"), [([0.0, 1.0, 2.0], 1.0), ([5.0, 5.0, 5.0], 0.5)])
+def test_a_height_where_distances_tie_is_a_billionth_of_them_or_of_the_noise(means: list[float], unit: float) -> None:
+    asked = asked_for(Settings.of(3, 2, 1, 0.1, noise=0.5, groups="linkage"))
+    tally = Tally(3, 1, asked.known_variance, asked.least_variance)
+    tally.means[:, 0], tally.counts[:] = means, 2
+    height = asked.best(tally, 4.0).height
+    longest = means[1] - means[0]
+    assert height is not None
+    assert min(abs((height - longest) / (share * 1e-9 * unit) - 1.0) for share in (0.35, 0.5, 0.65, 0.8)) < 1e-6

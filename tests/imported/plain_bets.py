@@ -371,6 +371,9 @@ class Plain:
                 test("pair_tests", p, q, [q], True)
         return {
             "format": "coterie-certificate-2",
+            "log_format": 2,
+            "corrections": [],
+            "remarks": [],
             "n_arms": n_arms,
             "n_clusters": self.k,
             "dim": DIM,

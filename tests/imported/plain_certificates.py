@@ -197,6 +197,9 @@ class Plain:
         groups = [[self.stacks[m] for m in group] for group in self.groups]
         return {
             "format": "coterie-certificate-2",
+            "log_format": 2,
+            "corrections": [],
+            "remarks": [],
             "n_arms": self.n_arms,
             "n_clusters": self.n_clusters,
             "dim": self.dim,

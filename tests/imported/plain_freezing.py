@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import plain_near_far as plain
 from plain_groupings import Rule
+from single_tests import Single
 
 from coterie.theory.near_far.family import Family, Guess
 
@@ -189,7 +190,7 @@ class PlainRun:
         level, stacks = self.level, [[] for _ in range(self.n_arms)]  # type: ignore[var-annotated]
         self.epoch = Frozen(len(self.freezes), level, candidate, stacks, [0] * self.n_arms)
         for test in candidate.tests:
-            make = self.family.near_parameters if test.kind == "near" else self.family.far_parameters
+            make = Single(self.family).near_parameters if test.kind == "near" else Single(self.family).far_parameters
             test.parameters = make(test.bound, test.ratio, test.guess, level)
             row = (test.item, test.reference, test.ratio, test.bound, test.parameters)
             test.reading = plain.Reading(self.world, test.kind, row, stacks[test.item], stacks[test.reference])

@@ -143,6 +143,9 @@ def certificate(case: Case, events: Events, epochs: Any, found: Any) -> Certific
         head["variance_share"] = 0.1
     return {
         "format": "coterie-certificate-2",
+        "log_format": 2,
+        "corrections": [],
+        "remarks": [],
         **head,
         "claim": f"{claim}; wrong with probability at most {DELTA:g}",
         "norm": case.norm,

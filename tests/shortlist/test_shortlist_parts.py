@@ -206,7 +206,7 @@ def test_rounds_count_in_order_and_complete() -> None:
     pulls, sums = np.ones(3), np.array([[0.0], [0.1], [3.0]])
     one = Elimination(listed, 50.0, pulls, sums)
     arms, more = one.plan(pulls), one.plan(pulls + 1)
-    first, second = one.compose(arms.tolist()), one.compose(more.tolist())
+    first, second = one.compose(arms.tolist(), []), one.compose(more.tolist(), [])
     assert (first, second) == (1, 2)
     for arm in more.tolist():
         one.take(second, arm, np.array([float(arm)]))
@@ -223,7 +223,7 @@ def test_pairs_strike_off_what_has_them_in_a_group() -> None:
     one = Elimination(listed, 50.0, np.ones(3), np.array([[0.0], [0.1], [3.0]]))
     assert one.settle(0, 1)
     assert one.left.tolist() == [1, 2]
-    assert one.chances()[0] == 0.0
+    assert one.chances(one.possible)[0] == 0.0
     assert one.settle(0, 2)
     assert one.left.tolist() == [2]
     assert not one.settle(1, 2)  # that would leave none

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -11,11 +12,17 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
+from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc_families import family_for
+from coterie.methods.croc_trials import play_to_next_plan
 from coterie.methods.generic_trial import play as play_one_by_one
+from coterie.problem.partition import canonical
 from coterie.simulate.plan import Running, child_seed, plan_for, run_trial
+from coterie.simulate.worlds import world_of
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
 RATED = coterie.Instance([0, 0, 1, 1, 1], [[2.0], [4.0]])
+UNEVEN = coterie.Instance([0, 0, 1, 1, 2, 2], [[0.0], [1.5], [6.0]])
 RATES = coterie.Instance([0, 0, 1, 1, 1], [[0.1], [0.6]])
 
 CASES: dict[str, tuple[coterie.Instance, Any, Any]] = {
@@ -26,6 +33,7 @@ CASES: dict[str, tuple[coterie.Instance, Any, Any]] = {
     "gaussian": (INST, "gaussian", "correlated:0.5"),
     "gaussian, scalar": (INST, coterie.Gaussian("scalar"), "normal:2"),
     "gaussian, diagonal": (INST, coterie.Gaussian("diagonal"), None),
+    "gaussian, scalar, uneven gaps": (UNEVEN, coterie.Gaussian("scalar"), None),
     "counts": (RATES, coterie.Counts(10), "clicks:10"),
     "bounded": (RATED, coterie.Bounded(1, 5), "ratings"),
     "at-most": (INST, coterie.AtMost(1.0), "exponential"),
@@ -46,16 +54,39 @@ def test_a_trial_fed_in_batches_equals_one_fed_by_asking(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_a_session_on_the_same_stream_keeps_the_numbers(name: str) -> None:
+def test_a_live_session_on_the_same_stream_is_the_simulated_run(name: str) -> None:
+    """The same arms in the same order, the same stop and the same groups, trial by trial."""
     instance, noise, world = CASES[name]
-    plan = plan_for(instance, "croc", (0.1,), "proven", 3000, noise=noise, world=world)
-    times = run_trial(plan, 3, 0, Running()).stops["proven"].times
-    rng = np.random.default_rng(child_seed(3, 0))
-    session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, noise=noise)
-    while not session.done:
-        arm = session.ask()
-        session.tell(arm, plan.results(rng, np.array([arm]))[0])
-    assert session.t == times[0]
+    drawn = world_of(world) or coterie.worlds.Normal()
+    for trial in range(20):
+        seed, arms = child_seed(3, trial), []
+
+        def recorded(rng: np.random.Generator, some: Any, means: Any, arms: list[int] = arms) -> Any:
+            arms += some.tolist()
+            return drawn.draw(rng, some, means)
+
+        plan = plan_for(instance, "croc", (0.1,), "proven", 3000, noise=noise, world=recorded)
+        stops = run_trial(plan, 3, trial, Running()).stops["proven"]
+        simulated, rng = arms.copy(), np.random.default_rng(seed)
+        session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, noise=noise)
+        asked = []
+        while not session.done:
+            asked.append(session.ask())
+            session.tell(asked[-1], plan.results(rng, np.array(asked[-1:]))[0])
+        assert asked == simulated
+        assert session.t == stops.times[0]
+        assert coterie.same_partition(session.labels, instance.labels) == stops.correct[0]
+        assert session.labels.tolist() == labels_of_simulated_run(plan, seed)
+
+
+def labels_of_simulated_run(plan: Any, seed: Any) -> list[int]:
+    inst = plan.instance
+    shape = (inst.n_arms, inst.n_clusters, inst.dim)
+    run, rng = CrocRun(*shape, -math.log(0.1), family_for(plan.noise, *shape)), np.random.default_rng(seed)
+    while not run.done:
+        play_to_next_plan(run, plan, rng, 3000)
+    labels: list[int] = canonical(run.state.labels).tolist()
+    return labels
 
 
 @pytest.mark.parametrize("rates", [[[0.02], [0.2]], [[0.05, 0.05], [0.2, 0.2]]])

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, norm, t
+from scipy.stats import binom, gamma, logistic, norm, t
 
+from coterie.theory.dependence_evidence import BETS, dependence_evidence, log_gamma_tail
 from coterie.theory.failure_evidence import SLOPES, failure_evidence
 from coterie.theory.noise_evidence import (
     DEVIATIONS,
@@ -20,7 +21,7 @@ from coterie.theory.noise_evidence import (
     pair_course,
     pair_evidence_against_noise,
 )
-from coterie.theory.order_evidence import SHARES, STAKES, lateness_weights, order_evidence, thinned
+from coterie.theory.order_evidence import SHARES, SHIFTS, STAKES, lateness_weights, order_evidence, thinned
 from coterie.theory.prefix_ranks import fixed_noise, places, ranks_among_earlier
 
 
@@ -118,15 +119,30 @@ def test_bound_hears_nothing_of_smaller_noise() -> None:
     assert evidence_against_bound(1.6 * h).value > math.log(100.0)
 
 
+def rank_bet(x: Any, s: int, slope: float, width: float, shift: float) -> float:
+    """s·f_s of the rank of the s-th result (docstring of `dependence_evidence`), by quantiles and masses of scipy."""
+    rank = int((x[: s - 1] < x[s - 1]).sum())
+    last = (int((x[: s - 2] < x[s - 2]).sum()) + 0.5) / (s - 1)
+    expected = logistic(loc=slope * logistic.ppf(last) + shift, scale=width)
+    return s * float(np.diff(expected.cdf(logistic.ppf([rank / s, (rank + 1) / s])))[0])
+
+
+def rank_course(x: Any, slope: float, width: float, shift: float) -> Any:
+    """Π s·f_s after each result."""
+    return np.cumprod([1.0, *(rank_bet(x, s, slope, width, shift) for s in range(2, len(x) + 1))])
+
+
 def order_oracle(arms: Any, values: Any, n_arms: int, weights: Any) -> tuple[float, float]:
-    """(joint, single), item by item."""
+    """(joint, single), item by item; `weights` None: for drift."""
     joint: list[float] = []
-    courses: dict[int, list[Any]] = {}
+    singles = [1.0]
     for column in range(values.shape[1]):
+        courses: dict[int, list[Any]] = {}
         for stake in STAKES:
             highest = []
             for arm in range(n_arms):
-                x, c = values[arms == arm, column], weights[arms == arm]
+                x = values[arms == arm, column]
+                c = np.ones(len(x)) if weights is None else weights[arms == arm]
                 log, course = 0.0, [0.0]
                 for s in range(1, len(x)):
                     score = (2 * int((x[:s] < x[s]).sum()) - s) / (s + 1)
@@ -136,7 +152,11 @@ def order_oracle(arms: Any, values: Any, n_arms: int, weights: Any) -> tuple[flo
                 if len(x):
                     courses.setdefault(arm, []).append(np.exp(course))
             joint += [math.prod(k * math.exp((1 - k) * one) for one in highest) for k in SHARES]
-    return math.log(np.mean(joint)), math.log(max(float(np.mean(one, axis=0).max()) for one in courses.values()))
+        if weights is None:
+            for arm, its in courses.items():
+                its += [rank_course(values[arms == arm, column], 0.0, 1.0, shift) for shift in SHIFTS]
+        singles += [float(np.mean(its, axis=0).max()) for its in courses.values()]
+    return math.log(np.mean(joint)), math.log(max(singles))
 
 
 def test_order_evidence_matches_oracle() -> None:
@@ -148,7 +168,7 @@ def test_order_evidence_matches_oracle() -> None:
     for s in range(80):
         before = late[:s][arms[:s] == arms[s]]
         assert weights[s] == (1.0 if late[s] else pytest.approx(-before.mean() if before.size else 0.0))
-    for given_weights in (np.ones(80), weights):
+    for given_weights in (None, weights):
         found = order_evidence(arms, values, 5, given_weights)
         assert (found.joint, found.single) == pytest.approx(order_oracle(arms, values, 5, given_weights))
 
@@ -160,8 +180,60 @@ def test_items_measured_once_keep_the_order_evidence() -> None:
         arms = rng.permutation(np.concatenate([np.arange(12), np.repeat(np.arange(repeated), 9)]))
         values = rng.standard_normal((arms.size, 2)) + 0.1 * np.arange(arms.size)[:, None]
         found = order_evidence(arms, values, 14)
-        assert (found.joint, found.single) == pytest.approx(order_oracle(arms, values, 14, np.ones(arms.size)))
+        assert (found.joint, found.single) == pytest.approx(order_oracle(arms, values, 14, None))
         assert (found.arm < repeated) or repeated == 0
+
+
+def test_dependence_evidence_matches_oracle() -> None:
+    rng = np.random.default_rng(61)
+    for n_arms, rho in ((3, 0.95), (6, 0.6)):
+        arms = rng.integers(0, n_arms - 1, 70)
+        values = np.zeros((70, 2))
+        for arm in range(n_arms):
+            rows, x = np.flatnonzero(arms == arm), rng.standard_normal(2)
+            for row in rows:
+                x = rho * x + math.sqrt(1 - rho**2) * rng.standard_normal(2)
+                values[row] = x
+        wanted = []
+        for column in range(2):
+            its = [values[arms == arm, column] for arm in range(n_arms)]
+            sups = [
+                max(0.0, math.log(np.mean([rank_course(x, *bet, 0.0) for bet in BETS], axis=0).max())) if len(x) else 0.0
+                for x in its
+            ]
+            wanted.append(max(sups) - math.log(2 * 2 * n_arms / 0.01))
+            wanted.append(-gamma.logsf(sum(sups), n_arms) - math.log(2 * 2 / 0.01))
+        found = dependence_evidence(arms, values, n_arms)
+        assert found.value - found.threshold == pytest.approx(max(wanted))
+    assert not dependence_evidence(np.arange(4), np.zeros((4, 1)), 4).reached  # nothing was measured twice
+
+
+def test_gamma_tail_matches_scipy() -> None:
+    for shape, x in ((1, 0.5), (8, 17.1), (300, 420.0), (5, 1e-9)):
+        assert log_gamma_tail(shape, x) == pytest.approx(-gamma.logsf(x, shape), abs=1e-9)
+
+
+@pytest.mark.guarantee
+@pytest.mark.parametrize("law", ["gaussian", "t3", "skewed", "ratings"])
+@pytest.mark.parametrize("rule", ["low", "near"])
+def test_dependence_error_rate_within_level(law: str, rule: str) -> None:
+    """As for drift; rule near: it measures again the item whose last two results were near each other."""
+    rng = np.random.default_rng([71, len(law), len(rule)])
+    draws = {
+        "gaussian": rng.standard_normal,
+        "t3": lambda: rng.standard_t(3),
+        "skewed": lambda: rng.lognormal(0.0, 1.5),
+        "ratings": lambda: rng.integers(1, 6),
+    }
+    false = 0
+    for run in range(1000):
+        n_arms = (3, 15)[run % 2]
+        if rule == "low":
+            arms, values = greedy_stacks(rng, draws[law], n_arms, 200, True)
+        else:
+            arms, values = stacks_that_stay(rng, draws[law], n_arms, 200)
+        false += dependence_evidence(arms, values, n_arms).reached
+    assert false <= most_alarms(1000)
 
 
 @given(st.integers(1, 3000), st.integers(1, 4000))
@@ -223,6 +295,19 @@ def greedy_stacks(rng: np.random.Generator, draw: Any, n_arms: int, n: int, low:
         arm = int(np.argmin(last if low else -last)) if rng.random() < 0.9 else int(rng.integers(n_arms))
         value = float(draw())
         last[arm] = value
+        arms.append(arm)
+        values.append(value)
+    return np.array(arms), np.array(values)[:, None]
+
+
+def stacks_that_stay(rng: np.random.Generator, draw: Any, n_arms: int, n: int) -> tuple[Any, Any]:
+    """A rule that measures again the item whose last two results lie nearest each other, and leaves one that jumped."""
+    arms, values = [], []
+    last, jump = np.zeros(n_arms), np.zeros(n_arms)
+    for _ in range(n):
+        arm = int(np.argmin(jump)) if rng.random() < 0.9 else int(rng.integers(n_arms))
+        value = float(draw())
+        jump[arm], last[arm] = abs(value - last[arm]), value
         arms.append(arm)
         values.append(value)
     return np.array(arms), np.array(values)[:, None]

@@ -15,12 +15,13 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from scipy.special import gammainc
+from single_tests import Single, SingleTest
 
 from coterie.problem.checks import FloatArray
-from coterie.theory.near_far.bounded import BettingTest, BoundedFamily
+from coterie.theory.near_far.bounded import BettingTests, BoundedFamily
 from coterie.theory.near_far.count_costs import largest_log_mean
-from coterie.theory.near_far.counts import CountsFamily, TiltedTest
-from coterie.theory.near_far.family import Family, Guess, PairTest, Parameters
+from coterie.theory.near_far.counts import CountsFamily, TiltedTests
+from coterie.theory.near_far.family import Family, Guess, Parameters
 from coterie.theory.near_far.gaussian import GaussianFamily, first_results, upper_variances
 from coterie.theory.near_far.one_sided import MULTIPLE_WEIGHTS, MULTIPLES
 
@@ -32,15 +33,15 @@ def guess_of(item: float | FloatArray, reference: float | FloatArray, variance: 
     return Guess(one, other, np.full(one.size, doubt), np.full(one.size, variance))
 
 
-def evidence_of_all(test_of: Callable[[], PairTest], outcomes: Sequence[Outcome], contrasts: int) -> FloatArray:
+def evidence_of_all(test_of: Callable[[], SingleTest], outcomes: Sequence[Outcome], contrasts: int) -> FloatArray:
     """E of each side after every sequence of outcomes (item, block); they are in the order of itertools.product."""
     found = []
     for sequence in itertools.product(outcomes, repeat=contrasts):
         test = test_of()
-        assert isinstance(test, BettingTest | TiltedTest)
+        assert isinstance(test.tests, BettingTests | TiltedTests)
         for item, block in sequence:
             test.add(item, block)
-        found.append(np.exp(test.sides))
+        found.append(np.exp(test.tests.sides[0]))
     return np.array(found)
 
 
@@ -76,11 +77,11 @@ def test_mean_of_near_bets_is_at_most_one_for_every_null_on_three_values(
     family = BoundedFamily("each", np.array([1.0]))
     outcomes, chances, gaps = rating_outcomes(ratio)
     for rates in (
-        family.near_parameters(np.array([bound]), ratio, guess_of(0.5, 0.5, 0.05), 4.0)["rates"],
+        Single(family).near_parameters(np.array([bound]), ratio, guess_of(0.5, 0.5, 0.05), 4.0)["rates"],
         [0.3, 1e6],
     ):
         values = evidence_of_all(
-            partial(family.near_test, np.array([bound]), ratio, {"rates": rates}), outcomes, contrasts
+            partial(Single(family).near_test, np.array([bound]), ratio, {"rates": rates}), outcomes, contrasts
         )
         means = repeated(chances, contrasts) @ values
         assert (values >= 0.0).all()
@@ -97,9 +98,11 @@ def test_mean_of_far_bets_is_at_most_one_for_every_null_on_three_values(
 ) -> None:
     family = BoundedFamily("each", np.array([1.0]))
     outcomes, chances, gaps = rating_outcomes(ratio)
-    made = family.far_parameters(np.array([bound]), ratio, guess_of(0.8, 0.2, 0.05), 4.0)
+    made = Single(family).far_parameters(np.array([bound]), ratio, guess_of(0.8, 0.2, 0.05), 4.0)
     for parameters in (made, {"direction": [-3.0], "rate": 1e6}):
-        values = evidence_of_all(partial(family.far_test, np.array([bound]), ratio, parameters), outcomes, contrasts)
+        values = evidence_of_all(
+            partial(Single(family).far_test, np.array([bound]), ratio, parameters), outcomes, contrasts
+        )
         means = repeated(chances, contrasts) @ values[:, 0]
         assert means[np.abs(gaps) <= bound + 1e-12].max() <= 1.0 + 1e-12
         assert means.max() > 1.01
@@ -128,7 +131,7 @@ def near_count_parameters(
 ) -> Iterator[Parameters]:
     """What the family makes of good and of absurd guesses, and parameters that nobody made."""
     for item, reference in ((0.1, 0.1), (0.5, 0.6), (0.0, 0.0), (0.0, 1.0)):
-        yield family.near_parameters(bound, ratio, guess_of(item * most, reference * most, 0.01), 4.0)
+        yield Single(family).near_parameters(bound, ratio, guess_of(item * most, reference * most, 0.01), 4.0)
     for _ in range(5):
         yield {
             "item": rng.normal(0.0, 2.0, 2).tolist(),
@@ -148,7 +151,7 @@ def test_mean_of_tilted_near_counts_is_at_most_one_for_every_null(
     outcomes = [(item / scale, block / scale) for item, block in outcomes]
     gaps, rng = RATES[:, 0] - RATES[:, 1], np.random.default_rng(3)
     for parameters in near_count_parameters(family, bound, ratio, trials / scale, rng):
-        values = evidence_of_all(partial(family.near_test, bound, ratio, parameters), outcomes, contrasts)
+        values = evidence_of_all(partial(Single(family).near_test, bound, ratio, parameters), outcomes, contrasts)
         means = repeated(chances, contrasts) @ values
         assert means[gaps >= limit - 1e-9, 0].max() <= 1.0 + 1e-9
         assert means[gaps <= -limit + 1e-9, 1].max() <= 1.0 + 1e-9
@@ -162,13 +165,15 @@ def test_mean_of_tilted_far_counts_is_at_most_one_for_every_null(
     family, bound = CountsFamily("each", trials, np.array([1.0])), np.array([limit * trials])
     outcomes, chances = count_outcomes(trials, ratio, RATES)
     gaps, rng = RATES[:, 0] - RATES[:, 1], np.random.default_rng(4)
-    made = [family.far_parameters(bound, ratio, guess_of(x * trials, y * trials, 0.1), 4.0) for x, y in RATES[::74]]
+    made = [
+        Single(family).far_parameters(bound, ratio, guess_of(x * trials, y * trials, 0.1), 4.0) for x, y in RATES[::74]
+    ]
     made += [
         {"item": [a], "reference": [b], "multipliers": rng.normal(0.0, 2.0, (3, 1)).tolist()}
         for a, b in rng.normal(0.0, 2.0, (5, 2)).tolist()
     ]
     for parameters in made:
-        values = evidence_of_all(partial(family.far_test, bound, ratio, parameters), outcomes, contrasts)
+        values = evidence_of_all(partial(Single(family).far_test, bound, ratio, parameters), outcomes, contrasts)
         means = repeated(chances, contrasts) @ values[:, 0]
         assert means[np.abs(gaps) <= limit + 1e-9].max() <= 1.0 + 1e-9
 
@@ -193,8 +198,8 @@ def test_mean_of_tilted_far_counts_of_two_coordinates_is_at_most_one(norm: str) 
         ]
     ).T
     guess = Guess(np.array([0.9, 0.1]) / scale, np.array([0.2, 0.6]) / scale, np.full(2, 0.01), 0.2 / scale**2)
-    parameters = family.far_parameters(bound, 1, guess, 4.0)
-    values = evidence_of_all(lambda: family.far_test(bound, 1, parameters), outcomes, 2)
+    parameters = Single(family).far_parameters(bound, 1, guess, 4.0)
+    values = evidence_of_all(lambda: Single(family).far_test(bound, 1, parameters), outcomes, 2)
     means = repeated(chances, 2) @ values[:, 0]
     assert np.allclose(chances.sum(axis=1), 1.0)
     assert 0.9 < means.max() <= 1.0 + 1e-9
@@ -209,15 +214,15 @@ def test_costs_of_tilts_match_oracle_on_a_grid_and_waste_nothing() -> None:
     for p, q, ratio, limit in ((0.02, 0.02, 1, 0.03), (0.3, 0.35, 4, 0.2), (0.9, 0.8, 3, 0.15)):
         family = CountsFamily("each", 20, np.array([1.0]))
         bound = np.array([20 * limit])
-        made = family.near_parameters(bound, ratio, guess_of(20 * p, 20 * q, 1.0, 1e-6), 4.0)
-        test = family.near_test(bound, ratio, made)
-        assert isinstance(test, TiltedTest)
+        made = Single(family).near_parameters(bound, ratio, guess_of(20 * p, 20 * q, 1.0, 1e-6), 4.0)
+        test = Single(family).near_test(bound, ratio, made)
+        assert isinstance(test.tests, TiltedTests)
         for side, sign in enumerate((1.0, -1.0)):
             border = grid[(grid + sign * limit >= 0.0) & (grid + sign * limit <= 1.0)]
             for k, factor in enumerate(MULTIPLES.tolist()):
                 a, b = factor * made["item"][side], factor * made["reference"][side]
                 means = np.log1p((border + sign * limit) * np.expm1(a)) + ratio * np.log1p(border * np.expm1(b))
-                assert test._costs[side, k] == pytest.approx(20 * means.max(), abs=1e-5)
+                assert test.tests._costs[0, side, k] == pytest.approx(20 * means.max(), abs=1e-5)
 
 
 def test_bets_match_oracle() -> None:
@@ -225,8 +230,8 @@ def test_bets_match_oracle() -> None:
     dim, ratio, widths = 2, 3, np.array([4.0, 2.0])
     for norm in ("each", "distance"):
         family, bound = BoundedFamily(norm, widths), np.array([1.0, 1.0])
-        near = family.near_test(bound, ratio, {"rates": [0.2, 0.4, 0.1, 5.0]})
-        far = family.far_test(bound, ratio, {"direction": [0.6, -0.8], "rate": 0.3})
+        near = Single(family).near_test(bound, ratio, {"rates": [0.2, 0.4, 0.1, 5.0]})
+        far = Single(family).far_test(bound, ratio, {"direction": [0.6, -0.8], "rate": 0.3})
         item, blocks = rng.uniform(0, 1, (9, dim)) * widths, rng.uniform(0, 1, (9, ratio, dim)) * widths
         for x, block in zip(item, blocks, strict=True):
             near.add(x, block)
@@ -276,15 +281,15 @@ def test_gaussian_proxies_bound_the_variance_of_every_correlation(norm: str, sha
         covariance = factor @ factor.T
         covariance *= np.sqrt(np.outer(upper / np.diag(covariance), upper / np.diag(covariance)))
         direction = rng.normal(size=3)
-        assert direction @ covariance @ direction <= family.direction_proxy(direction) * (1.0 + 1e-12)
+        assert direction @ covariance @ direction <= family.direction_proxy(direction[None])[0] * (1.0 + 1e-12)
         assert np.linalg.eigvalsh(covariance)[-1] <= family.distance_proxy * (1.0 + 1e-12)
     gap = np.array([0.1, -2.0, 0.3])
     bound = np.full(3, 0.25)
-    direction = family.far_direction(bound, gap)
-    drift = direction @ gap - family.far_offset(bound, direction)
+    direction = family.far_directions(bound[None], gap[None])[0]
+    drift = direction @ gap - family.far_offsets(bound[None], direction[None])[0]
     guess = guess_of(gap, np.zeros(3), 1.0)
     forecast = family.far_needed(bound, 1, gap[None], guess, 4.0)[0]
-    assert 2.0 * 12.0 * family.direction_proxy(direction) / drift**2 < 1.3 * forecast
+    assert 2.0 * 12.0 * family.direction_proxy(direction[None])[0] / drift**2 < 1.3 * forecast
     assert np.isinf(family.far_needed(bound, 1, 0.1 * gap[None], guess, 4.0)[0])
 
 
@@ -308,8 +313,8 @@ def test_results_at_the_ends_of_the_range_keep_evidence_finite_and_forecasts_ord
                 for size in (0.5, 3.9, 4.0, 9.0):
                     bound = np.full(dim, size)
                     for kind in ("near", "far"):
-                        made = getattr(family, f"{kind}_parameters")(bound, ratio, guess, 5.0)
-                        test = getattr(family, f"{kind}_test")(bound, ratio, made)
+                        made = getattr(Single(family), f"{kind}_parameters")(bound, ratio, guess, 5.0)
+                        test = getattr(Single(family), f"{kind}_test")(bound, ratio, made)
                         for _ in range(60):
                             test.add(np.full(dim, low), np.full((ratio, dim), high))
                         assert math.isfinite(test.evidence)
@@ -331,7 +336,7 @@ def test_results_at_the_ends_of_the_range_keep_evidence_finite_and_forecasts_ord
 def test_all_results_equal_prove_nearness_soon() -> None:
     for family in families_of(1)[:4]:
         guess, bound = guess_of(2.0, 2.0, 0.0, 0.0), np.array([1.0])
-        test = family.near_test(bound, 4, family.near_parameters(bound, 4, guess, 5.0))
+        test = Single(family).near_test(bound, 4, Single(family).near_parameters(bound, 4, guess, 5.0))
         while test.evidence < 5.0 and test.count < 100:
             test.add(np.array([2.0]), np.full((4, 1), 2.0))
         assert test.count <= 20

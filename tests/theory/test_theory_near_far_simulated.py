@@ -13,11 +13,12 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from scipy.stats import binom
+from single_tests import Single, SingleTest
 
 from coterie.problem.checks import FloatArray
 from coterie.theory.near_far.bounded import BoundedFamily
 from coterie.theory.near_far.counts import CountsFamily
-from coterie.theory.near_far.family import Family, Guess, PairTest
+from coterie.theory.near_far.family import Family, Guess
 from coterie.theory.near_far.gaussian import GaussianFamily, first_results, upper_variances
 from coterie.theory.near_far.known import KnownFamily
 
@@ -32,7 +33,7 @@ def most_errors(runs: int, chance: float) -> int:
     return int(binom.ppf(1.0 - FALSE_ALARM, runs, chance))
 
 
-def contrasts_needed(test: PairTest, level: float, item: FloatArray, blocks: FloatArray) -> int:
+def contrasts_needed(test: SingleTest, level: float, item: FloatArray, blocks: FloatArray) -> int:
     """After how many of these contrasts a test reaches its level; 0 if it does not."""
     for x, block in zip(item, blocks, strict=True):
         test.add(x, block)
@@ -86,8 +87,8 @@ def test_claims_on_the_border_error_rate_within_delta(
             np.full(gap.size, 0.01 * trials**2),
             reference * (1.0 - reference) * trials,
         )
-        test = getattr(family, f"{kind}_test")(
-            bound, ratio, getattr(family, f"{kind}_parameters")(bound, ratio, guess, -math.log(chance))
+        test = getattr(Single(family), f"{kind}_test")(
+            bound, ratio, getattr(Single(family), f"{kind}_parameters")(bound, ratio, guess, -math.log(chance))
         )
         if noise == "skewed":
             results, blocks = skewed(rng, item, (looks,)), skewed(rng, reference, (looks, ratio))
@@ -118,8 +119,8 @@ def test_gaussian_with_its_estimated_bound_error_rate_within_delta(shape: str, k
         first = rng.normal(size=(arms, n, dim)) @ mixing.T + rng.normal(size=(arms, 1, dim))
         family = GaussianFamily(norm, shape, upper_variances(first, shape, delta, np.ones(dim)))
         guess = Guess(gap * (0.4 if kind == "near" else 1.5), np.zeros(dim), np.full(dim, 0.05), deviations**2)
-        made = getattr(family, f"{kind}_parameters")(bound, 2, guess, level)
-        test = getattr(family, f"{kind}_test")(bound, 2, made)
+        made = getattr(Single(family), f"{kind}_parameters")(bound, 2, guess, level)
+        test = getattr(Single(family), f"{kind}_test")(bound, 2, made)
         item, blocks = rng.normal(size=(80, dim)) @ mixing.T + gap, rng.normal(size=(80, 2, dim)) @ mixing.T
         wrong += contrasts_needed(test, level, item, blocks) > 0
     assert wrong <= most_errors(runs, delta)
@@ -160,10 +161,10 @@ def forecast_ratio(
     """The forecast over the mean number of contrasts that simulated tests need."""
     bound = np.array([limit])
     forecast = float(getattr(family, f"{kind}_needed")(bound, ratio, guess.gap[None], guess, level)[0])
-    made = getattr(family, f"{kind}_parameters")(bound, ratio, guess, level)
+    made = getattr(Single(family), f"{kind}_parameters")(bound, ratio, guess, level)
     most, needed = int(8.0 * forecast + 50.0), []
     for _ in range(runs):
-        test = getattr(family, f"{kind}_test")(bound, ratio, made)
+        test = getattr(Single(family), f"{kind}_test")(bound, ratio, made)
         needed.append(contrasts_needed(test, level, draw_item((most,)), draw_block((most, ratio))) or most)
     return forecast / float(np.mean(needed))
 
@@ -211,11 +212,11 @@ def test_counts_need_fewer_results_than_bounds_or_the_largest_variance() -> None
         "variance": KnownFamily("each", np.array([[5.0]])),
     }
     for name, family in families.items():
-        made = family.near_parameters(bound, 4, guess, level)
+        made = Single(family).near_parameters(bound, 4, guess, level)
         runs = []
         for _ in range(15):
             results, blocks = (counted_means(rng, trials, np.array([rate]), shape) for shape in ((600,), (600, 4)))
-            runs.append(contrasts_needed(family.near_test(bound, 4, made), level, results, blocks) or 600)
+            runs.append(contrasts_needed(Single(family).near_test(bound, 4, made), level, results, blocks) or 600)
         needed[name] = float(np.mean(runs))
     assert needed["counts"] < 0.5 * needed["bounded"]
     assert needed["counts"] < 0.5 * needed["variance"]

@@ -94,6 +94,13 @@ class Api:
     def with_token(self, token: str | None) -> Api:
         return Api(self.port, token)
 
+    def log_in(self, token: str = TOKEN) -> dict[str, str]:
+        """The headers with which a browser asks for pages, once somebody has logged in."""
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+        answer = self.with_token(None).post("/login", raw=f"token={token}".encode(), headers=form)
+        assert answer.status == 303, answer.content
+        return {"Cookie": answer.headers["set-cookie"].partition(";")[0], "Accept": "text/html"}
+
     def create(self, **more: Any) -> str:
         """A campaign of six items in three groups."""
         body = {"name": fresh_name("world"), "n_arms": 6, "n_clusters": 3, "dim": 2, "noise": 1.0, **more}
@@ -212,9 +219,9 @@ class Nursery:
     def api(self, port: int) -> Api:
         return Api(port)
 
-    def kill(self, pid: int) -> None:
-        """kill -9, and wait until it is gone."""
-        os.kill(pid, signal.SIGKILL)
+    def kill(self, pid: int, by: int = signal.SIGKILL) -> None:
+        """kill -9, or by another signal, and wait until it is gone."""
+        os.kill(pid, by)
         end = time.monotonic() + 60
         while Path(f"/proc/{pid}").exists():
             assert time.monotonic() < end

@@ -7,6 +7,7 @@ what `coterie serve` prints.
 from __future__ import annotations
 
 import encodings.idna
+import encodings.unicode_escape
 import json
 import os
 import signal
@@ -27,7 +28,7 @@ import uvloop
 from coterie.campaign import Campaigns
 from coterie.web import create_app, serve
 
-LOADED = (encodings.idna, np, scipy.optimize, sqlalchemy, uvicorn, uvloop)
+LOADED = (encodings.idna, encodings.unicode_escape, np, scipy.optimize, sqlalchemy, uvicorn, uvloop)
 
 
 def load_everything() -> None:

@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from coterie.campaign import Campaigns
-from coterie.web.access import Access, Caller, hash_of
+from coterie.campaign import Campaigns, StoreUnavailable
+from coterie.store.sqlite_file import SqliteFile
+from coterie.web.access import Access, Caller, access_to, hash_of
 from coterie.web.limits import Rate
 
 C = "/api/campaigns"
@@ -297,3 +298,23 @@ def test_a_name_is_taken_once_over_http_too(api: Any) -> None:
     answer = api.post(C, body)
     assert (answer.status, answer.error["code"], answer.error["field"]) == (409, "name_taken", "name")
     assert [row["name"] for row in api.get(C).json["campaigns"]].count("only one of these") == 1
+
+
+def test_a_read_only_store_takes_tokens_and_logins_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Campaigns(tmp_path / "store.db") as store:
+        store.create("x", 3, 2, 1, noise=1.0)
+    monkeypatch.setattr(SqliteFile, "writable", False)
+    with Campaigns(tmp_path / "store.db") as store:
+        access, made = access_to(store)
+        assert made is not None
+        secret = access.open_session(made)
+        assert secret is not None
+        access.read()
+        caller = access.by_session(secret)
+        assert caller is not None
+        assert caller.role == "owner"
+        access.close_session(secret)
+        access.read()
+        assert access.by_session(secret) is None
+        with pytest.raises(StoreUnavailable, match="read-only"):
+            access_to(store, renew=True)

@@ -6,6 +6,7 @@ import http.client
 import os
 import random
 import resource
+import signal
 import sqlite3
 import tempfile
 import threading
@@ -209,7 +210,9 @@ def test_full_disk_is_a_503_and_recovers(start: Any) -> None:
     print(f"{len(refused)} refused while full, {len(rows)} on record")
 
 
-def test_read_only_store_is_a_503_and_recovers(nursery: Any) -> None:
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_read_only_store_can_be_looked_at_and_recovers(nursery: Any, closed: bool) -> None:
+    """Also one that was closed in order: in its folder SQLite could make no journal."""
     root = os.geteuid() == 0
     user = 65534 if root else None
     with tempfile.TemporaryDirectory() as name:
@@ -221,7 +224,8 @@ def test_read_only_store_is_a_503_and_recovers(nursery: Any) -> None:
         api = nursery.api(port)
         id = api.create()
         assert api.ask(id)
-        nursery.kill(pid)  # so that its journal stays: a clean end would tidy it away
+        nursery.kill(pid, signal.SIGTERM if closed else signal.SIGKILL)  # an ordinary end tidies the journal away
+        assert Path(f"{path}-wal").exists() != closed
 
         def protect(mode: int) -> None:
             for file in path.parent.iterdir():
@@ -235,11 +239,16 @@ def test_read_only_store_is_a_503_and_recovers(nursery: Any) -> None:
             one = {"id": "a", "arm": 0, "values": [0.0, 0.0]}
             before = api.get(f"/api/campaigns/{id}")
             assert before.status == 200
+            assert len(before.json["open_leases"]) == 1
+            for what in ("export?kind=csv", "measurements", "partial"):
+                assert api.get(f"/api/campaigns/{id}/{what}").status in (200, 409), what
+            cookie = api.log_in()
+            assert api.with_token(None).get(f"/campaigns/{id}", headers=cookie).status == 200
             new = {"name": "x", "n_arms": 3, "n_clusters": 2, "dim": 1}
-            for answer in (api.tell(id, one), api.post("/api/campaigns", new)):
+            for answer in (api.tell(id, one), api.post("/api/campaigns", new), api.get("/healthz")):
                 assert answer.status == 503, answer.content
-                assert answer.error["code"] == "store_unavailable"
-            assert api.get("/healthz").status == 503
+                assert answer.error["code"] == "read_only"
+                assert "the store is read-only: it can be looked at" in answer.error["message"]
             assert api.get(f"/api/campaigns/{id}").json["measurements"] == 0
             protect(0o777)
             assert api.tell(id, one).json == {"accepted": 1, "duplicates": 0, "done": False}

@@ -237,6 +237,13 @@ def test_the_print_view_says_what_is_proven_and_how_to_verify_it(opened: Any, ap
     assert violations(page) == []
     page.emulate_media(media="print")
     assert page.locator("#print-now").is_hidden()
+    groups = page.locator("table.of-groups")
+    assert groups.evaluate("it => getComputedStyle(it).display") == "table"
+    assert groups.locator("tr").count() == 1 + len(status["groups"])
+    edges = groups.locator("tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => Math.round(cell.getBoundingClientRect().left)))"
+    )
+    assert all(row == edges[0] for row in edges), "the cells of a column stand below one another"
     shot(page, "print-paper")
     content = page.pdf(format="A4")
     assert content.startswith(b"%PDF")

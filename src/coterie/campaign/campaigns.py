@@ -94,6 +94,7 @@ class Campaigns(ServerAccess):
         lease_seconds: float = LEASE_SECONDS,
         on_expiry: str = ON_EXPIRY[0],
         value_names: Sequence[str] | None = None,
+        pass_on: float | None = None,
         resolution: Any = None,
         groups: str = GROUPS[0],
         costs: Sequence[float] | None = None,
@@ -104,6 +105,9 @@ class Campaigns(ServerAccess):
 
         `one_of_its_name`: refuse a name that another campaign has, as the command line and the server do.
 
+        `pass_on`: an ask that everybody waits for is asked of somebody else too after so many times the median of the
+        times that answers took (None: 2, and never where `on_expiry` is "wait"; 0: never).
+
         `noise` as in `Session`: None is any noise. `resolution` in place of n_clusters, `groups`, `costs` and
         `cost_unit` as in `Session`.
         """
@@ -111,7 +115,7 @@ class Campaigns(ServerAccess):
         settings = CampaignSettings.of(
             n_arms, n_clusters, dim, delta=delta, method=method, threshold=threshold, noise=noise, names=names,
             distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
-            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
+            pass_on=pass_on, resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
         )  # fmt: skip
         id, now = new_key(), float(self._campaigns.clock())
 
@@ -164,19 +168,23 @@ class Campaigns(ServerAccess):
     def ask(self, id: str, worker: str, n: int = 1, writer: Writer | None = None) -> dict[str, Any]:
         """Lease up to n arms to a worker; its own open ones first. Empty once the groups are proven.
 
+        Fewer, or none, while further results could not be used before somebody answers an earlier ask: `waiting_for` of
+        the answer names these asks, each with its item (`arm`, `name`), its `worker`, and `until` when.
+
         `writer`, here and below: the token that it came with, which the rows keep.
         """
         answer: dict[str, Any] = {}
         for count in commands.ask_steps(n):
             answer = self._campaigns.submit(id, decision("ask", (worker, count, n), writer))
-            if answer["done"]:
+            if answer["done"] or answer["waiting_for"]:
                 break
         return answer
 
     def tell(self, id: str, measurements: Any, writer: Writer | None = None, ask_back: bool = False) -> dict[str, Any]:
         """Results [{"id", "arm", "values", "lease"?, "worker"?}, …], all or nothing; on disk when this returns.
 
-        The same id with the same content is a duplicate and counts once. Without a lease a result answers the oldest
+        The result of an ask that was passed on to somebody else, who has answered it, is kept and does not count:
+        `not_counted` of the answer names it. The same id with the same content is a duplicate and counts once. Without a lease a result answers the oldest
         open ask for its arm (only the worker's own, if `worker` is given); if there is none, it takes its place on
         arrival. The answer has `warnings` if a value lies far from what the item gave before: it is on record all the
         same. With `ask_back` it is refused instead (`Conflict`, code "far_off"), for whoever can ask a person and tell

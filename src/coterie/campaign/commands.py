@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from coterie.campaign.awaited import passed_on_at, waiting_for
 from coterie.campaign.errors import BadValue, Conflict, Forbidden
-from coterie.campaign.facts import RULES
+from coterie.campaign.facts import RULES, SURPLUS
 from coterie.campaign.far_off import FarOff, agrees_with_most
 from coterie.campaign.given_results import GivenResult, check_measurements, find_lease
 from coterie.campaign.groups import change_of, first_groups
+from coterie.campaign.open_leases import TAKEN
 from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable
 from coterie.campaign.state import Lease, State
 from coterie.campaign.timestamps import timestamp
@@ -119,7 +121,8 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any
 
     Where expired leases wait, the worker that holds one gets it back, with a new time limit; nobody else does. A repeat
     by somebody else must not take its place: which of the two results counted would depend on how late the first is,
-    and so perhaps on its value.
+    and so perhaps on its value. Elsewhere nothing is assumed to depend on that, and an ask that everybody waits for is
+    passed on (`coterie.campaign.awaited`). If there is nothing to measure before it is answered, `waiting_for` says so.
     """
     who = check_text(worker, "worker")
     count = checked_field("n", check_count, n, "n", 1)
@@ -128,7 +131,7 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any
     expire(turn)
     state, settings = turn.state, turn.state.settings
     if state.done:
-        return {"done": True, "asks": []}
+        return {"done": True, "asks": [], "waiting_for": []}
     waits, none_over = settings.on_expiry == "wait", turn.now < state.open.first_end
     own = list(state.open.of_worker(who))
     if not (turn.may_use_all and (waits or none_over)):
@@ -147,18 +150,37 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any
         )
     turn.note_rules()
     while len(held) < count:
-        opened = state.session.open(1)
+        opened = state.session.open(1, wanted=count - len(held))
         turn.note_decisions()
         if not opened:
-            break
+            passed = None if state.session.done else _passed_on(turn, who, until)
+            if passed is None:
+                break
+            held.append(passed)
+            continue
         ticket = opened[0]
         row = Ask(turn.seq, new_key(), ticket.number, ticket.arm, who, turn.now, until, ticket.round)
         turn.add(row)
         held.append(state.leases[row.lease])
     note_findings(turn, by="ask")
     done = state.session.done  # perhaps found on the way: then nothing is left to measure
-    more_to_come = of is not None and count < of
-    return {"done": done, "asks": [] if done or more_to_come else [_as_ask(state, lease) for lease in held]}
+    waiting = waiting_for(state, turn.now) if len(held) < count else []
+    more_to_come = of is not None and count < of and not waiting
+    asks = [] if done or more_to_come else [_as_ask(state, lease) for lease in held]
+    return {"done": done, "asks": asks, "waiting_for": waiting}
+
+
+def _passed_on(turn: Turn, who: str, until: float) -> Lease | None:
+    """The oldest ask that everybody waits for and that is to be asked of somebody else by now: of this worker."""
+    state = turn.state
+    for ticket in state.session.awaited:
+        lease = state.open[ticket.number]
+        own = lease.worker == who and turn.may_use(lease)
+        if not own and passed_on_at(state, lease) <= turn.now:
+            row = Ask(turn.seq, new_key(), lease.ticket, lease.arm, who, turn.now, until, NO_ROUND)
+            turn.add(row)
+            return state.leases[row.lease]
+    return None
 
 
 def _as_ask(state: State, lease: Lease) -> dict[str, Any]:
@@ -220,7 +242,11 @@ def tell(
         turn.note_rules()
     named = {one.lease.key for one in fresh if one.lease is not None}
     warnings: list[dict[str, Any]] = []
+    surplus: list[dict[str, Any]] = []
     for one in fresh:
+        if not unasked and (taken := _taken(turn, one, named)) is not None:
+            surplus.append(_keep_surplus(turn, one, taken))
+            continue
         if len(warnings) < MOST_WARNINGS and (warning := _far_away(state, one)) is not None:
             warnings.append({"id": one.id, "arm": one.arm, "name": state.settings.name_of(one.arm), "message": warning})
         lease = one.lease
@@ -235,8 +261,27 @@ def tell(
         turn.note_decisions()
     if fresh:
         note_findings(turn, by="tell")
-    answer = {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
-    return answer | {"warnings": warnings} if warnings else answer
+    answer: dict[str, Any] = {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
+    answer |= {"warnings": warnings} if warnings else {}
+    return answer | {"not_counted": surplus} if surplus else answer
+
+
+def _taken(turn: Turn, one: GivenResult, named: set[str]) -> Lease | None:
+    """The lease that a result answers, if somebody else was asked too and has answered: then it does not count."""
+    if one.lease is not None:
+        return one.lease if one.lease.ended == TAKEN else None
+    if one.worker is None or _oldest_open(turn, one.arm, one.worker, named) is not None:
+        return None
+    return turn.state.open.taken(one.worker, one.arm)
+
+
+def _keep_surplus(turn: Turn, one: GivenResult, lease: Lease) -> dict[str, Any]:
+    """Put a result on record that does not count. The answer names it."""
+    name = turn.state.settings.name_of(one.arm)
+    told = {"id": one.id, "arm": one.arm, "name": name, "values": one.values.tolist(), "lease": lease.key}
+    turn.note(SURPLUS, told | {"worker": one.worker or lease.worker})
+    message = f"{name} was asked of somebody else too, whose result came first: this one is kept, and does not count."
+    return {"id": one.id, "arm": one.arm, "name": name, "message": message}
 
 
 def _far_away(state: State, one: GivenResult) -> str | None:

@@ -121,6 +121,12 @@ def _checked(
 
 def _place(state: State, writer: Writer | None, measurement: Any) -> int:
     name = check_text(measurement, "measurement")
+    if name in state.surplus:
+        raise Conflict(
+            f"measurement {name!r} does not count, as somebody else had answered its ask: there is nothing to correct",
+            code="not_counted",
+            field="measurement",
+        )
     if name not in state.ids:
         raise NotFound(f"there is no measurement {name!r}", code="unknown_measurement", field="measurement")
     place = state.ids[name]

@@ -24,7 +24,7 @@ from coterie.session.partial import MOST_ITEMS
 from coterie.session.verdicts import looks_mixed
 from coterie.store.rows import Note, Told
 from coterie.tables.columns import ORIGIN_COLUMNS
-from coterie.tables.spreadsheets import csv_line, safe_in_spreadsheets
+from coterie.tables.spreadsheets import csv_line
 
 
 def exporter(
@@ -64,7 +64,7 @@ def _csv(seen: CampaignReading, last: int | None, decimal_comma: bool) -> str:
     called = log_views.token_names(seen, [row for row, _ in rows])
     lines = [csv_line([*header, *origin_columns(header)], decimal_comma)]
     for row, cells in rows:
-        who = [safe_in_spreadsheets(one or "") for one in (row.worker, called.get(row.token or "", row.token))]
+        who = [one or "" for one in (row.worker, called.get(row.token or "", row.token))]
         lines.append(csv_line([*cells, timestamp(row.told_at), *who], decimal_comma))
     return "".join([_first_mark(decimal_comma), *lines])
 
@@ -111,14 +111,11 @@ def _first_mark(decimal_comma: bool) -> str:
 
 
 def _groups(seen: CampaignReading, decimal_comma: bool) -> Callable[[], str]:
-    """A line for each item, as `group_rows` has them; a name that a spreadsheet would take for a formula gets an
-    apostrophe in front.
-    """
+    """A line for each item, as `group_rows` has them."""
     header, finish = group_rows(seen)
 
     def write() -> str:
-        rows = ([safe_in_spreadsheets(name), *cells] for name, *cells in finish())
-        lines = [csv_line(["" if cell is None else cell for cell in row], decimal_comma) for row in rows]
+        lines = [csv_line(["" if cell is None else cell for cell in row], decimal_comma) for row in finish()]
         return "".join([_first_mark(decimal_comma) + csv_line(header, decimal_comma), *lines])
 
     return write

@@ -27,6 +27,9 @@ DECISIONS = ("freeze", "list", "round", "alarm", RESOLUTION, REVISION)
 ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"
 """Kinds of notes that keep what was decided about the campaign as a whole."""
 
+SURPLUS = "surplus"
+"""The kind of note that keeps a result which does not count: somebody else has answered its ask before."""
+
 RULES = "rules"
 """The kind of note that says: what follows was decided by the rules of this number."""
 

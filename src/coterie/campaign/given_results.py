@@ -86,6 +86,11 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
         _same(name, state.results[state.ids[name]], one, f"{place}.id", earlier)
         one.old = True
         return one
+    if name in state.surplus:
+        its_arm, its_values, its_lease = state.surplus[name]
+        _same(name, (its_arm, np.array(its_values), its_lease), one, f"{place}.id")
+        one.old = True
+        return one
     if lease is not None:
         if lease.arm != arm:
             raise BadValue(

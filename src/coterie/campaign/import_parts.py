@@ -12,11 +12,15 @@ from coterie.campaign.importing import TableImport
 from coterie.campaign.log_views import settings_now
 from coterie.campaign.open_campaigns import OpenCampaigns
 from coterie.campaign.tokens import Writer
+from coterie.tables.errors import TableError
+from coterie.tables.time_limit import check_time
 
 PART_SECONDS = 0.06
 """How long a part may hold others up, about; its length follows from that of the parts before."""
 PAUSE_SECONDS = 0.03
 """Between parts. SQLite looks that often, at first, whether a lock is free."""
+TAKING_IN_SECONDS = 600.0
+"""How long the parts of a table may take in all, where the time to read it is limited (`coterie.tables.time_limit`)."""
 _FIRST, _SHORTEST, _LONGEST = 500, 50, 5_000  # rows
 
 
@@ -37,8 +41,9 @@ def import_in_parts(
         begun = time.monotonic()
         part = results[start : start + size]
         try:
+            check_time(TAKING_IN_SECONDS)
             answer = campaigns.submit(id, _decision(part, note if found["accepted"] == 0 else None, writer))
-        except StoreUnavailable as error:
+        except (StoreUnavailable, TableError) as error:
             if start:
                 error.message += (
                     f". {start} of {len(results)} measurements are on record: import the same table again for the rest"

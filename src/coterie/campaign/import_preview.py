@@ -17,6 +17,7 @@ from coterie.tables.cells import numbers_and_others, refuse_unclear_marks, text_
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table
 from coterie.tables.tidying import words_as_numbers
+from coterie.tables.time_limit import check_time
 
 LISTED = 50
 """Problems, unknown items and items that a preview lists; it counts them all."""
@@ -67,6 +68,7 @@ def _look_at_rows(
     unknown: dict[str, None] = {}
     arms: set[int] = set()
     for row, values in enumerate(found):
+        check_time()
         try:
             arms.add(arm_in(table, row, arm_at, index, numbered))
         except TableError:

@@ -14,11 +14,12 @@ from coterie.campaign.settings import CampaignSettings, printable
 from coterie.problem.checks import short
 from coterie.problem.text import check_text
 from coterie.tables.cells import numbers, text_of, whole
-from coterie.tables.columns import ITEM_NAMES, item_column, listed, place_of, value_columns
+from coterie.tables.columns import ITEM_NAMES, item_column, listed, place_of, places_of, value_columns
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, read_table
 from coterie.tables.shuffle import Order, content_order
 from coterie.tables.tidying import words_as_numbers
+from coterie.tables.time_limit import check_time
 
 
 @contextmanager
@@ -89,6 +90,7 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     found = []
     noise = settings.run.noise
     for number, values in enumerate(rows):
+        check_time()
         arm = arm_in(table, number, arm_at, index, numbered)
         name = f"import-{table.digest[:24]}-{number + 1}" if id_at is None else _id(table, number, id_at)
         if seen.setdefault(name, number) != number:
@@ -111,9 +113,9 @@ def _own_names(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     own = settings.value_names
     if wanted is not None or own is None:
         return wanted
-    if all(place_of(table, name) is not None for name in own):
+    if None not in places_of(table, own):
         return own
-    if all(place_of(table, f"v{i}") is not None for i in range(settings.dim)):
+    if None not in places_of(table, [f"v{i}" for i in range(settings.dim)]):
         return None
     what = (
         f"the campaign's values are {listed(own)}, {table.name} has the columns {listed(table.columns)}: rename them, "

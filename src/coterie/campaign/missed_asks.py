@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 FAILED, EXPIRED, UNDONE, LATE = "failed", "expired", "undone", "late"
 KINDS = (FAILED, EXPIRED, LATE, UNDONE)
-"""Failed: somebody said so. Expired: it was given up when its time was over. Late: its result came after that time,
-whether it had been given up or waited for. Undone: nobody measured. An ask that expired and was answered later counts
-as both.
+"""Failed: somebody said so. Expired: it was given up when its time was over, or asked of somebody else too. Late: its
+result came after that time, whether it had been given up or waited for. Undone: nobody measured. An ask that expired
+and was answered later counts as both.
 """
 MOST_LISTED = 1000
 """Items and workers that a view lists; the counts are of them all."""
@@ -54,7 +54,8 @@ def failures(state: State, missed: Sequence[Missed] | None = None) -> dict[str, 
             {"worker": name, "asked": state.workers[name].asked, **its}
             for name, its in _counted([(one.worker, one.kind) for one in given])
         ],
-        "text": sentence(counts, asked),
+        "passed_on": state.passed_on,
+        "text": sentence(counts, asked, state.passed_on),
     }
 
 
@@ -79,15 +80,15 @@ def by_worker(state: State) -> dict[str, dict[str, int]]:
 _SAID = {FAILED: "failed", EXPIRED: "expired", LATE: "answered late", UNDONE: "undone"}
 
 
-def sentence(counts: Counter[str], asked: int) -> str | None:
+def sentence(counts: Counter[str], asked: int, passed_on: int = 0) -> str | None:
     """What was missed, in a sentence; None if nothing was."""
     parts = [f"{counts[kind]} {_SAID[kind]}" for kind in KINDS if counts[kind]]
     if not parts:
         return None
     said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return (
-        f"Of {asked} ask{'' if asked == 1 else 's'}: {said}. A proof assumes that this has nothing to do with values."
-    )
+    also = f" ({passed_on} asked of somebody else too, and the first result counts)" if passed_on else ""
+    asks = f"{asked} ask{'' if asked == 1 else 's'}"
+    return f"Of {asks}: {said}{also}. A proof assumes that this has nothing to do with values."
 
 
 def as_events(missed: Sequence[Missed]) -> list[dict[str, Any]]:

@@ -6,10 +6,16 @@ import math
 from collections.abc import Iterable, ValuesView
 from dataclasses import dataclass
 
+PASSED_ON, TAKEN = "passed on", "taken"
+"""How a lease stands whose ask somebody else has got too: it is not answered yet; somebody else has answered it."""
+
 
 @dataclass(slots=True)
 class Lease:
-    """An ask that a worker holds. `answer`: the measurement that took its place; `ended`: how else it ended."""
+    """An ask that a worker holds. `answer`: the measurement that took its place; `ended`: how else it ended.
+
+    Of one that was taken, `answer` is the measurement that came too late, if it came.
+    """
 
     key: str
     ticket: int
@@ -30,15 +36,32 @@ class OpenLeases:
         self._by_ticket: dict[int, Lease] = {}
         self._by_worker: dict[str, dict[int, Lease]] = {}
         self._by_arm: dict[int, dict[int, Lease]] = {}
+        self._earlier: dict[int, list[Lease]] = {}  # by ticket: leases that were passed on
+        self._taken: dict[tuple[str, int], list[Lease]] = {}  # by worker and arm: those taken whose result may come
         self._first_end = math.inf  # none of them is over before
         for lease in leases:
             self.add(lease)
+
+    @classmethod
+    def of(cls, leases: Iterable[Lease]) -> OpenLeases:
+        """Those that are open of all leases of a campaign, and those that somebody else got too."""
+        left = sorted((one for one in leases if one.answer is None), key=lambda one: one.ticket)
+        found = cls(one for one in left if one.ended is None)
+        for one in left:
+            if one.ended == PASSED_ON:
+                found._earlier.setdefault(one.ticket, []).append(one)
+            elif one.ended == TAKEN:
+                found._taken.setdefault((one.worker, one.arm), []).append(one)
+        return found
 
     def __len__(self) -> int:
         return len(self._by_ticket)
 
     def __contains__(self, ticket: object) -> bool:
         return ticket in self._by_ticket
+
+    def __getitem__(self, ticket: int) -> Lease:
+        return self._by_ticket[ticket]
 
     def values(self) -> ValuesView[Lease]:
         """All of them, oldest first."""
@@ -49,8 +72,14 @@ class OpenLeases:
         return self._by_worker.get(worker, {}).values()
 
     def of_arm(self, arm: int) -> Iterable[Lease]:
-        """Those of an arm, oldest first."""
-        return self._by_arm.get(arm, {}).values()
+        """Those of an arm, oldest first; behind each, those that it was passed on from."""
+        for lease in self._by_arm.get(arm, {}).values():
+            yield lease
+            yield from self._earlier.get(lease.ticket, ())
+
+    def taken(self, worker: str, arm: int) -> Lease | None:
+        """The oldest lease of a worker for an arm that somebody else has answered, and whose result may come yet."""
+        return next(iter(self._taken.get((worker, arm), ())), None)
 
     @property
     def first_end(self) -> float:
@@ -67,28 +96,57 @@ class OpenLeases:
         return found
 
     def add(self, lease: Lease) -> None:
-        """A lease is given: the newest one."""
+        """A lease is given: the newest one, or one that takes over an open ask from somebody else."""
+        earlier = self._by_ticket.get(lease.ticket)
+        if earlier is not None:
+            earlier.ended = PASSED_ON
+            self._drop(self._by_worker, earlier.worker, lease.ticket)
+            self._earlier.setdefault(lease.ticket, []).append(earlier)
         self._by_ticket[lease.ticket] = lease
-        self._by_worker.setdefault(lease.worker, {})[lease.ticket] = lease
+        self._hold(lease)
         self._by_arm.setdefault(lease.arm, {})[lease.ticket] = lease
         self._first_end = min(self._first_end, lease.expires_at)
 
+    def _hold(self, lease: Lease) -> None:
+        its = self._by_worker.setdefault(lease.worker, {})
+        in_order = not its or next(reversed(its)) < lease.ticket
+        its[lease.ticket] = lease
+        if not in_order:
+            self._by_worker[lease.worker] = dict(sorted(its.items()))
+
     def renew(self, lease: Lease, worker: str, asked_at: float, expires_at: float, token: str | None) -> None:
         """A lease goes on, perhaps with somebody else."""
-        if lease.ticket in self._by_ticket and worker != lease.worker:
+        moved = lease.ticket in self._by_ticket and worker != lease.worker
+        if moved:
             self._drop(self._by_worker, lease.worker, lease.ticket)
-            its = self._by_worker.setdefault(worker, {})
-            its[lease.ticket] = lease
-            self._by_worker[worker] = dict(sorted(its.items()))
         lease.worker, lease.asked_at, lease.expires_at, lease.token = worker, asked_at, expires_at, token
+        if moved:
+            self._hold(lease)
         self._first_end = min(self._first_end, expires_at)
 
-    def pop(self, ticket: int) -> Lease:
-        """A lease ends."""
+    def pop(self, ticket: int) -> list[Lease]:
+        """An ask ends: the lease that held it, and those that it was passed on from."""
         lease = self._by_ticket.pop(ticket)
         self._drop(self._by_worker, lease.worker, ticket)
         self._drop(self._by_arm, lease.arm, ticket)
-        return lease
+        return [lease, *self._earlier.pop(ticket, ())]
+
+    def answer(self, ticket: int, key: str | None, worker: str | None) -> Lease:
+        """An ask is answered: by the lease that was named, or that the worker holds; the others are taken."""
+        holders = self.pop(ticket)
+        named = [one for one in holders if one.key == key] or [one for one in holders if one.worker == worker]
+        found = next(iter(named), holders[0])
+        for one in holders:
+            if one is not found:
+                one.ended = TAKEN
+                self._taken.setdefault((one.worker, one.arm), []).append(one)
+        return found
+
+    def came_too_late(self, lease: Lease, answer: str) -> None:
+        """The result of a lease has come that somebody else had answered."""
+        lease.answer, lease.named = answer, True
+        its = self._taken.get((lease.worker, lease.arm), [])
+        self._taken[lease.worker, lease.arm] = [one for one in its if one is not lease]
 
     @staticmethod
     def _drop(index: dict[str, dict[int, Lease]] | dict[int, dict[int, Lease]], key: str | int, ticket: int) -> None:

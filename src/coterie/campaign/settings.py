@@ -24,6 +24,11 @@ LEASE_SECONDS = 3600.0
 """How long a worker may take, if nothing is said."""
 ON_EXPIRY = ("skip", "wait")
 """What may happen to a lease whose time is over; the first holds if nothing is said."""
+PASS_ON = 2.0
+"""Times the median of the times that answers took: then an ask that alone is waited for is asked of somebody else."""
+LEAST_SECONDS, FEWEST_ANSWERS = 10.0, 3
+"""… but not before so many seconds, nor before there are so many answers; its lease ends in any case."""
+_LARGEST_PASS_ON = 1e6
 LARGEST_BATCH = 10_000
 _LONGEST_LEASE = 10 * 366 * 86400.0
 _SHORTEST_LEASE = 0.1  # shorter ones would be over before the answer is there
@@ -42,6 +47,7 @@ class CampaignOptions(Options, total=False):
     lease_seconds: float
     on_expiry: str
     value_names: Sequence[str] | None
+    pass_on: float | None
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class CampaignSettings:
     """The settings of the run, and of the campaign around it.
 
     `rules` is the number of the decision rules that the campaign was created with (see `coterie.methods.Method`).
-    `value_names`: what the numbers of a measurement are called.
+    `value_names`: what the numbers of a measurement are called. `pass_on`: see `coterie.campaign.awaited`; 0: never.
     """
 
     run: RunSettings
@@ -57,6 +63,7 @@ class CampaignSettings:
     on_expiry: str
     rules: int
     value_names: tuple[str, ...] | None = None
+    pass_on: float = PASS_ON
 
     @classmethod
     def of(
@@ -68,6 +75,7 @@ class CampaignSettings:
         lease_seconds: Any = LEASE_SECONDS,
         on_expiry: Any = ON_EXPIRY[0],
         value_names: Any = None,
+        pass_on: Any = None,
         **options: Unpack[Options],
     ) -> CampaignSettings:
         """Settings from what a caller gave; `BadValue` names the field at fault."""
@@ -88,7 +96,8 @@ class CampaignSettings:
         except SettingError as error:
             raise BadValue(str(error), field=error.field) from None
         seconds, ending = checked_lease_seconds(lease_seconds), _checked_on_expiry(on_expiry)
-        made = cls(run, seconds, ending, method.rules, _checked_value_names(value_names, run.dim))
+        called, factor = _checked_value_names(value_names, run.dim), _checked_pass_on(pass_on, ending)
+        made = cls(run, seconds, ending, method.rules, called, factor)
         made._check_that_it_starts()
         return made
 
@@ -175,6 +184,7 @@ class CampaignSettings:
             "on_expiry": self.on_expiry,
             "engine": self.rules,  # the key that stores have used from the start
             "value_names": None if self.value_names is None else list(self.value_names),
+            "pass_on": self.pass_on,
         }
 
     def to_json(self) -> str:
@@ -200,6 +210,7 @@ def _parsed(text: str) -> CampaignSettings:
         saved["on_expiry"],
         saved["engine"],
         None if names is None else tuple(names),
+        saved.get("pass_on", _usual_pass_on(saved["on_expiry"])),
     )
 
 
@@ -240,6 +251,29 @@ def _checked_on_expiry(given: Any) -> str:
     if not isinstance(given, str) or given not in ON_EXPIRY:
         raise BadValue(f"on_expiry must be one of {', '.join(ON_EXPIRY)}, got {short(given)}", field="on_expiry")
     return given
+
+
+def _usual_pass_on(on_expiry: str) -> float:
+    """Where leases wait, nothing is assumed about delays: then it is never."""
+    return 0.0 if on_expiry == "wait" else PASS_ON
+
+
+def _checked_pass_on(given: Any, on_expiry: str) -> float:
+    field = "pass_on"
+    if given is None:
+        return _usual_pass_on(on_expiry)
+    if isinstance(given, int | float) and not isinstance(given, bool) and given == 0:
+        return 0.0
+    factor: float = checked_field(field, check_positive, given, field)
+    if factor > _LARGEST_PASS_ON:
+        raise BadValue(f"{field} must be at most {_LARGEST_PASS_ON:g}, got {factor:g}: 0 is never", field=field)
+    if on_expiry == "wait":
+        raise BadValue(
+            f"{field} must be 0 where on_expiry is wait, got {factor:g}: an ask that is passed on assumes that delays "
+            "have nothing to do with values",
+            field=field,
+        )
+    return factor
 
 
 def _checked_texts(given: Any, field: str, count: Any) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ method included; everybody else reads the rows and applies them. Both end in the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ from coterie.campaign.facts import (
     LEASE_TIME,
     REVISION,
     RULES,
+    SURPLUS,
     UNARCHIVED,
     RecordedRows,
     read_facts,
@@ -29,8 +31,8 @@ from coterie.campaign.facts import (
 from coterie.campaign.groups import apply_change, next_id_after
 from coterie.campaign.missed_asks import EXPIRED, LATE, UNDONE, Missed
 from coterie.campaign.newest_rows import NewestRows, has_outcome
+from coterie.campaign.open_leases import PASSED_ON, OpenLeases
 from coterie.campaign.open_leases import Lease as Lease
-from coterie.campaign.open_leases import OpenLeases
 from coterie.campaign.settings import CampaignSettings
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
@@ -43,6 +45,7 @@ from coterie.session.replaying import bring_back, close, follow
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
 _NEWEST = 500  # results by which the usual spread of repeats is judged
+ANSWERS_KEPT = 201  # newest answers by whose times the usual one is judged
 _FEWEST_REPEATS, _ENOUGH_REPEATS = 3, 12  # below the first it is not; below the second only with a margin
 
 
@@ -92,6 +95,9 @@ class State:
     spread_margin: float = 1.0  # how much more than usual is far off: few repeats may agree by chance
     computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # by `campaign.partial_answers`, with its key
     missed: list[Missed] = field(default_factory=list)  # asks without a result, or with one that was late
+    passed_on: int = 0  # how often an ask was asked of somebody else too
+    answer_times: deque[float] = field(default_factory=lambda: deque(maxlen=ANSWERS_KEPT))  # seconds, newest last
+    surplus: dict[str, list[Any]] = field(default_factory=dict)  # results that do not count: id to arm, values, lease
     archived: float | None = None  # since when
     lease_seconds: float = 0.0  # how long a worker may take, from the next ask on
     misfits: tuple[int, list[int]] = (-1, [])  # of results told after the stop, with the seq that they were found at
@@ -235,8 +241,9 @@ class State:
             assert values is not None
             self._told(row, values)
         elif isinstance(row, Ending):
-            lease = self.open.pop(row.ticket)
-            lease.ended = row.kind
+            lease, *earlier = self.open.pop(row.ticket)
+            for one in (lease, *earlier):
+                one.ended = row.kind
             self.missed.append(Missed(row.kind, lease.arm, lease.worker, row.seq))
             if row.kind == UNDONE:
                 self.session.mark_undone(row.ticket)
@@ -257,6 +264,10 @@ class State:
             self.open.renew(lease, row.worker, row.asked_at, row.expires_at, row.token)
             return
         worker.asked += 1
+        if row.ticket in self.open:  # asked of somebody else too
+            earlier = self.open[row.ticket]
+            self.passed_on += 1
+            self.missed.append(Missed(EXPIRED, earlier.arm, earlier.worker, row.seq))
         lease = Lease(row.lease, row.ticket, row.arm, row.worker, row.asked_at, row.expires_at, token=row.token)
         self.leases[row.lease] = lease
         self.open.add(lease)
@@ -272,9 +283,11 @@ class State:
         if row.worker is not None:
             self._worker(row.worker, row.told_at).told += 1
         if row.ticket is not None:
-            lease = self.open.pop(row.ticket)
-            lease.answer, lease.named = row.id, row.lease is not None
-            if row.told_at >= lease.expires_at:
+            lease = self.open.answer(row.ticket, row.lease, row.worker)
+            late = lease.ended == PASSED_ON or row.told_at >= lease.expires_at
+            lease.answer, lease.named, lease.ended = row.id, row.lease is not None, None
+            self.answer_times.append(row.told_at - lease.asked_at)
+            if late:
                 self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
         elif row.lease is not None and (lease := self.leases[row.lease]).ended == EXPIRED:
             self.missed.append(Missed(LATE, row.arm, lease.worker, row.seq))
@@ -315,6 +328,16 @@ class State:
             self.archived = row.at if row.kind == ARCHIVED else None
         elif row.kind == LEASE_TIME:
             self.lease_seconds = float(row.data["seconds"])
+        elif row.kind == SURPLUS:
+            self._came_too_late(row)
+
+    def _came_too_late(self, row: Note) -> None:
+        """A result is kept that does not count."""
+        told = row.data
+        lease = self.leases[told["lease"]]
+        self.open.came_too_late(lease, told["id"])
+        self.surplus[told["id"]] = [lease.arm, told["values"], lease.key]
+        self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
 
     def _corrected(self, row: Note) -> None:
         """The values of a result are other ones; what is known of the stop is noted again, if it stands."""

@@ -19,7 +19,7 @@ import numpy as np
 import coterie
 from coterie.campaign.missed_asks import Missed
 from coterie.campaign.newest_rows import NewestRows
-from coterie.campaign.open_leases import OpenLeases
+from coterie.campaign.open_leases import TAKEN, OpenLeases
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state import Lease, Registry, State, Worker
 from coterie.session import Session
@@ -27,13 +27,13 @@ from coterie.session.memory import from_memory, memory_of
 
 LARGEST = 256 * 2**20
 """Bytes: a state that takes more is not kept."""
-_FORMAT = 4
+_FORMAT = 5
 _NAMES = "\n"  # no id and no lease has a line break in it
 
 
 _PLAIN = (
     "next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "has_outcome", "archived",
-    "lease_seconds", "corrections", "alarms_noted", "outcome_length",
+    "lease_seconds", "corrections", "alarms_noted", "outcome_length", "passed_on", "surplus",
 )  # fmt: skip
 
 
@@ -65,13 +65,17 @@ def state_bytes(state: State) -> Callable[[], bytes | None] | None:
         "session": session,
         "workers": {name: [worker.told, worker.last, worker.asked] for name, worker in state.workers.items()},
         "open": len(state.open),
+        "answer_times": list(state.answer_times),
+        "surplus": dict(state.surplus),
         "missed": [list(one) for one in state.missed],
         "corrections": list(state.corrections),
         "newest": state.newest.to_json(),
     }
     arrays["groups"] = np.zeros(0, dtype=np.int64) if state.groups is None else state.groups
-    # A lease that is not open any more never changes.
-    leases = [copy(lease) if lease.ticket in state.open else lease for lease in state.leases.values()]
+    # A lease that is not open any more never changes, unless somebody else was asked too.
+    leases = [
+        copy(lease) if lease.ticket in state.open or lease.ended == TAKEN else lease for lease in state.leases.values()
+    ]
     ids, told = list(state.ids), [lease for _, _, lease in state.results]
     tokens = [state.registry.tokens.get(place, "") for place in range(len(told))]
     if state.done:
@@ -135,8 +139,9 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     state.missed = [Missed(*one) for one in plain["missed"]]
     state.workers = {name: Worker(*worker) for name, worker in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None
-    if plain["open"]:
-        state.open = OpenLeases(lease for lease in state.leases.values() if not (lease.answer or lease.ended))
+    state.answer_times.extend(plain["answer_times"])
+    if plain["open"] or plain["passed_on"]:
+        state.open = OpenLeases.of(state.leases.values())
     return state
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.campaign import worker_alarm
+from coterie.campaign.awaited import holding, waiting_for
 from coterie.campaign.commands import plain
 from coterie.campaign.corrected import corrections
 from coterie.campaign.errors import Conflict, NotDone
@@ -102,6 +103,8 @@ def status(state: State, row: Any, now: float, most: int | None = None) -> dict[
         "progress": session.progress.to_json(),
         **forecast(state),
         "waiting": session.waiting,
+        "waiting_for": waiting_for(state, now),
+        "holding": holding(state),
         "open_leases": [_lease(state, lease, now) for lease in state.open.values()],
         "workers": workers(state),
         "failures": failures(state),
@@ -203,7 +206,7 @@ def measured(state: State, arm: Any) -> dict[str, Any]:
 def lease(state: State, key: Any, now: float) -> dict[str, Any]:
     """A lease, open or not."""
     found = find_lease(state, key, "lease")
-    stands = "answered" if found.answer is not None else found.ended or "open"
+    stands = found.ended or ("open" if found.answer is None else "answered")
     return {**_lease(state, found, now), "state": stands, "measurement": found.answer}
 
 

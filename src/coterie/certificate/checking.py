@@ -3,7 +3,8 @@
 Certificates of groups up to a resolution and of single linkage go to `coterie.certificate.resolution_checking`.
 
 A problem is a test that fails, a number that is not the recomputed one, or something in the log that contradicts the
-claim. A warning is none of these: the proof stands, and the log still looks as if K were too small.
+claim. A warning is none of these: the proof stands, and the log still looks as if K were too small, or as if its data
+were not made as the proof assumes (`coterie.certificate.beside`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.certificate.beside import Split, check_beside, split_log
 from coterie.certificate.bets import BetRecord, BetRound, parse_bets
 from coterie.certificate.by_family import betted
 from coterie.certificate.claim import (
@@ -30,8 +32,6 @@ from coterie.certificate.claim import (
     read_certificate,
 )
 from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
-from coterie.certificate.corrections import check_corrections
-from coterie.certificate.failures import check_failures, without_missed
 from coterie.certificate.homogeneity import homogeneity
 from coterie.certificate.list_checking import ListChecking
 from coterie.certificate.list_claim import ListClaim
@@ -42,7 +42,7 @@ from coterie.certificate.resolution_claim import is_of_resolution
 from coterie.certificate.revised import last_stage
 from coterie.certificate.variance_bound import BoundedStacks
 from coterie.problem.checks import FloatArray, IntArray, short
-from coterie.problem.families import bounds_variance
+from coterie.problem.families import Model, bounds_variance, noise_from_json
 from coterie.problem.noise import Noise
 
 Bools = NDArray[np.bool_]
@@ -84,32 +84,36 @@ def verify(certificate: Any, log: Any) -> Verdict:
     with np.errstate(all="ignore"):  # what overflows is not finite, and reported as that
         try:
             given = certificate if isinstance(certificate, dict) else read_certificate(certificate)
-            whole, missed = without_missed(log if isinstance(log, list | tuple) else read_log(log))
-            events, spent = last_stage(given, whole)
-            if is_of_resolution(given):
-                problems, tests = check_resolution(given, events, spent)
-                problems += check_failures(given, missed)
-                return _with_corrections(Verdict(not problems, problems, tests), given, whole)
-            claim = claim_of(given, spent)
-            record: Record | BetRecord
-            if isinstance(claim.noise, Noise):
-                record = parse_log(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t, claim.format > 1)
-            else:
-                record = parse_bets(events, claim.n_arms, claim.n_clusters, claim.noise, claim.t)
-        except (ValueError, TypeError, OverflowError, RecursionError) as error:
-            return Verdict(False, [" ".join(str(error).split()) or type(error).__name__])
+            log = split_log(log if isinstance(log, list | tuple) else read_log(log))
+            return _verdict(given, log)
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+            said = " ".join(str(error).split())
+            named = isinstance(error, ValueError | TypeError) and said
+            return Verdict(False, [said if named else f"not a certificate with its log: {type(error).__name__} {said}"])
+
+
+def _verdict(given: dict[str, Any], log: Split) -> Verdict:
+    """The verdict on a certificate and a log that may be anything; ValueError or TypeError says what is wrong."""
+    events, spent = last_stage(given, log.proof)
+    warnings: list[str] = []
+    noise: Model
+    if is_of_resolution(given):
+        problems, tests = check_resolution(given, events, spent)
+        noise = noise_from_json(given["noise"], given["dim"])
+    else:
+        claim = claim_of(given, spent)
+        noise = claim.noise
+        record: Record | BetRecord
+        if isinstance(noise, Noise):
+            record = parse_log(events, claim.n_arms, claim.n_clusters, noise, claim.t, claim.format > 1)
+        else:
+            record = parse_bets(events, claim.n_arms, claim.n_clusters, noise, claim.t)
         checking = _checking(claim, record)
         checking.everything()
-        checking.problems += check_failures(given, missed)
-    found = Verdict(not checking.problems, checking.problems, checking.tests, checking.warnings)
-    return _with_corrections(found, given, whole)
-
-
-def _with_corrections(verdict: Verdict, certificate: dict[str, Any], events: Sequence[Any]) -> Verdict:
-    """The verdict with what there is to say about corrected results."""
-    problems, warnings = check_corrections(certificate, events)
-    every = [*verdict.problems, *problems][:MOST_PROBLEMS]
-    return Verdict(not every, every, verdict.tests, [*verdict.warnings, *warnings])
+        problems, tests, warnings = checking.problems, checking.tests, checking.warnings
+    more, said = check_beside(given, log, noise)
+    problems = [*problems, *more][:MOST_PROBLEMS]
+    return Verdict(not problems, problems, tests, [*warnings, *said])
 
 
 def _checking(claim: Claim, record: Record | BetRecord) -> _Checking:

@@ -3,19 +3,18 @@
 Events, in the order in which they count (docs/CROC.md):
     {"event": "result", "arm": m, "round": r, "values": [...]}               r = 0: outside rounds
       and "alone": true if it was asked for while nothing else was (for Gaussian noise whose variance results bound),
-      "asked": false if nobody asked for it (for groups up to a resolution and single linkage)
+      "asked": false if nobody asked for it, "late": true if the result of a later ask came before it
     {"event": "freeze", "epoch": j, "labels": [...], "cores": [[...], ...]}  j = 0, 1, 2, …
     {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
     {"event": "list", "epoch": 0, "pairs": [[arm, arm, count, count], ...]}  in place of all freezes (docs/CROC.md, 20);
       its rounds have, under "settled", the pairs that were settled since the list or the last round
-    {"event": "missed", "arm": m, "kind": "failed", "worker": "…"}           no result, or a late one: at the end
+and, beside the proof, those of `coterie.certificate.beside`: asks that were missed, corrections, names of items.
 A revision on the way is an event too: `coterie.certificate.revised` reads such logs.
 With a certificate of format 1 a round comes after all results of the one before; in format 2 rounds may overlap.
 Where the noise is not known, rounds (and freezes, if it is Gaussian) also carry a bet: `coterie.certificate.bets`.
 The freezes of groups up to a resolution and of single linkage are others, there are no round events, and a resolution
 that was chosen on the way is an event: `coterie.certificate.resolution_log`. The CSV form is one for all. It has the
-columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for all that is no result, and for results with one of
-the two marks.
+columns event, arm, round, v0 … v{d-1}, detail, the last one JSON for all that is no result, and for results with a mark.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ from coterie.problem.checks import (
 )
 from coterie.problem.noise import Noise
 
-MARKS = {"alone": True, "asked": False}
-ORIGIN = ("at", "worker", "token")
-"""Who told a result and when, where a campaign knows it: text for people, of which no proof depends."""
+MARKS = {"alone": True, "asked": False, "late": True}
 """Of a result: what a log says only where it is so."""
+ORIGIN = ("at", "worker", "token")
+"""Who told a result and when, where a campaign knows it: text for people, on which no proof depends."""
 
 DECIDED = ("freeze", "list", "round", "resolution", "revision")
 """Events that are no results: what was decided."""
 
-MISSED = "missed"
-"""An ask without a result, or with one that was late: `coterie.certificate.failures`. A proof does not use it."""
+MISSED, CORRECTION, ITEMS = "missed", "correction", "items"
+"""Events that no proof uses: `coterie.certificate.beside`."""
 
 _LARGEST_FIELD = 2**31 - 1  # a freeze of many arms is longer than the csv module takes unasked
 
@@ -311,7 +310,7 @@ def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], di
                 marks |= {name: event[name] for name in ORIGIN if name in event}
                 detail = json.dumps(marks) if marks else ""
                 writer.writerow([kind, event["arm"], event["round"], *values, detail])
-            elif kind in DECIDED:
+            elif kind in DECIDED or kind in (CORRECTION, ITEMS):
                 detail = json.dumps({key: value for key, value in event.items() if key not in ("event", "round")})
                 writer.writerow([kind, "", event.get("round", ""), *[""] * d, detail])
             elif kind == MISSED:
@@ -362,7 +361,7 @@ def _event(row: list[str], dim: int) -> dict[str, Any]:
         if not isinstance(about, dict) or "event" in about or "arm" in about:
             raise ValueError(f"the detail of a missed ask must say its kind, got {short(detail)}")
         return {"event": kind, "arm": int(arm), **about}
-    if kind not in DECIDED:
+    if kind not in DECIDED and kind not in (CORRECTION, ITEMS):
         raise ValueError(f"an event must be a result or one of {', '.join(DECIDED)}, got {short(kind)}")
     content = read_json(detail)
     if not isinstance(content, dict):

@@ -7,7 +7,8 @@ nothing from the certificate but what it claims: every level, bound and evidence
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,13 @@ from coterie.certificate.resolution_evidence import (
 from coterie.certificate.resolution_log import (
     FREEZE_FIELDS,
     FrozenGroups,
-    FrozenTest,
+    FrozenTests,
     ResolutionRecord,
     read_resolution_log,
 )
 from coterie.certificate.resolution_variance import variance_bounds
 from coterie.certificate.revised import NOTHING, Spent
-from coterie.problem.checks import LARGEST, FloatArray, short
+from coterie.problem.checks import LARGEST, FloatArray, IntArray, short
 from coterie.problem.families import Bounded, Counts, Gaussian, Unknown
 from coterie.problem.sentences import choices_in_words
 
@@ -40,6 +41,8 @@ MOST_PROBLEMS = 20
 """How many problems are listed."""
 SLACK = 1e-9
 """Rounding that is forgiven where evidence must reach a level, relative to it: δ grows by as much, no more."""
+AT_ONCE = 2**18
+"""Numbers that are read at once: it bounds the work space."""
 UNDECIDED = 1e-6
 """So close to η, relative to it, rounding decides whether an item counts as near a border: both are accepted."""
 
@@ -171,43 +174,51 @@ class _Checking:
             return CountResults(norm, scale, stated.trials)
         assert isinstance(stated, Gaussian)
         level = self.claim.log_inverse_delta - math.log(VARIANCE_SHARE)
-        upper = variance_bounds(self.record, self.claim.asked.n_arms, stated.shape, scale, level)
+        has_unit = freeze.eta is not None
+        upper = variance_bounds(self.record, self.claim.asked.n_arms, stated.shape, scale, level, has_unit)
         return BoundedCovariance(norm, scale, stated.shape, upper)
 
     def _evidence(
         self,
         kind: str,
         stated: StatedTests,
-        frozen: tuple[FrozenTest, ...],
+        frozen: FrozenTests,
         freeze: FrozenGroups,
         family: Family,
         stacks: list[FloatArray],
     ) -> None:
         """All tests of the freeze are listed, in its order, with their evidence, and reach the level."""
-        named = list(zip(stated.items.tolist(), stated.references.tolist(), strict=True))
-        if named != [(test.item, test.reference) for test in frozen]:
-            self._say(f"{kind}_tests must list the {len(frozen)} {kind} tests of epoch {freeze.number}, in its order")
+        if not (np.array_equal(stated.items, frozen.item) and np.array_equal(stated.references, frozen.reference)):
+            n = frozen.item.size
+            self._say(f"{kind}_tests must list the {n} {kind} tests of epoch {freeze.number}, in its order")
             return
-        for i, test in enumerate(frozen):
-            what = f"the {kind} test of arms {test.item} and {test.reference}"
-            n = int(stated.counts[i])
-            there = min(len(stacks[test.item]), len(stacks[test.reference]) // test.ratio)
-            if n > there:
-                self._say(f"{what} uses {n} contrasts, the results asked for after the freeze give {there}")
-                continue
-            blocks = stacks[test.reference][: n * test.ratio].reshape(n, test.ratio, -1)
-            results = Results(stacks[test.item][:n], blocks)
+        heights = np.array([len(stack) for stack in stacks])
+        there = np.minimum(heights[frozen.item], heights[frozen.reference] // frozen.ratio)
+        found, wrong = np.full(there.size, np.nan), {}  # wrong: what is wrong with the parameters of a test
+        reading = _Reading(kind, frozen, family, np.concatenate(stacks), np.cumsum(heights) - heights)
+        for n, ratio, tests in _alike(frozen, stated.counts, there):
             try:
-                found = (family.near if kind == "near" else family.far)(results, test.bound, test.parameters)
-            except (ValueError, TypeError) as error:
-                self._say(f"{what}: {error}")
-                continue
-            self.tests += 1
-            mine = float(stated.evidence[i])
-            if not (math.isfinite(found) and abs(mine - found) <= TOLERANCE * max(1.0, abs(found))):
-                self._say(f"evidence of {what}: the certificate says {mine:.9g}, the log gives {found:.9g}")
-            elif not found >= freeze.level - SLACK * max(1.0, freeze.level):
-                self._say(f"{what} is not met: its evidence is {found:.6g} and must reach {freeze.level:.6g}")
+                found[tests] = reading.evidence(tests, n, ratio)
+            except (ValueError, TypeError):
+                for i in tests.tolist():
+                    try:
+                        found[i] = reading.evidence(np.array([i]), n, ratio)[0]
+                    except (ValueError, TypeError) as error:
+                        wrong[i] = str(error)
+        self.tests += there.size - len(wrong) - int(np.count_nonzero(stated.counts > there))
+        close = np.isfinite(found) & (np.abs(stated.evidence - found) <= TOLERANCE * np.maximum(1.0, np.abs(found)))
+        reached = found >= freeze.level - SLACK * max(1.0, freeze.level)
+        for i in np.flatnonzero(~(close & reached))[:MOST_PROBLEMS].tolist():
+            what = f"the {kind} test of arms {frozen.item[i]} and {frozen.reference[i]}"
+            n, mine = int(stated.counts[i]), float(stated.evidence[i])
+            if n > there[i]:
+                self._say(f"{what} uses {n} contrasts, the results asked for after the freeze give {there[i]}")
+            elif i in wrong:
+                self._say(f"{what}: {wrong[i]}")
+            elif not close[i]:
+                self._say(f"evidence of {what}: the certificate says {mine:.9g}, the log gives {found[i]:.9g}")
+            else:
+                self._say(f"{what} is not met: its evidence is {found[i]:.6g} and must reach {freeze.level:.6g}")
 
     def _borders(self, freeze: FrozenGroups) -> None:
         """Items that could belong elsewhere too, by the means of all results, are named, and no others."""
@@ -248,8 +259,43 @@ class _Checking:
         return float(lengths.max())
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """Tests of a kind, and the results that they read: of all arms one after the other, from these places on."""
+
+    kind: str
+    tests: FrozenTests
+    family: Family
+    values: FloatArray
+    starts: IntArray
+
+    def evidence(self, tests: IntArray, n: int, ratio: int) -> FloatArray:
+        """Of some tests after n contrasts, of which all have this ratio and parameters of the same names."""
+        item = self.starts[self.tests.item[tests]][:, None] + np.arange(n)
+        blocks = self.starts[self.tests.reference[tests]][:, None] + np.arange(n * ratio)
+        results = Results(self.values[item], self.values[blocks].reshape(tests.size, n, ratio, -1))
+        parameters = [self.tests.parameters[i] for i in tests.tolist()]
+        read = self.family.near if self.kind == "near" else self.family.far
+        return read(results, self.tests.bound[tests], parameters)
+
+
+def _alike(frozen: FrozenTests, counts: IntArray, there: IntArray) -> Iterator[tuple[int, int, IntArray]]:
+    """n, R, and tests that have these and parameters of the same names, as many as are read at once."""
+    alike: dict[Any, list[int]] = {}
+    rows = zip(counts.tolist(), frozen.ratio.tolist(), frozen.parameters, (counts <= there).tolist(), strict=True)
+    for i, (n, ratio, parameters, is_there) in enumerate(rows):
+        if is_there:
+            alike.setdefault((n, ratio, tuple(parameters)), []).append(i)
+    for (n, ratio, _), tests in alike.items():
+        step = max(1, AT_ONCE // (n * (ratio + 1) * frozen.bound.shape[1]))
+        for first in range(0, len(tests), step):
+            yield n, ratio, np.array(tests[first : first + step])
+
+
 def _same(stated: Any, found: Any) -> bool:
     """Whether two plain JSON values say the same; true and 1 do not."""
+    if stated is found:
+        return True
     if isinstance(stated, list | tuple) and isinstance(found, list | tuple):
         return len(stated) == len(found) and all(map(_same, stated, found))
     if isinstance(stated, dict) and isinstance(found, dict):

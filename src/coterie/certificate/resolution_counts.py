@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from coterie.certificate.fields import field_of
-from coterie.certificate.resolution_evidence import LOG_WEIGHTS, MULTIPLES, Family, Parameters, Results, only, vector
+from coterie.certificate.resolution_evidence import LOG_WEIGHTS, MULTIPLES, Family, Parameters, Results, only, vectors
 from coterie.problem.checks import FloatArray, check_real_array, short
 
 MOST_TILT = math.log(1e300)
@@ -27,37 +27,39 @@ class CountResults(Family):
         super().__init__(norm, scale)
         self._trials = trials
 
-    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
+    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
         a, b, m = _tilts(parameters, 2 * self.dim, (2 * self.dim, MULTIPLES.size))
         if not (m >= 0.0).all():
             raise ValueError(f"the multipliers of a near test must not be negative, got {float(m.min())!r}")
         limits = self.coordinate_bounds(bound) * self.scale / self._trials
-        found = np.inf
+        found, ratio = np.full(len(bound), np.inf), results.ratio
         for side in range(2 * self.dim):
             c, sign = side // 2, 1.0 - 2.0 * (side % 2)
-            nu = -sign * m[side]
-            costs = _largest(a[side] * MULTIPLES, nu) - m[side] * limits[c]
-            costs += results.ratio * _largest(b[side] * MULTIPLES, -nu / results.ratio)
-            total = np.cumsum(a[side] * results.item[:, c] + b[side] * results.blocks[:, :, c].sum(axis=1))
-            found = min(found, _mixture(total, self._trials * costs))
+            nu, one, other = -sign * m[:, side], a[:, side, None], b[:, side, None]
+            costs = _largest(one * MULTIPLES, nu) - m[:, side] * limits[:, c, None]
+            costs += ratio * _largest(other * MULTIPLES, -nu / ratio)
+            total = np.cumsum(one * results.item[:, :, c] + other * results.blocks[:, :, :, c].sum(axis=2), axis=1)
+            found = np.minimum(found, _mixture(total, self._trials * costs))
         return found
 
-    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
+    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
         a, b, nu = _tilts(parameters, self.dim, (MULTIPLES.size, self.dim))
         factors, ratio = MULTIPLES[:, None], results.ratio
-        costs = (_largest(a * factors, nu) + ratio * _largest(b * factors, -nu / ratio)).sum(axis=1)
+        costs = _largest(a[:, None] * factors, nu) + ratio * _largest(b[:, None] * factors, -nu / ratio)
+        costs = costs.sum(axis=2)
         if self.norm == "distance":
-            costs += float(bound[0]) * np.sqrt(((nu * self.scale) ** 2).sum(axis=1)) / self._trials
+            costs += bound[:, :1] * np.sqrt(((nu * self.scale) ** 2).sum(axis=2)) / self._trials
         else:
-            costs += np.abs(nu) @ (bound * self.scale / self._trials)
-        total = np.cumsum(results.item @ a + results.blocks.sum(axis=1) @ b)
-        return _mixture(total, self._trials * costs)
+            costs += (np.abs(nu) * (bound * self.scale / self._trials)[:, None]).sum(axis=2)
+        item, reference = np.einsum("knd,kd->kn", results.item, a), np.einsum("knrd,kd->kn", results.blocks, b)
+        return _mixture(np.cumsum(item + reference, axis=1), self._trials * costs)
 
 
-def _mixture(total: FloatArray, costs: FloatArray) -> float:
-    """The largest log Σ_k w_k·exp(k·total_n − n·cost_k) over n."""
-    n = np.arange(1, total.size + 1)[:, None]
-    return float(special.logsumexp(LOG_WEIGHTS + total[:, None] * MULTIPLES - n * costs, axis=1).max())
+def _mixture(total: FloatArray, costs: FloatArray) -> FloatArray:
+    """(k): the largest log Σ_j w_j·exp(j·total_n − n·cost_j) over n, for totals (k, n) and costs (k, multiples)."""
+    n = np.arange(1, total.shape[1] + 1)[:, None]
+    terms = LOG_WEIGHTS + total[:, :, None] * MULTIPLES - n * costs[:, None]
+    return np.asarray(special.logsumexp(terms, axis=2).max(axis=1))
 
 
 def _largest(tilts: FloatArray, nu: FloatArray) -> FloatArray:
@@ -73,10 +75,11 @@ def _largest(tilts: FloatArray, nu: FloatArray) -> FloatArray:
 
 def _tilts(parameters: Parameters, length: int, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray, FloatArray]:
     only(parameters, "item", "reference", "multipliers")
-    a, b = vector(parameters, "item", length), vector(parameters, "reference", length)
-    multipliers = check_real_array(field_of(parameters, "multipliers"), "multipliers")
-    if multipliers.shape != shape:
-        raise ValueError(f"multipliers must be {shape[0]} rows of {shape[1]}, got {short(parameters['multipliers'])}")
+    a, b = vectors(parameters, "item", length), vectors(parameters, "reference", length)
+    multipliers = check_real_array([field_of(one, "multipliers") for one in parameters], "multipliers")
+    if multipliers.shape != (len(parameters), *shape):
+        wrong = short(parameters[0]["multipliers"])
+        raise ValueError(f"multipliers must be {shape[0]} rows of {shape[1]}, got {wrong}")
     if max(np.abs(a).max(), np.abs(b).max()) > MOST_TILT:
-        raise ValueError(f"tilts must be at most {MOST_TILT:g}, got {short([a.tolist(), b.tolist()])}")
+        raise ValueError(f"tilts must be at most {MOST_TILT:g}, got {short([a[0].tolist(), b[0].tolist()])}")
     return a, b, multipliers

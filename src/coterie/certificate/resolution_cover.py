@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from coterie.certificate.resolution_log import FrozenGroups, FrozenTest
+from coterie.certificate.resolution_log import FrozenGroups, FrozenTests
 from coterie.problem.checks import FloatArray, IntArray
 
 ROUNDING = 1e-12
@@ -30,17 +30,17 @@ def gaps_in_cover(freeze: FrozenGroups, kind: str, claims: str) -> Iterator[str]
     yield from _references(freeze) if claims == "references" else _any_two(freeze)
 
 
-def _bounds(tests: tuple[FrozenTest, ...], wanted: FloatArray, name: str, symbol: str) -> Iterator[str]:
-    for test in tests:
-        if not (np.abs(test.bound - wanted) <= ROUNDING * np.maximum(1.0, wanted)).all():
-            yield (
-                f"the bounds of the {name} test of arms {test.item} and {test.reference} must be {symbol}, in units of "
-                f"η {wanted.tolist()}, got {test.bound.tolist()}"
-            )
+def _bounds(tests: FrozenTests, wanted: FloatArray, name: str, symbol: str) -> Iterator[str]:
+    right = (np.abs(tests.bound - wanted) <= ROUNDING * np.maximum(1.0, wanted)).all(axis=1)
+    for i in np.flatnonzero(~right).tolist():
+        yield (
+            f"the bounds of the {name} test of arms {tests.item[i]} and {tests.reference[i]} must be {symbol}, in "
+            f"units of η {wanted.tolist()}, got {tests.bound[i].tolist()}"
+        )
 
 
-def _pairs(tests: tuple[FrozenTest, ...]) -> set[tuple[int, int]]:
-    return {(min(test.item, test.reference), max(test.item, test.reference)) for test in tests}
+def _pairs(tests: FrozenTests) -> set[tuple[int, int]]:
+    return set(zip(tests.low.tolist(), tests.high.tolist(), strict=True))
 
 
 def _references(freeze: FrozenGroups) -> Iterator[str]:
@@ -71,13 +71,9 @@ def _linkage(freeze: FrozenGroups) -> Iterator[str]:
     height, labels = freeze.height, freeze.labels
     assert height is not None
     within: dict[tuple[int, int], float] = {}  # the smallest bound under which two arms are shown to be
-    for test in freeze.near:
-        pair = (min(test.item, test.reference), max(test.item, test.reference))
-        within[pair] = min(float(test.bound[0]), within.get(pair, np.inf))
-    beyond: dict[tuple[int, int], float] = {}
-    for test in freeze.far:
-        pair = (min(test.item, test.reference), max(test.item, test.reference))
-        beyond[pair] = max(float(test.bound[0]), beyond.get(pair, -np.inf))
+    for *arms, bound in zip(freeze.near.low.tolist(), freeze.near.high.tolist(), freeze.near.bound[:, 0], strict=True):
+        pair = (arms[0], arms[1])
+        within[pair] = min(float(bound), within.get(pair, np.inf))
 
     edges = [pair for pair, bound in within.items() if bound <= height and labels[pair[0]] == labels[pair[1]]]
     pieces = _pieces(labels.size, edges)
@@ -94,15 +90,29 @@ def _linkage(freeze: FrozenGroups) -> Iterator[str]:
                 yield f"no test that arm {arm} is within {ball.radius:g} of arm {ball.reference}, its ball's center"
     for arm in np.flatnonzero(~covered).tolist():
         yield f"arm {arm} is in no ball"
-    for a, b in combinations(freeze.balls, 2):
-        if labels[a.reference] == labels[b.reference]:
-            continue
-        wanted = height + a.radius + b.radius
-        pair = (min(a.reference, b.reference), max(a.reference, b.reference))
-        if not beyond.get(pair, -np.inf) >= wanted * (1.0 - ROUNDING):
+    yield from _balls_apart(freeze, height)
+
+
+def _balls_apart(freeze: FrozenGroups, height: float) -> Iterator[str]:
+    """Balls of different groups that are not shown to be far enough apart."""
+    n_arms = freeze.labels.size
+    order = np.argsort(freeze.far.low * n_arms + freeze.far.high, kind="stable")
+    tested, starts = np.unique((freeze.far.low * n_arms + freeze.far.high)[order], return_index=True)
+    beyond = np.maximum.reduceat(freeze.far.bound[order, 0], starts) if starts.size else np.empty(0)
+    tested, beyond = np.append(tested, -1), np.append(beyond, -np.inf)  # what stands for no test
+    centers = np.array([ball.reference for ball in freeze.balls], dtype=np.int64)
+    radii = np.array([ball.radius for ball in freeze.balls])
+    for i in range(centers.size - 1):
+        a, others = centers[i], centers[i + 1 :]
+        pairs = np.minimum(a, others) * n_arms + np.maximum(a, others)
+        places = np.searchsorted(tested[:-1], pairs)
+        shown = np.where(tested[places] == pairs, beyond[places], -np.inf)
+        wanted = height + radii[i] + radii[i + 1 :]
+        lacking = (freeze.labels[others] != freeze.labels[a]) & ~(shown >= wanted * (1.0 - ROUNDING))
+        for j in np.flatnonzero(lacking).tolist():
             yield (
-                f"no test that arms {a.reference} and {b.reference} are more than {wanted:g} apart, the height and the "
-                "radii of their balls"
+                f"no test that arms {a} and {others[j]} are more than {wanted[j]:g} apart, the height and the radii of "
+                "their balls"
             )
 
 

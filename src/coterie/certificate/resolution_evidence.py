@@ -2,13 +2,15 @@
 
 Written a second time, in plain NumPy and SciPy, so that no mistake is shared with whoever wrote the certificate.
 Formulas and proofs: docs/RESOLUTION.md. A test is read at every number of contrasts up to n; its evidence is the least
-over its sides of the largest value of each. Names: `ratio` is R, `variance` is v = 1 + 1/R, `proxy` is q.
+over its sides of the largest value of each. Tests with as many contrasts are read together. Names: `ratio` is R,
+`variance` is v = 1 + 1/R, `proxy` is q.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 from scipy import special
 
 from coterie.certificate.fields import field_of
-from coterie.problem.checks import FloatArray, check_positive, check_real_array, short
+from coterie.problem.checks import FloatArray, check_real_array, short
 
 MULTIPLES = np.array([0.25, 0.6, 1.0])
 LOG_WEIGHTS = np.log(np.array([0.1, 0.45, 0.45]))
@@ -25,12 +27,16 @@ LOG_WEIGHTS = np.log(np.array([0.1, 0.45, 0.45]))
 MOST_STAKE = 0.999  # of what a bet could lose
 LEAST_LOSS = 0.05  # of the width: a bet on nearness is never sized as if it could lose less
 
-Parameters = dict[str, Any]
+Parameters = Sequence[dict[str, Any]]
+"""Of k tests, which all have parameters of the same names."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a test reads, in the user's units: results of the item (n, d) and of the reference, in blocks (n, R, d)."""
+    """What k tests with as many contrasts n and the same R read, in the user's units.
+
+    Results of the items (k, n, d), and of the references, in blocks (k, n, R, d).
+    """
 
     item: FloatArray
     blocks: FloatArray
@@ -38,7 +44,7 @@ class Results:
     @property
     def ratio(self) -> int:
         """R: results of the reference in a block."""
-        return int(self.blocks.shape[1])
+        return int(self.blocks.shape[2])
 
     @property
     def variance(self) -> float:
@@ -46,59 +52,64 @@ class Results:
         return 1.0 + 1.0 / self.ratio
 
     def contrasts(self, scale: FloatArray) -> FloatArray:
-        """(n, d): Y_s in scaled units. Differences are formed first: no digits are lost to where the results lie."""
-        origin = self.item[0]
-        return np.asarray(((self.item - origin) - (self.blocks - origin).mean(axis=1)) / scale)
+        """(k, n, d): Y_s in scaled units. Differences are formed first: no digits are lost to where the results lie."""
+        origin = self.item[:, :1]
+        return np.asarray(((self.item - origin) - (self.blocks - origin[:, :, None]).mean(axis=2)) / scale)
 
 
 class Family(ABC):
     """The tests for one noise. `norm`: "each" or "distance"; `scale`: (d), what a unit is in the user's units.
 
-    Bounds (d) are in scaled units; for the norm "distance" all their entries are the same distance. A ValueError or
-    TypeError says what is wrong with the parameters.
+    Bounds (k, d) are in scaled units; for the norm "distance" all entries of a row are the same distance. A ValueError
+    or TypeError says what is wrong with the parameters.
     """
 
     def __init__(self, norm: str, scale: FloatArray) -> None:
         self.norm, self.scale, self.dim = norm, scale, scale.size
 
     @abstractmethod
-    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
-        """log E against "the means differ by `bound` or more"."""
+    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
+        """(k): log E against "the means differ by `bound` or more"."""
 
     @abstractmethod
-    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
-        """log E against "the means differ by `bound` or less"."""
+    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
+        """(k): log E against "the means differ by `bound` or less"."""
 
     def coordinate_bounds(self, bound: FloatArray) -> FloatArray:
         """Bounds for each coordinate that imply the bound: for a distance, of a cube within the ball."""
         return bound / math.sqrt(self.dim) if self.norm == "distance" else bound
 
     def sides(self, contrasts: FloatArray, bound: FloatArray) -> FloatArray:
-        """(n, 2d): how far contrasts lie within the bounds, from above and from below, coordinate by coordinate."""
-        bounds = self.coordinate_bounds(bound)
-        both = np.stack([bounds - contrasts, bounds + contrasts], axis=2)
-        return both.reshape(len(contrasts), 2 * self.dim)
+        """(k, n, 2d): how far contrasts lie within the bounds, from above and from below, coordinate by coordinate."""
+        bounds = self.coordinate_bounds(bound)[:, None]
+        both = np.stack([bounds - contrasts, bounds + contrasts], axis=3)
+        return both.reshape(*contrasts.shape[:2], 2 * self.dim)
 
     def direction(self, parameters: Parameters) -> FloatArray:
-        """û of a far test."""
-        found = vector(parameters, "direction", self.dim)
-        if not np.abs(found).max() > 0.0:
+        """(k, d): û of far tests."""
+        found = vectors(parameters, "direction", self.dim)
+        if not (np.abs(found).max(axis=1) > 0.0).all():
             raise ValueError("direction must not be zero in all coordinates")
         return found
 
-    def offset(self, direction: FloatArray, bound: FloatArray) -> float:
-        """β: the most that a difference which is not far can have in a direction."""
+    def offset(self, direction: FloatArray, bound: FloatArray) -> FloatArray:
+        """(k): β, the most that a difference which is not far can have in a direction."""
         if self.norm == "distance":
-            return float(bound[0]) * math.sqrt(float(direction @ direction))
-        return float(np.abs(direction) @ bound)
+            return np.asarray(bound[:, 0] * np.sqrt((direction**2).sum(axis=1)))
+        return np.asarray((np.abs(direction) * bound).sum(axis=1))
+
+    def drifts(self, results: Results, direction: FloatArray, bound: FloatArray) -> FloatArray:
+        """(k, n, 1): y of far tests."""
+        along = np.einsum("knd,kd->kn", results.contrasts(self.scale), direction)
+        return np.asarray(along - self.offset(direction, bound)[:, None])[:, :, None]
 
 
 class SubGaussian(Family):
     """Noise of a known covariance, or less: `proxies` (d) bound the variance of each coordinate, in scaled units."""
 
     @abstractmethod
-    def proxy(self, direction: FloatArray) -> float:
-        """A bound on the variance of a result in a direction."""
+    def proxy(self, direction: FloatArray) -> FloatArray:
+        """(k): a bound on the variance of a result in directions (k, d)."""
 
     @property
     @abstractmethod
@@ -110,33 +121,36 @@ class SubGaussian(Family):
     def largest(self) -> float:
         """A bound on the variance of a result in any direction of length 1."""
 
-    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
+    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
         contrasts = results.contrasts(self.scale)
-        if self.norm == "distance" and "rates" not in parameters:
-            return self.near_distance(contrasts, results.variance, float(bound[0]), parameters)
+        if self.norm == "distance" and "rates" not in parameters[0]:
+            return self.near_distance(contrasts, results.variance, bound[:, 0], parameters)
         only(parameters, "rates")
-        rates = _rates(parameters, 2 * self.dim)
-        return _one_sided(self.sides(contrasts, bound), rates, results.variance * np.repeat(self.proxies, 2))
+        rates, proxies = _rates(parameters, 2 * self.dim), results.variance * np.repeat(self.proxies, 2)
+        return _one_sided(self.sides(contrasts, bound), rates, proxies)
 
-    def near_distance(self, contrasts: FloatArray, variance: float, bound: float, parameters: Parameters) -> float:
+    def near_distance(
+        self, contrasts: FloatArray, variance: float, bound: FloatArray, parameters: Parameters
+    ) -> FloatArray:  # fmt: skip
         """The robust test of a distance."""
         only(parameters, "from", "spread")
-        start, spread = vector(parameters, "from", self.dim), check_positive(field_of(parameters, "spread"), "spread")
+        start, spread = vectors(parameters, "from", self.dim), positives(parameters, "spread")[:, None]
         proxy = variance * self.largest
-        n = np.arange(1, len(contrasts) + 1) / proxy
-        total = np.cumsum(contrasts, axis=0) / proxy
-        lengths = np.sqrt((total**2).sum(axis=1))
-        growth = 1.0 + n * spread
-        fit = 2.0 * total @ start + spread * lengths**2 - n * float(start @ start)
+        n = np.arange(1, contrasts.shape[1] + 1) / proxy
+        total = np.cumsum(contrasts, axis=1) / proxy
+        lengths = np.sqrt((total**2).sum(axis=2))
+        growth, limit = 1.0 + n * spread, bound[:, None]
+        fit = 2.0 * np.einsum("knd,kd->kn", total, start) + spread * lengths**2
+        fit -= n * (start**2).sum(axis=1)[:, None]
         mixed = fit / (2.0 * growth) - 0.5 * self.dim * np.log(growth)
-        null = np.where(lengths >= n * bound, lengths**2 / (2.0 * n), bound * lengths - n * bound**2 / 2.0)
-        return float((np.logaddexp(0.0, mixed) - math.log(2.0) - null).max())
+        null = np.where(lengths >= n * limit, lengths**2 / (2.0 * n), limit * lengths - n * limit**2 / 2.0)
+        return np.asarray((np.logaddexp(0.0, mixed) - math.log(2.0) - null).max(axis=1))
 
-    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
+    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
         only(parameters, "direction", "rate")
-        direction, rate = self.direction(parameters), check_positive(field_of(parameters, "rate"), "rate")
-        y = results.contrasts(self.scale) @ direction - self.offset(direction, bound)
-        return _one_sided(y[:, None], np.array([rate]), np.array([results.variance * self.proxy(direction)]))
+        direction, rate = self.direction(parameters), positives(parameters, "rate")
+        proxies = results.variance * self.proxy(direction)
+        return _one_sided(self.drifts(results, direction, bound), rate[:, None], proxies[:, None])
 
 
 class KnownCovariance(SubGaussian):
@@ -149,8 +163,8 @@ class KnownCovariance(SubGaussian):
         spherical = np.allclose(covariance, first * np.eye(self.dim), rtol=1e-12, atol=0.0)
         self._radial = exact and spherical
 
-    def proxy(self, direction: FloatArray) -> float:
-        return float(direction @ self._covariance @ direction)
+    def proxy(self, direction: FloatArray) -> FloatArray:
+        return np.asarray(((direction @ self._covariance) * direction).sum(axis=1))
 
     @property
     def proxies(self) -> FloatArray:
@@ -160,23 +174,24 @@ class KnownCovariance(SubGaussian):
     def largest(self) -> float:
         return float(np.linalg.eigvalsh(self._covariance)[-1])
 
-    def near_distance(self, contrasts: FloatArray, variance: float, bound: float, parameters: Parameters) -> float:
+    def near_distance(
+        self, contrasts: FloatArray, variance: float, bound: FloatArray, parameters: Parameters
+    ) -> FloatArray:  # fmt: skip
         """The radial test where the parameters are of one, which only exactly known noise allows; else the robust."""
-        if "kappas" not in parameters:
+        if "kappas" not in parameters[0]:
             return super().near_distance(contrasts, variance, bound, parameters)
         if not self._radial:
             raise ValueError(
                 "radial tests (kappas) need noise that is stated as exactly known, the same in all directions"
             )
         only(parameters, "kappas", "weights")
-        kappas, weights = _radii(parameters, bound)
+        kappas, weights = (one[:, None] for one in _radii(parameters, bound))
         proxy = variance * self.largest
-        n = np.arange(1, len(contrasts) + 1) / proxy
-        lengths = np.sqrt((np.cumsum(contrasts, axis=0) ** 2).sum(axis=1)) / proxy
-        used = weights > 0.0
-        terms = np.log(weights[used]) + _log_radial(kappas[used], lengths[:, None], n[:, None], self.dim)
-        null = _log_radial(np.array([bound]), lengths[:, None], n[:, None], self.dim)[:, 0]
-        return float((special.logsumexp(terms, axis=1) - null).max())
+        n = (np.arange(1, contrasts.shape[1] + 1) / proxy)[:, None]
+        lengths = (np.sqrt((np.cumsum(contrasts, axis=1) ** 2).sum(axis=2)) / proxy)[:, :, None]
+        terms = np.where(weights > 0.0, np.log(weights) + _log_radial(kappas, lengths, n, self.dim), -np.inf)
+        null = _log_radial(bound[:, None, None], lengths, n, self.dim)[:, :, 0]
+        return np.asarray((special.logsumexp(terms, axis=2) - null).max(axis=1))
 
 
 class BoundedCovariance(SubGaussian):
@@ -186,10 +201,10 @@ class BoundedCovariance(SubGaussian):
         super().__init__(norm, scale)
         self._full, self._upper = shape == "full", upper
 
-    def proxy(self, direction: FloatArray) -> float:
+    def proxy(self, direction: FloatArray) -> FloatArray:
         if self._full:  # the coordinates may depend on one another in any way
-            return float(np.abs(direction) @ np.sqrt(self._upper)) ** 2
-        return float(direction**2 @ self._upper)
+            return np.asarray((np.abs(direction) @ np.sqrt(self._upper)) ** 2)
+        return np.asarray(direction**2 @ self._upper)
 
     @property
     def proxies(self) -> FloatArray:
@@ -207,37 +222,38 @@ class BoundedResults(Family):
         super().__init__(norm, scale)
         self._widths = widths
 
-    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
+    def near(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
         only(parameters, "rates")
         losses = np.maximum(self._widths - self.coordinate_bounds(bound), LEAST_LOSS * self._widths)
         y = self.sides(results.contrasts(self.scale), bound)
-        return _betted(y, _rates(parameters, 2 * self.dim), np.repeat(losses, 2))
+        return _betted(y, _rates(parameters, 2 * self.dim), np.repeat(losses, 2, axis=1))
 
-    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> float:
+    def far(self, results: Results, bound: FloatArray, parameters: Parameters) -> FloatArray:
         only(parameters, "direction", "rate")
-        direction, rate = self.direction(parameters), check_positive(field_of(parameters, "rate"), "rate")
-        offset = self.offset(direction, bound)
-        y = results.contrasts(self.scale) @ direction - offset
-        return _betted(y[:, None], np.array([rate]), np.array([float(np.abs(direction) @ self._widths) + offset]))
+        direction, rate = self.direction(parameters), positives(parameters, "rate")
+        losses = np.abs(direction) @ self._widths + self.offset(direction, bound)
+        return _betted(self.drifts(results, direction, bound), rate[:, None], losses[:, None])
 
 
-def _one_sided(y: FloatArray, rates: FloatArray, proxies: FloatArray) -> float:
-    """The mixture over rates for each side, y (n, sides), at its largest; of that the least."""
-    n, found = np.arange(1, len(y) + 1)[:, None], np.inf
-    for side, total in enumerate(np.cumsum(y, axis=0).T):
-        rate = rates[side] * MULTIPLES
-        terms = LOG_WEIGHTS + rate * total[:, None] - n * (0.5 * rate**2 * proxies[side])
-        found = min(found, float(special.logsumexp(terms, axis=1).max()))
+def _one_sided(y: FloatArray, rates: FloatArray, proxies: FloatArray) -> FloatArray:
+    """(k): the mixture over rates for each side, y (k, n, sides), at its largest; of that the least."""
+    n, found = np.arange(1, y.shape[1] + 1)[:, None], np.full(len(y), np.inf)
+    proxies = np.broadcast_to(proxies, rates.shape)
+    totals = np.cumsum(y, axis=1)
+    for side in range(y.shape[2]):
+        rate = (rates[:, side, None] * MULTIPLES)[:, None]
+        terms = LOG_WEIGHTS + rate * totals[:, :, side, None] - n * (0.5 * rate**2 * proxies[:, side, None, None])
+        found = np.minimum(found, special.logsumexp(terms, axis=2).max(axis=1))
     return found
 
 
-def _betted(y: FloatArray, rates: FloatArray, losses: FloatArray) -> float:
-    """Mixtures of products of bets for each side, y (n, sides), none below −losses; the least of the largest."""
-    found = np.inf
-    for side, one in enumerate(y.T):
-        stakes = np.minimum(rates[side] * MULTIPLES, MOST_STAKE / losses[side])
-        terms = LOG_WEIGHTS + np.cumsum(np.log1p(stakes * one[:, None]), axis=0)
-        found = min(found, float(special.logsumexp(terms, axis=1).max()))
+def _betted(y: FloatArray, rates: FloatArray, losses: FloatArray) -> FloatArray:
+    """(k): mixtures of products of bets for each side, y (k, n, sides), none below −losses; the least of the best."""
+    found = np.full(len(y), np.inf)
+    for side in range(y.shape[2]):
+        stakes = np.minimum(rates[:, side, None] * MULTIPLES, MOST_STAKE / losses[:, side, None])[:, None]
+        terms = LOG_WEIGHTS + np.cumsum(np.log1p(stakes * y[:, :, side, None]), axis=1)
+        found = np.minimum(found, special.logsumexp(terms, axis=2).max(axis=1))
     return found
 
 
@@ -269,34 +285,47 @@ def _series(x: FloatArray, dim: int) -> FloatArray:
 
 def only(parameters: Parameters, *names: str) -> None:
     """ValueError if there are other parameters than these."""
-    wrong = next((name for name in parameters if name not in names), None)
+    wrong = next((name for name in parameters[0] if name not in names), None)
     if wrong is not None:
         raise ValueError(f"the parameters are {' and '.join(names)}, got {short(wrong)}")
 
 
-def vector(parameters: Parameters, name: str, length: int) -> FloatArray:
-    """A parameter that is so many finite numbers."""
-    found = check_real_array(field_of(parameters, name), name)
-    if found.shape != (length,):
-        raise ValueError(f"{name} must be {length} numbers, got {short(parameters[name])}")
+def vectors(parameters: Parameters, name: str, length: int) -> FloatArray:
+    """(k, length): a parameter that is so many finite numbers in each test."""
+    found = check_real_array([field_of(one, name) for one in parameters], name)
+    if found.shape != (len(parameters), length):
+        raise ValueError(f"{name} must be {length} numbers, got {short(parameters[0][name])}")
+    return found
+
+
+def positives(parameters: Parameters, name: str) -> FloatArray:
+    """(k): a parameter that is one positive number in each test."""
+    found = check_real_array([field_of(one, name) for one in parameters], name)
+    if found.ndim != 1:
+        raise TypeError(f"{name} must be a single number, got {short(parameters[0][name])}")
+    if not (found > 0.0).all():
+        raise ValueError(f"{name} must be positive, got {float(found.min())!r}")
     return found
 
 
 def _rates(parameters: Parameters, length: int) -> FloatArray:
-    found = vector(parameters, "rates", length)
+    found = vectors(parameters, "rates", length)
     if not (found > 0.0).all():
         raise ValueError(f"rates must be positive, got {float(found.min())!r}")
     return found
 
 
-def _radii(parameters: Parameters, bound: float) -> tuple[FloatArray, FloatArray]:
-    """κ below the bound, and their weights."""
-    kappas = check_real_array(field_of(parameters, "kappas"), "kappas")
-    if kappas.ndim != 1 or kappas.size == 0:
-        raise ValueError(f"kappas must be a list of numbers, got {short(parameters['kappas'])}")
-    if not ((kappas >= 0.0) & (kappas < bound)).all():
-        raise ValueError(f"kappas must lie from 0 to below the bound {bound:g}, got {short(kappas.tolist())}")
-    weights = vector(parameters, "weights", kappas.size)
-    if not ((weights >= 0.0).all() and 0.0 < weights.sum() <= 1.0 + 1e-12):
-        raise ValueError(f"weights must not be negative, and must add up to at most 1, got {short(weights.tolist())}")
+def _radii(parameters: Parameters, bound: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(k, radii): κ below the bounds (k), and their weights."""
+    kappas = check_real_array([field_of(one, "kappas") for one in parameters], "kappas")
+    if kappas.ndim != 2 or kappas.shape[1] == 0:
+        raise ValueError(f"kappas must be a list of numbers, got {short(parameters[0]['kappas'])}")
+    if not ((kappas >= 0.0) & (kappas < bound[:, None])).all():
+        raise ValueError(f"kappas must lie from 0 to below the bound {bound[0]:g}, got {short(kappas[0].tolist())}")
+    weights = vectors(parameters, "weights", kappas.shape[1])
+    total = weights.sum(axis=1)
+    if not ((weights >= 0.0).all() and (total > 0.0).all() and (total <= 1.0 + 1e-12).all()):
+        raise ValueError(
+            f"weights must not be negative, and must add up to at most 1, got {short(weights[0].tolist())}"
+        )
     return kappas, weights

@@ -60,14 +60,24 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class FrozenTest:
-    """A test as a freeze wrote it down: θ is the mean of `item` minus that of `reference`."""
+class FrozenTests:
+    """Tests as a freeze wrote them down, one a row: θ is the mean of `item` minus that of `reference`."""
 
-    item: int
-    reference: int
-    ratio: int
-    bound: FloatArray
-    parameters: dict[str, Any]
+    item: IntArray
+    reference: IntArray
+    ratio: IntArray
+    bound: FloatArray  # (n, d)
+    parameters: tuple[dict[str, Any], ...]
+
+    @property
+    def low(self) -> IntArray:
+        """The lower of the two arms of each test."""
+        return np.minimum(self.item, self.reference)
+
+    @property
+    def high(self) -> IntArray:
+        """The higher of the two arms of each test."""
+        return np.maximum(self.item, self.reference)
 
 
 @dataclass(frozen=True)
@@ -92,8 +102,8 @@ class FrozenGroups:
     level: float
     labels: IntArray
     references: tuple[int, ...]
-    near: tuple[FrozenTest, ...]
-    far: tuple[FrozenTest, ...]
+    near: FrozenTests
+    far: FrozenTests
     scale: FloatArray
     epsilon: FloatArray | None
     eta: FloatArray | None
@@ -279,10 +289,7 @@ def _frozen(event: dict[str, Any], number: int, at: int, asked: Asked) -> Frozen
     else:
         height = check_positive(field_of(event, "height"), "height")
         balls = tuple(_ball(entry, labels) for entry in list_of(event, "balls"))
-    near, far = (
-        tuple(_test(entry, f"{name} test {i}", asked) for i, entry in enumerate(list_of(event, name)))
-        for name in ("near", "far")
-    )
+    near, far = (_tests(list_of(event, name), name, asked) for name in ("near", "far"))
     return FrozenGroups(
         number, at, asked.level(number), labels, references, near, far, scale, epsilon, eta, height, balls, event
     )
@@ -301,7 +308,41 @@ def _ball(entry: Any, labels: IntArray) -> Ball:
     return Ball(reference, radius, items)
 
 
-def _test(entry: Any, name: str, asked: Asked) -> FrozenTest:
+def _tests(entries: Sequence[Any], name: str, asked: Asked) -> FrozenTests:
+    """All tests of a kind: at once where they are plain numbers as they should be, else one by one."""
+    found = _at_once(entries, asked)
+    if found is None:
+        rows = [_test(entry, f"{name} test {i}", asked) for i, entry in enumerate(entries)]
+        found = _at_once(rows, asked)
+        assert found is not None
+    return found
+
+
+def _at_once(entries: Sequence[Any], asked: Asked) -> FrozenTests | None:
+    """The tests if every one of them is right, and of plain types; None if one is not."""
+    if not all(isinstance(entry, list | tuple) and len(entry) == 5 for entry in entries):
+        return None
+    items, references, ratios, bounds, parameters = zip(*entries, strict=True) if entries else ((), (), (), (), ())
+    if not all(type(one) is int and 0 <= one < 2**31 for column in (items, references, ratios) for one in column):
+        return None
+    if not all(isinstance(one, dict) for one in parameters):
+        return None
+    try:
+        bound = check_real_array(bounds, "the bounds") if bounds else np.empty((0, asked.dim))
+    except (ValueError, TypeError):
+        return None
+    item, reference, ratio = (np.array(column, dtype=np.int64) for column in (items, references, ratios))
+    right = (item < asked.n_arms) & (reference < asked.n_arms) & (item != reference)
+    right &= (ratio >= 1) & (ratio <= MOST_RATIO)
+    if not right.all() or bound.shape != (len(entries), asked.dim) or not (bound >= 0.0).all():
+        return None
+    if asked.norm == "distance" and not (bound == bound[:, :1]).all():
+        return None
+    return FrozenTests(item, reference, ratio, bound, parameters)
+
+
+def _test(entry: Any, name: str, asked: Asked) -> list[Any]:
+    """One test, with plain numbers; ValueError or TypeError says what is wrong with it."""
     if not isinstance(entry, list | tuple) or len(entry) != 5:
         raise ValueError(f"{name} must be [item, reference, R, bounds, parameters], got {short(entry)}")
     item, reference = check_arm(entry[0], asked.n_arms), check_arm(entry[1], asked.n_arms)
@@ -317,4 +358,4 @@ def _test(entry: Any, name: str, asked: Asked) -> FrozenTest:
         raise ValueError(f"the bounds of {name} must be one distance for all coordinates, got {short(entry[3])}")
     if not isinstance(entry[4], dict):
         raise TypeError(f"the parameters of {name} must be an object, got {short(entry[4])}")
-    return FrozenTest(item, reference, ratio, bound, entry[4])
+    return [item, reference, ratio, bound.tolist(), entry[4]]

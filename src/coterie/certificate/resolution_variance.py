@@ -16,8 +16,8 @@ from coterie.problem.checks import FloatArray
 DEGREES = 120
 """Of freedom that the design is to have at least."""
 ROUNDING = 1e-9
-"""Of the largest distance of a result from the first of the log in scaled units, or of 1: a standard deviation is never
-taken to be smaller."""
+"""Of the largest distance of a result from the first of the log: a standard deviation is never taken to be smaller.
+For a resolution at least of η; for linkage, which has no unit of its own, of 1 only if all those results are equal."""
 
 
 def first_results(n_arms: int, dim: int, shape: str) -> int:
@@ -26,16 +26,17 @@ def first_results(n_arms: int, dim: int, shape: str) -> int:
 
 
 def variance_bounds(
-    record: ResolutionRecord, n_arms: int, shape: str, scale: FloatArray, log_inverse_share: float
+    record: ResolutionRecord, n_arms: int, shape: str, scale: FloatArray, log_inverse_share: float, has_unit: bool
 ) -> FloatArray:
     """(d): σ₊² in units of `scale` (d); `log_inverse_share` is log(1/(0.1·δ)). ValueError if a freeze came too early.
 
-    With one variance for all coordinates, it is bounded before they are scaled: afterwards they may differ.
+    With one variance for all coordinates, it is bounded before they are scaled: afterwards they may differ. `has_unit`:
+    a unit is η of a resolution, and not just that of the results.
     """
     dim = record.values.shape[1]
     n_first = first_results(n_arms, dim, shape)
     before = np.arange(record.arms.size) < (record.freezes[0].at if record.freezes else record.arms.size)
-    squares, reach = np.zeros(dim), 1.0
+    squares, reach = np.zeros(dim), 1.0 if has_unit else 0.0
     for arm, stack in enumerate(record.stacks(before & record.asked, n_arms)):
         if len(stack) < n_first:
             raise ValueError(
@@ -50,7 +51,7 @@ def variance_bounds(
         bounds = np.full(dim, squares.sum() / _quantile(degrees * dim, log_inverse_share))
     else:
         bounds = squares / _quantile(degrees, log_inverse_share + math.log(dim))
-    return np.maximum(bounds / scale**2, (ROUNDING * reach) ** 2)
+    return np.maximum(bounds / scale**2, (ROUNDING * (reach or 1.0)) ** 2)
 
 
 def _quantile(degrees: int, log_inverse: float) -> float:

@@ -1,8 +1,9 @@
 """The commands. Each one reads its arguments, calls one function of the library and prints the answer.
 
 What goes wrong because of the input is one line on standard error and exit code 2; a certificate that does not hold is
-exit code 1; Ctrl-C is exit code 130. If nobody reads what is printed any more (`| head -1`), the command ends without a
-word; its exit code is then that of a program that a closed pipe has ended, 141, or rich's 1 within a table.
+exit code 1; `campaign ask` while nothing can be measured that could be used is exit code 75; Ctrl-C is exit code 130.
+If nobody reads what is printed any more (`| head -1`), the command ends without a word; its exit code is then that of a
+program that a closed pipe has ended, 141, or rich's 1 within a table.
 """
 
 from __future__ import annotations

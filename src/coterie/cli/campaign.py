@@ -22,9 +22,11 @@ from coterie.cli.campaign_items import NamesFile, Sheet, read_costs, read_item_l
 from coterie.cli.campaign_text import (
     campaign_command,
     campaign_meant,
+    freeing_lines,
     next_steps,
     state_word,
     value_placeholders,
+    waiting_lines,
 )
 from coterie.cli.group import group
 from coterie.cli.methods import MeasuringCommand, MeasuringMethod, Register
@@ -41,6 +43,10 @@ campaign_app = typer.Typer(
     help="Campaigns: measure for days, from several benches, through crashes. Everything is in a database.",
     no_args_is_help=True,
 )
+
+
+TRY_LATER = 75
+"""The exit code of `ask` while nothing can be measured that could be used (EX_TEMPFAIL of sysexits.h)."""
 
 
 class Expiry(StrEnum):
@@ -89,6 +95,16 @@ def new(
             "values); wait: results that come later wait for it.",
         ),
     ] = Expiry.skip,
+    pass_on: Annotated[
+        float | None,
+        typer.Option(
+            "--pass-on",
+            help="When everybody waits for one ask, somebody else is asked too after so many times the median of the "
+            "times that answers took, and the first result counts (delays must have nothing to do with values); "
+            "0: never.",
+            show_default="2; 0 with --on-expiry wait",
+        ),
+    ] = None,
     values: Annotated[
         str | None,
         typer.Option("--values", help="What the numbers are called, as ph,turbidity.", show_default="v0, v1, …"),
@@ -132,6 +148,7 @@ def new(
             distance_ratio=distance_ratio,
             lease_seconds=lease_seconds,
             on_expiry=on_expiry.value,
+            pass_on=pass_on,
             value_names=called,
             costs=costs_of_file if costs is None else read_costs(costs, listed),
             cost_unit=cost_unit,
@@ -160,7 +177,11 @@ def ask(
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """What to measure next. The items are leased to the worker; asking again gives its open ones back first."""
+    """What to measure next. The items are leased to the worker; asking again gives its open ones back first.
+
+    If nothing that is measured now could be used before somebody answers an earlier ask, it says for whom it waits, and
+    until when; the exit code is then 75: try again later.
+    """
     with open_store(store) as campaigns:
         id = find_campaign(campaigns, campaign)
         answer = campaigns.ask(id, worker or default_worker(), n)
@@ -169,6 +190,9 @@ def ask(
         print_json(answer)
     elif answer["done"]:
         typer.echo(f"nothing: the groups are found; see {campaign_command('status', campaign, store)}")
+    elif not answer["asks"]:
+        for line in [*waiting_lines(answer["waiting_for"]), *freeing_lines(answer["waiting_for"], campaign, store)]:
+            typer.echo(line)
     else:
         rows = [[one["name"], one["arm"], one["lease"], one["expires"]] for one in answer["asks"]]
         _print_table(["item", "arm", "lease", "until"], rows, "measure")
@@ -177,6 +201,10 @@ def ask(
         typed = value_placeholders(settings["value_names"], settings["dim"])
         told = campaign_command("tell", campaign, store, "--lease", first["lease"], *who)
         typer.echo(f"then, for {first['name']}: {told} {typed}")
+        for line in waiting_lines(answer["waiting_for"]):
+            typer.echo(line)
+    if not answer["done"] and not answer["asks"]:
+        raise typer.Exit(TRY_LATER)
 
 
 @campaign_app.command(context_settings={"ignore_unknown_options": True})
@@ -243,7 +271,7 @@ def tell(
     typer.echo(f"{said}: {count['name']}: {shown} (measurement {count['measurements']} of this item, id {name})")
     if gone:
         typer.echo(f"{count['name']} is retired: the result is kept, and plays no role")
-    for warning in answer.get("warnings", []):
+    for warning in [*answer.get("warnings", []), *answer.get("not_counted", [])]:
         typer.echo(f"warning: {warning['message']}", err=True)
     if answer["done"]:
         typer.echo(f"the groups are found: {campaign_command('status', campaign, store)}")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coterie.cli.campaign_text import first_names
+from coterie.cli.campaign_text import first_names, waiting_lines
 from coterie.problem.costs import cost_text
 from coterie.problem.question import Resolution
 
@@ -44,7 +44,7 @@ def print_status(found: dict[str, Any]) -> None:
             against = "" if weakest["against_name"] is None else f" (item {weakest['against_name']})"
             text = f"weakest: is {weakest['name']} apart from group {weakest['group_id']}{against}?"
             console.print(text, highlight=False, markup=False)
-    for line in [*_spent(found), *_waiting(found["waiting"])]:
+    for line in [*_spent(found), *_waiting(found), *waiting_lines(found["waiting_for"])]:
         console.print(line, highlight=False, markup=False)
     if found["groups"]:
         shown = ", ".join if found["done"] else first_names  # a result is never cut short
@@ -88,9 +88,14 @@ def _spent(found: dict[str, Any]) -> list[str]:
     return [f"spent: {cost_text(found['cost'], unit)}{more}"]
 
 
-def _waiting(count: int) -> list[str]:
-    """How many results wait, if any do."""
-    return [f"{count} results wait for an earlier ask of their item to be answered or given up"] if count else []
+def _waiting(found: dict[str, Any]) -> list[str]:
+    """How many results wait, if any do, and for whom."""
+    count = found["waiting"]
+    if not count or found["done"]:
+        return []
+    asks = first_names([f"{one['name']}, asked of {one['worker']}" for one in found["holding"]])
+    waits = "1 result waits" if count == 1 else f"{count} results wait"
+    return [f"{waits} for an earlier ask of the item to be answered or given up ({asks})"]
 
 
 def _print_verdict(console: Console, found: dict[str, Any]) -> None:

@@ -34,6 +34,26 @@ def next_steps(found: dict[str, Any], campaign: str, store: str) -> list[str]:
     ]
 
 
+def waiting_lines(waiting: Sequence[dict[str, Any]]) -> list[str]:
+    """For whom everybody waits, a line each."""
+    return [f"waiting for {one['name']}, asked of {one['worker']}, {_until(one['until'])}" for one in waiting]
+
+
+def freeing_lines(waiting: Sequence[dict[str, Any]], campaign: str, store: str) -> list[str]:
+    """What to do about it."""
+    if not waiting:
+        return ["nothing to measure just now: try again"]
+    free = campaign_command("fail", campaign, store, waiting[0]["lease"], "--reason", "no answer")
+    return [
+        "What else is measured cannot be used before. If the result will not come, for a reason that has nothing to do",
+        f"with its value: {free}",
+    ]
+
+
+def _until(until: str | None) -> str:
+    return "until its result comes or somebody frees it" if until is None else f"until {until}"
+
+
 def campaign_label(one: dict[str, Any]) -> str:
     """A campaign in a few words that tell it from others of its name: id, date, measurements."""
     count = one["measurements"]

@@ -94,7 +94,7 @@ def _digest(content: bytes) -> str:
 def _groups(found: dict[str, Any]) -> bytes:
     """A row for each item, made for spreadsheets: names that would be formulas there get an apostrophe in front."""
     from coterie.cli.group_report import item_states
-    from coterie.tables.spreadsheets import csv_line, safe_in_spreadsheets
+    from coterie.tables.spreadsheets import csv_line
 
     proof = found["certificate"]
     extra = ["certificate group"] if proof is not None else []
@@ -113,15 +113,13 @@ def _groups(found: dict[str, Any]) -> bytes:
         near = [] if not resolved else [_reference_of(found, arm), " ".join(map(str, found["borders"].get(name, [])))]
         if pairs is not None:
             near += [pairs["letters"][arm], " ".join(map(str, pairs["possible"][arm] if pairs["possible"] else []))]
-        lines.append(csv_line([safe_in_spreadsheets(name), label, state, *counts, *averages, arm, *there, *near]))
+        lines.append(csv_line([name, label, state, *counts, *averages, arm, *there, *near]))
     return "".join(lines).encode()
 
 
 def _reference_of(found: dict[str, Any], arm: int) -> str:
     """The reference item of the group that an item is in."""
-    from coterie.tables.spreadsheets import safe_in_spreadsheets
-
-    return "" if found["labels"] is None else safe_in_spreadsheets(found["references"][found["labels"][arm]])
+    return "" if found["labels"] is None else str(found["references"][found["labels"][arm]])
 
 
 def _log(session: Session, dim: int) -> bytes:

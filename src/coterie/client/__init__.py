@@ -6,12 +6,12 @@ gets its own open items back. What the server refuses is a `ServerError` with th
 
 from __future__ import annotations
 
-from coterie.client.answers import Ask, Item, Measurement, Recorded, Status, Summary, Told
+from coterie.client.answers import Ask, Asks, Awaited, Item, Measurement, Recorded, Status, Summary, Told
 from coterie.client.campaign import RemoteCampaign
 from coterie.client.connection import ADDRESS, ServerError
 from coterie.client.server import Client
 
 __all__ = [
-    "ADDRESS", "Ask", "Client", "Item", "Measurement", "Recorded", "RemoteCampaign", "ServerError", "Status",
-    "Summary", "Told",
+    "ADDRESS", "Ask", "Asks", "Awaited", "Client", "Item", "Measurement", "Recorded", "RemoteCampaign", "ServerError",
+    "Status", "Summary", "Told",
 ]  # fmt: skip

@@ -42,6 +42,7 @@ class Status(TypedDict):
     forecast_low: float | None
     forecast_high: float | None
     waiting: int
+    waiting_for: list[Awaited]
     failures: dict[str, Any]
     archived: str | None
     lease_seconds: float
@@ -59,6 +60,27 @@ class Ask(TypedDict):
     name: str
     lease: str
     expires: str
+
+
+class Awaited(TypedDict):
+    """An ask that everybody waits for: of whom, and `until` when it is given up or asked of somebody else, if known."""
+
+    arm: int
+    name: str
+    lease: str
+    worker: str
+    asked: str
+    until: str | None
+    results: int
+
+
+class Asks(list[Ask]):
+    """Items to measure. None once the campaign is `done`, nor while it would be in vain: see `waiting_for`."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__(answer["asks"])
+        self.done: bool = answer["done"]
+        self.waiting_for: list[Awaited] = answer.get("waiting_for", [])  # an earlier release says nothing
 
 
 class Measurement(TypedDict):
@@ -104,9 +126,13 @@ class Recorded(TypedDict):
 
 
 class Told(TypedDict):
-    """What became of results; `warnings` if a value lies far from what its item gave before."""
+    """What became of results; `warnings` if a value lies far from what its item gave before.
+
+    `not_counted`: results whose ask was passed on to somebody else, who has answered it.
+    """
 
     accepted: int
     duplicates: int
     done: bool
     warnings: NotRequired[list[dict[str, Any]]]
+    not_counted: NotRequired[list[dict[str, Any]]]

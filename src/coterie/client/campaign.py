@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, cast, overload
 from urllib.parse import quote
 
-from coterie.client.answers import Ask, Item, Measurement, Recorded, Status, Told
+from coterie.client.answers import Asks, Item, Measurement, Recorded, Status, Told
 from coterie.client.connection import LONGEST_PAUSE, Connection, query_of
 from coterie.problem.checks import check_count, check_real_array, short
 from coterie.problem.question import Resolution
 from coterie.problem.settings import checked
+
+log = logging.getLogger("coterie.client")
 
 
 class RemoteCampaign:
@@ -31,9 +34,13 @@ class RemoteCampaign:
         """How far it is: groups, evidence, alarms."""
         return cast(Status, self.connection.request("GET", self._path))
 
-    def ask(self, worker: str, n: int = 1) -> list[Ask]:
-        """Items for this worker to measure, its own open ones first; none once the campaign is done."""
-        return cast(list[Ask], self.connection.request("POST", f"{self._path}/ask", {"worker": worker, "n": n})["asks"])
+    def ask(self, worker: str, n: int = 1) -> Asks:
+        """Items for this worker to measure, its own open ones first; none once the campaign is `done`.
+
+        None either while nothing that is measured could be used before somebody else answers: `waiting_for` of the
+        list then says which items, asked of whom, and until when.
+        """
+        return Asks(self.connection.request("POST", f"{self._path}/ask", {"worker": worker, "n": n}))
 
     def tell(self, measurements: Iterable[Measurement], confirm: bool | None = None) -> Told:
         """Hand in results, all or nothing; they are on the server's disk when this returns.
@@ -55,7 +62,7 @@ class RemoteCampaign:
         return cast(dict[str, Any], answer)
 
     def fail(self, lease: str, reason: str = "") -> None:
-        """A measurement that will not come; its item is free to be asked for again.
+        """A measurement that will not come; its item is free to be asked for again. Owners free anybody's.
 
         The proof assumes that failures have nothing to do with the values.
         """
@@ -111,14 +118,20 @@ class RemoteCampaign:
         """Ask, measure and tell until the campaign is done; then its status.
 
         `measure` gets the name of an item, or its number as text. If it raises, the open items stay leased to this
-        worker, who gets them again. If others still measure what is left, this waits for them.
+        worker, who gets them again. If others still measure what is left, this waits for them; the log of
+        `coterie.client` (level INFO) says for whom.
         """
+        said: list[str] = []
         while True:
             asks = self.ask(worker, n)
             if not asks:
                 now = self.status()
                 if now["done"]:
                     return now
+                waits = [f"{one['name']}, asked of {one['worker']}, until {one['until']}" for one in asks.waiting_for]
+                if waits != said:
+                    log.info("waiting for %s", "; ".join(waits) or "results of others")
+                said = waits
                 time.sleep(1.0)
             for one in asks:
                 self.tell([{"arm": one["arm"], "values": measure(one["name"]), "lease": one["lease"]}])

@@ -53,6 +53,13 @@ class Pull(NamedTuple):
     round: int = 0
 
 
+class HeldUp(NamedTuple):
+    """Results that counted and are of no use before open asks are answered, and the places of these among the asks."""
+
+    results: int = 0
+    by: Sequence[int] = ()
+
+
 class Record(NamedTuple):
     """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
 
@@ -61,7 +68,7 @@ class Record(NamedTuple):
     is the round that was recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a
     given-up ask is the entry of the ask that it is about; NOBODY if there is none, or if the ask is older than the
     record: then `rounds` holds its round. `asked` tells these two apart. Decisions come with the entry before which
-    they were made.
+    they were made. `origin`: from where positions count in bets that are applied after this record, if there are any.
     """
 
     kinds: IntArray  # (n)
@@ -72,6 +79,7 @@ class Record(NamedTuple):
     white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
     decisions: list[tuple[int, Decision]]
     choices: Sequence[Resolution] = ()
+    origin: Sequence[float] | None = None
 
 
 class Followed(NamedTuple):
@@ -158,6 +166,14 @@ class MethodRun(ABC):
 
     def look(self) -> None:  # noqa: B027 (a method may do without)
         """See whether the results so far are enough, without asking for an arm. By default they were looked at."""
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        """What open asks hold up, if nothing new was planned; by default nothing, as results are used as they count.
+
+        None if the next ask goes on with what was planned before: it is needed whatever becomes of the open ones.
+        Results that wait for their turn behind an earlier ask of their arm have not counted: others look after these.
+        """
+        return HeldUp()
 
     # Decisions beside the asks, and how a record is brought back.
 

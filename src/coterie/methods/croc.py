@@ -6,7 +6,7 @@ Results come in the order in which they were asked for: the conversation sees to
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +17,11 @@ from coterie.engine.croc.family import Family
 from coterie.engine.croc.flight import seed_of_round
 from coterie.engine.croc.run import CrocRun
 from coterie.engine.croc.state import CORE_ROOM, PAIR_LEVEL, share_of_epoch
-from coterie.methods.contract import ASK, RESULT, Decision, Departure, Followed, MethodRun, Pull, Record
+from coterie.methods.contract import ASK, RESULT, Decision, Departure, Followed, HeldUp, MethodRun, Pull, Record
 from coterie.methods.croc_families import family_for
 from coterie.methods.croc_pairs import settle_core_pairs, settle_with
 from coterie.methods.croc_proof import certificate_of, evidence_of
-from coterie.methods.croc_standing import standing_of
+from coterie.methods.croc_standing import held_up_of, standing_of
 from coterie.methods.present_arms import Past
 from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray
@@ -78,6 +78,9 @@ class CrocMethodRun(MethodRun):
 
     def look(self) -> None:
         self._run.look()
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        return held_up_of(self._run, asks)
 
     def evidence(self) -> Evidence:
         return evidence_of(self._run)
@@ -181,11 +184,12 @@ class CrocMethodRun(MethodRun):
 
         Returns how many entries have been applied for that.
         """
-        bets = [one["bet"] for _, one in record.decisions if "bet" in one]
-        first = np.flatnonzero(record.kinds == RESULT)
-        if self.t > 0 or not bets or not first.size:
+        first, recorded = np.flatnonzero(record.kinds == RESULT), record.origin
+        if recorded is None:
+            recorded = next((one["bet"]["from"] for _, one in record.decisions if "bet" in one), None)
+        if self.t > 0 or recorded is None or not first.size:
             return 0
-        origin = np.array(bets[0]["from"], dtype=np.float64)
+        origin = np.array(recorded, dtype=np.float64)
         if np.array_equal(origin, record.white[first[0], : origin.size]):
             return 0
         end = int(first[0]) + 1

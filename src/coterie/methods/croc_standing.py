@@ -1,13 +1,25 @@
-"""How far a CROC run is: of the differences between an item and another group, how many are proven."""
+"""How far a CROC run is: of the differences of items and other groups, how many are proven; and what holds it up."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import CORE_ROOM
+from coterie.engine.croc.state import (
+    CORE_ROOM,
+    EPOCHS,
+    FLIGHT,
+    OLDEST,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
+    ROUND,
+    TO_ASK,
+    UNSEEN,
+)
+from coterie.methods.contract import HeldUp, Pull
 from coterie.methods.croc_proof import CORES, frozen_tests
 from coterie.methods.reports import TESTS, Standing
 from coterie.problem.checks import FloatArray
@@ -60,3 +72,30 @@ def _shares(run: CrocRun) -> tuple[FloatArray, int]:
     other, group = tests.against[cores], s.labels[tests.arm[cores]]
     np.minimum.at(frozen, (other, group), reached[cores])
     return np.maximum(shares, frozen), run.t - int(s.frozen_at[slot])
+
+
+def held_up_of(run: CrocRun, asks: Sequence[Pull]) -> HeldUp | None:
+    """Before every arm was measured: results beyond the first of an arm, by asks of arms that were not.
+
+    Later: results of rounds behind the first open one of their epoch, by asks of open rounds (docs/CROC.md, section 8).
+    """
+    s = run.state
+    if s.ints[UNSEEN] > 0:
+        if (s.committed == 0).any():
+            return None
+        seen = s.labels.size - int(s.ints[UNSEEN])
+        return HeldUp(run.t - seen, [i for i, one in enumerate(asks) if s.pulls[one.arm] == 0])
+    if s.ints[TO_ASK] > 0 or s.ints[QUEUE_HEAD] < s.ints[QUEUE_TAIL]:
+        return None
+    results, epochs = 0, set()
+    open_rounds = set()
+    for number in range(int(s.ints[OLDEST]), int(s.ints[ROUND]) + 1):
+        f = number % FLIGHT
+        epoch = int(s.round_epoch[f])
+        if s.round_left[f] < 0 or s.frozen_number[epoch % EPOCHS] != epoch:  # used, or of nobody's use
+            continue
+        if epoch in epochs:
+            results += int(s.round_pulls[f] - s.round_left[f])
+        epochs.add(epoch)
+        open_rounds.add(number)
+    return HeldUp(results, [i for i, one in enumerate(asks) if one.round in open_rounds])

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.engine.croc.entries import ASK, DECIDED, RESULT, Entries, new_entries
+from coterie.engine.croc.entries import ASK, DECIDED, OTHER_ARM, RESULT, Entries, new_entries
 from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import QUEUE_HEAD, QUEUE_TAIL, TO_ASK, UNSEEN
 from coterie.engine.state import Floats, Ints
 from coterie.methods.croc_families import family_for
 from coterie.methods.trials import NO_END, PROVEN, Plan, Running, Stops
@@ -48,33 +47,19 @@ def play(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str
 def play_to_next_plan(run: CrocRun, plan: Plan, rng: np.random.Generator, most: int) -> int:
     """Results of what CROC asks for before it plans again, at most so many; returns how many.
 
-    One worker is simulated: each result comes before the next ask. Within a round that makes no difference, as the next
-    plan waits for the whole round, so all its asks are made before their results are drawn: their order is the run's.
+    One worker is simulated: each result counts before the next ask, as in a live session. No result changes which arms
+    are asked for before the next plan, so all results up to there are drawn at once.
     """
-    ints, n_arms = run.state.ints, plan.instance.n_arms
-    in_queue = int(ints[QUEUE_TAIL] - ints[QUEUE_HEAD])
-    if ints[UNSEEN] == 0 and ints[TO_ASK] == 0 and in_queue > 0:
-        arms = run.state.queue[ints[QUEUE_HEAD] : ints[QUEUE_HEAD] + min(in_queue, most)].astype(np.int64)
-        values = plan.noise.whiten_fully(plan.results(rng, arms))
-        entries = _in_turn(n_arms, arms, values)
-        _follow(run, entries)
-        return len(arms)
-    count = min(most, int(ints[UNSEEN]) if ints[UNSEEN] > 0 else int(ints[TO_ASK]))
-    asks = _asks(n_arms, max(count, 1), plan.instance.dim)  # without a plan the ask makes one
-    _follow(run, asks)
-    if run.done:
-        return 0
-    values = plan.noise.whiten_fully(plan.results(rng, asks.arms))
-    results = new_entries(n_arms, np.full_like(asks.kinds, RESULT), asks.arms, values)
-    results.rounds[:], results.asked[:] = asks.rounds, 1
-    _follow(run, results)
-    return len(asks.arms)
-
-
-def _asks(n_arms: int, count: int, dim: int) -> Entries:
-    """So many asks, whose arms are for the run to say."""
-    nobody = np.full(count, -1, dtype=np.int64)
-    return new_entries(n_arms, np.full(count, ASK, dtype=np.int64), nobody, np.zeros((count, 2 * dim)))
+    arms = run.planned(most)
+    if arms.size == 0:  # a result that nobody asked for came last
+        run.look()
+        arms = run.planned(most)
+    values = plan.noise.whiten_fully(plan.results(rng, arms))
+    entries = _in_turn(plan.instance.n_arms, arms, values)
+    while (why := run.follow(entries)) == DECIDED:
+        pass
+    assert why != OTHER_ARM, "a run asks for the arms that it has planned"
+    return len(arms)
 
 
 def _in_turn(n_arms: int, arms: Ints, values: Floats) -> Entries:
@@ -84,9 +69,3 @@ def _in_turn(n_arms: int, arms: Ints, values: Floats) -> Entries:
     entries.ask[1::2] = np.arange(0, 2 * len(arms), 2)
     entries.asked[1::2] = 1
     return entries
-
-
-def _follow(run: CrocRun, entries: Entries) -> None:
-    """All of the entries, but what comes after the groups are proven."""
-    while run.follow(entries) == DECIDED:
-        pass

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from coterie.methods.contract import Decision, Departure, Followed, Method, MethodError, MethodRun, Pull, Record
+from coterie.methods.contract import (
+    Decision,
+    Departure,
+    Followed,
+    HeldUp,
+    Method,
+    MethodError,
+    MethodRun,
+    Pull,
+    Record,
+)
 from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.instance import Instance
@@ -154,6 +164,9 @@ class Guarded(MethodRun):
 
     def look(self) -> None:
         self._step("look", self._run.look)
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        return self._step("held_up", lambda: self._run.held_up(asks))
 
     def new_decisions(self) -> list[Decision]:
         found = self._step("new_decisions", self._run.new_decisions)

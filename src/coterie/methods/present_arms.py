@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.methods.contract import ASK, Decision, Departure, Followed, MethodRun, Pull, Record
+from coterie.methods.contract import ASK, Decision, Departure, Followed, HeldUp, MethodRun, Pull, Record
 from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.question import Resolution
@@ -125,6 +125,9 @@ class PresentArms(MethodRun):
 
     def look(self) -> None:
         self.inner.look()
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        return self.inner.held_up([Pull(int(self._place[arm]), self._own(of_round)) for arm, of_round in asks])
 
     def open_recorded(self, arm: int, of_round: int) -> None:
         self.inner.open_recorded(int(self._place[arm]), self._own(of_round))

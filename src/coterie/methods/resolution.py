@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from coterie.engine.resolution.asking import asked_for
-from coterie.engine.resolution.epoch import FAR, NEAR, Epoch
+from coterie.engine.resolution.epoch import Epoch
 from coterie.engine.resolution.questions import Asked
 from coterie.engine.resolution.run import FreezingRun, level_of_epoch
-from coterie.methods.contract import Decision, MethodRun, Pull
+from coterie.methods.contract import Decision, HeldUp, MethodRun, Pull
 from coterie.methods.present_arms import Past
 from coterie.methods.reports import BOUNDS, LINKS, Evidence, Standing, Weakest
 from coterie.methods.resolution_proof import ALPHA, VARIANCE_SHARE, certificate_of, changes_of
@@ -97,6 +97,10 @@ class ResolutionRun(MethodRun):
     def give_up(self, arm: int, of_round: int) -> None:
         self._run.give_up(arm, of_round)
 
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        found = self._run.held_up([(one.arm, one.round) for one in asks])
+        return None if found is None else HeldUp(*found)
+
     @property
     def guess(self) -> tuple[IntArray, FloatArray] | None:
         labels = self._run.labels
@@ -166,15 +170,15 @@ class ResolutionRun(MethodRun):
         epoch = run.epoch
         if epoch is None:
             return Evidence(0.0, level_of_epoch(run.number, self._log_inverse_delta), None)
-        unmet = [one for one in epoch.tests if not one.met]
-        if not unmet:
-            least = min((one.test.evidence for one in epoch.tests), default=math.inf)
-            return Evidence(float(least), epoch.level, None)
-        worst = min(unmet, key=lambda one: one.test.evidence)
-        statistic = max(float(worst.test.evidence), 0.0)
-        group, left = int(epoch.labels[worst.reference]), run.remaining()
+        evidence, unmet = epoch.evidence, np.flatnonzero(epoch.met_at == 0)
+        if not unmet.size:
+            return Evidence(float(evidence.min(initial=math.inf)), epoch.level, None)
+        worst = int(unmet[np.argmin(evidence[unmet])])
+        statistic = max(float(evidence[worst]), 0.0)
+        item, reference = int(epoch.item[worst]), int(epoch.reference[worst])
+        left = run.remaining()
         lack = Weakest(
-            worst.item, group, statistic, epoch.level, worst.reference, left if math.isfinite(left) else None
+            item, int(epoch.labels[reference]), statistic, epoch.level, reference, left if math.isfinite(left) else None
         )
         return Evidence(statistic, epoch.level, lack)
 
@@ -184,10 +188,10 @@ class ResolutionRun(MethodRun):
         course = LINKS if self._settings.resolution is None else BOUNDS
         if epoch is None:
             return Standing(0, run.planned_tests, 0, course=course)
-        reached = [1.0 if one.met else max(float(one.test.evidence), 0.0) / epoch.level for one in epoch.tests]
-        settled = sum(not epoch.wants(arm) for arm in range(self._settings.n_arms))
-        worked = float(np.clip(np.mean(reached), 0.0, 1.0)) if reached else 1.0
-        return Standing(len(epoch.tests) - epoch.unmet, len(epoch.tests), settled, None, worked, run.spent, course)
+        reached = np.where(epoch.met, 1.0, np.maximum(epoch.evidence, 0.0) / epoch.level)
+        worked = float(np.clip(reached.mean(), 0.0, 1.0)) if len(epoch) else 1.0
+        proven, settled = int(np.count_nonzero(epoch.met)), int(np.count_nonzero(epoch.unmet == 0))
+        return Standing(proven, len(epoch), settled, None, worked, run.spent, course)
 
     # Decisions.
 
@@ -213,9 +217,9 @@ class ResolutionRun(MethodRun):
         epoch = self._run.epoch
         if epoch is None or not epoch.done:
             return None
-        near, far = (
-            [(float(one.test.evidence), one.met_at) for one in epoch.tests if one.kind == kind] for kind in (NEAR, FAR)
-        )
+        rows = list(zip(epoch.evidence.tolist(), epoch.met_at.tolist(), strict=True))
+        n_near = int(np.count_nonzero(epoch.is_near))
+        near, far = rows[:n_near], rows[n_near:]
         freezes = [one for one in decisions if one["event"] == "freeze"]
         choices = [one for one in decisions if one["event"] == "resolution"]
         means = self._run.tally.means * self._scale

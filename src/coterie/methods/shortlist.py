@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from coterie.engine.croc.state import ALPHA, PREFIX_ROOM
 from coterie.engine.shortlist.elimination import Elimination
 from coterie.engine.shortlist.listing import MOST, STEPS, clique_of, partitions_without
 from coterie.engine.shortlist.pairs import PairStacks
-from coterie.methods.contract import ASK, GIVE_UP, LOOK, RESULT, Decision, MethodRun, Pull, Record
+from coterie.methods.contract import ASK, GIVE_UP, LOOK, RESULT, Decision, HeldUp, MethodRun, Pull, Record
 from coterie.methods.croc import CrocMethodRun
 from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray
@@ -121,7 +122,7 @@ class ShortlistRun(MethodRun):
         assert self._list is not None
         arms = self._list.plan(self._pulls + self._under_way).tolist()
         settled, self._told = self._settled[self._told :], len(self._settled)
-        number = self._list.compose(arms)
+        number = self._list.compose(arms, [one[:2] for one in settled])
         self._queue.extend((arm, number) for arm in arms)
         self._new.append(
             {"event": "round", "round": number, "epoch": 0, "pulls": [[arm, 1] for arm in arms]}
@@ -134,6 +135,14 @@ class ShortlistRun(MethodRun):
             self._croc.give_up(arm, of_round)
         elif of_round > 0:
             self._queue.appendleft((arm, of_round))
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        if self._list is None:
+            return self._croc.held_up(asks)
+        if self._queue:
+            return None
+        results, open_rounds = self._list.held_up()
+        return HeldUp(results, [i for i, one in enumerate(asks) if one.round in open_rounds])
 
     def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
         self._under_way[arm] -= asked
@@ -218,9 +227,9 @@ class ShortlistRun(MethodRun):
         elif self._list is None:
             self._croc.apply_decision(decision)
         elif decision["event"] == "round":
-            self._apply_settled([self._pair_of(one) for one in decision.get("settled", [])])
+            named = self._apply_settled([self._pair_of(one) for one in decision.get("settled", [])])
             arms = [int(arm) for arm, _ in decision["pulls"]]
-            number = self._list.compose(arms)
+            number = self._list.compose(arms, [one[:2] for one in named])
             self._queue.extend((arm, number) for arm in arms)
         else:
             self._clique = tuple(decision["arms"])
@@ -234,11 +243,22 @@ class ShortlistRun(MethodRun):
         columns = np.array(pairs, dtype=np.int64).reshape(-1, 4).T
         return [pairs[i] for i in np.flatnonzero(self._stacks.evidence(*columns) >= self._pair_level).tolist()]
 
-    def _apply_settled(self, pairs: list[Settled]) -> None:
-        for pair in self._still_settled(pairs):
+    def _apply_settled(self, pairs: list[Settled]) -> list[Settled]:
+        """The pairs that a recorded round names, those that are settled still.
+
+        Pairs that only the corrected values settle are named by the next round that is composed, and bets know them
+        from there on: `verify` has nothing but the record to make bets from.
+        """
+        still = self._still_settled(pairs)
+        for pair in still:
             if not self._differ[pair[0], pair[1]]:
                 self._settle(pair)
-        self._told = len(self._settled)
+        known = {frozenset(pair[:2]) for pair in still}
+        kept, fresh = self._settled[: self._told], self._settled[self._told :]
+        fresh.sort(key=lambda pair: frozenset(pair[:2]) not in known)
+        self._settled = kept + fresh
+        self._told += sum(frozenset(pair[:2]) in known for pair in fresh)
+        return still
 
     def _apply_list(self, pairs: list[Settled]) -> None:
         self._differ[:] = False

@@ -114,7 +114,8 @@ def _told_again(session: Session, goals: list[int]) -> Iterator[Session]:
     deeds: list[list[Any]] = saved["history"] if ordered else [["tell", len(log)]]
     for what, number in deeds:
         if what == "ask":
-            if any(ticket.arm != next(asks)[0] for ticket in again.open(number)):
+            opened = again.open(number, wanted=len(saved["asks"]))  # however far ahead it was: it was asked for
+            if any(ticket.arm != next(asks)[0] for ticket in opened):
                 return
         elif what != "tell":
             _do_again(again, what, number)

@@ -7,7 +7,7 @@ from coterie.session.cluster import cluster
 from coterie.session.data_alarms import DataAlarm
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.result import Result
-from coterie.session.session import Session, SessionDone
+from coterie.session.session import Session, SessionDone, Waiting
 
 __all__ = [
     "Alarm",
@@ -18,6 +18,7 @@ __all__ = [
     "Result",
     "Session",
     "SessionDone",
+    "Waiting",
     "Weakest",
     "cluster",
 ]

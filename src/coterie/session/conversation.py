@@ -23,6 +23,11 @@ from coterie.problem.revision import Items, Revision
 ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED = 0, 1, 2, 3, 4, 5
 """What was done, in the order of `Conversation.order`."""
 
+AHEAD, BATCHES_AHEAD = 8, 2
+"""Results that open asks may hold up: so many for each open ask and one more, or so many times all that are open and
+wanted now, if that is more. Then nothing new is planned. Of W workers who are equally fast and all at work, an ask
+is overtaken by 8·W others once in about e^8 = 3000 times."""
+
 
 class Applied(NamedTuple):
     """How much of a record was applied rather than decided: its rules were other ones than this release has."""
@@ -100,6 +105,43 @@ class Conversation:
     def tickets(self) -> list[Ticket]:
         """Open asks, oldest first."""
         return [Ticket(number, self.arms_asked[number], place.round) for number, place in self.pending.items()]
+
+    def awaited(self, wanted: int = 1) -> list[Ticket]:
+        """The open asks that have to be answered before anything new is asked for; none if that can go on.
+
+        `wanted`: how many further asks somebody wants. An ask is waited for if all that was planned is asked for, at
+        least so many results as `AHEAD` allows cannot be used before open asks are answered, it is one of these, and
+        as many later ones are closed (docs/CROC.md, section 8).
+        """
+        n_open = len(self.pending)
+        limit = max(AHEAD * (n_open + 1), BATCHES_AHEAD * (n_open + wanted))
+        if not self.in_ask_order or self.run.done:
+            return []
+        late: list[Ticket] = []
+        for older, (number, place) in enumerate(self.pending.items()):
+            if self.next_ticket - number - n_open + older < limit:  # later ones that are closed
+                break
+            if self.arms_asked[number] not in self.retired:
+                late.append(Ticket(number, self.arms_asked[number], 0 if self.is_stale(number) else place.round))
+        if not late:
+            return []
+        held = self.run.held_up([Pull(one.arm, one.round) for one in late])
+        if held is None:
+            return []
+        behind = [self.waiting_behind(one.number) for one in late]
+        lines = sum({one.arm: count for one, count in zip(reversed(late), reversed(behind), strict=True)}.values())
+        if held.results + lines < limit:
+            return []
+        return [one for i, one in enumerate(late) if i in held.by or behind[i]]
+
+    def waiting_behind(self, ticket: int) -> int:
+        """Results that wait in the line of its arm behind an open ask."""
+        count = 0
+        for place in reversed(self.lines.get(self.arms_asked[ticket], ())):
+            if place.ticket == ticket:
+                return count
+            count += place.white is not None
+        return 0
 
     # One by one.
 

@@ -76,7 +76,7 @@ class Prepared:
     def install(self, session: Session, at: str) -> Correction:
         """Let the session be the corrected one, now; it must be what it was when this was worked out."""
         made = replace(self.correction, at=at)
-        session.__dict__.update(self.session.__dict__)
+        session.become(self.session)
         session.corrections = [*session.corrections[:-1], made]
         return made
 
@@ -105,6 +105,7 @@ def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") 
     reopened = was_done and not fresh.done
     found = Correction(place, log.arms[place], tuple(old.tolist()), tuple(new.tolist()), why, who, "", reopened)
     fresh.corrections = [*session.corrections, found]
+    fresh._conversation.undone = set(session._conversation.undone)
     return Prepared(fresh, found)
 
 

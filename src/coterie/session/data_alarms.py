@@ -18,6 +18,7 @@ from coterie.problem.families import taken_apart
 from coterie.session.committed_pairs import committed_pairs
 from coterie.session.record_arrays import RecordArrays
 from coterie.theory.copies import copied_columns
+from coterie.theory.dependence_evidence import dependence_evidence
 from coterie.theory.failure_evidence import failure_evidence, item_evidence
 from coterie.theory.noise_evidence import (
     SMALLER,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from coterie.session.session import Session
 
 NOISE, DRIFT, FAILURES, LATENESS, STILL, COPY = "noise", "drift", "failures", "lateness", "still", "copy"
+DEPENDENCE = "dependence"
 _PAIRS_SHARE = 0.9  # of the level of the noise's alarm; the rest is for single items
 _EXACT_EVENTS = 512
 _STILL_LEAST = 20  # results, and two for each item, before it is said that they do not vary
@@ -45,7 +47,7 @@ _COPY_RARE = 20  # results beside the commonest value, where there are fewer val
 
 @dataclass(frozen=True)
 class DataAlarm:
-    """`kind`: noise, drift, failures, lateness, still or copy. `evidence` is a logarithm, and has reached `threshold`.
+    """`kind`: noise, drift, dependence, failures, lateness, still or copy. `evidence`, a log, has reached `threshold`.
 
     If there is nothing to it, such an alarm is ever raised with probability at most `level`; 0: it is plain to see.
     """
@@ -99,7 +101,8 @@ class AlarmCache:
 def alarms_of(session: Session) -> tuple[DataAlarm, ...]:
     """The alarms of a session, by its record."""
     record = RecordArrays(session)
-    found = (_noise(session, record), _drift(session, record), _failures(session, record), _lateness(session, record))
+    ordered = _drift(session, record), _dependence(session, record)
+    found = (_noise(session, record), *ordered, _failures(session, record), _lateness(session, record))
     return tuple(one for one in (*found, _still(session, record), _copy(session, record)) if one is not None)
 
 
@@ -217,7 +220,11 @@ def _than_stated(found: NoiseEvidence, times: float | None) -> str:
 
 def _noise_words(found: NoiseEvidence, seen: str, threshold: float, session: Session) -> DataAlarm:
     if found.kind == SMALLER:
-        advice = "What is proven stays proven; with a smaller noise, or noise=None, fewer measurements would do."
+        advice = (
+            "If the noise is smaller than stated, what is proven stays proven, and with a smaller one, or noise=None, "
+            "fewer measurements would do. If successive results of an item depend on one another, which looks the "
+            "same, nothing is proven: measure each time anew."
+        )
     elif session.noise.kind == "at-most":
         advice = "Do not rely on the groups: start again with these results and a larger bound, or noise=None."
     else:
@@ -278,6 +285,20 @@ def drift_alarm(
         way = "higher" if found.upwards else "lower"
         seen = f"Results drift: later results of items are {way} than earlier ones{_which(dim, found.column)}."
     return DataAlarm(DRIFT, seen, _TABLE_ADVICE, *_reached(found))
+
+
+def _dependence(session: Session, record: RecordArrays) -> DataAlarm | None:
+    """It assumes nothing about the noise, nor about how items were chosen: `coterie.theory.dependence_evidence`."""
+    found = dependence_evidence(record.counted_arms, record.counted_values, record.n_arms)
+    if not found.reached:
+        return None
+    whose = "items" if found.arm < 0 else f"item {_name(session, found.arm)}"
+    seen = f"Successive results of {whose} depend on one another: each lies near the one before."
+    advice = (
+        "A proof takes every result for a new measurement, so do not rely on the groups: wait longer between "
+        "measurements of an item, or prepare it anew each time, and start again."
+    )
+    return DataAlarm(DEPENDENCE, seen, advice, found.value, found.threshold)
 
 
 def _reached(found: OrderEvidence) -> tuple[float, float]:

@@ -122,6 +122,7 @@ class Readable(Foreseen):
         if self._last_named is None or not np.array_equal(self._last_named[0], labels):
             named = np.full_like(labels, -1)
             named[labels >= 0] = canonical(labels[labels >= 0])  # retired items have no group
+            named.flags.writeable = False  # `groups_now` hands it out
             self._last_named = labels.copy(), named, self._order(labels)
         _, named, order = self._last_named
         return named, self.noise.color(centers[order])

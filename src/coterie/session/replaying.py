@@ -162,7 +162,7 @@ def _by_stages(session: Session, facts: Facts, take: Callable[[Session, Facts], 
     asked for anything. An entry that does not fit is numbered in the whole.
     """
     last = _pass_stages(session, facts)
-    revise_by(session, facts.revisions[-1])
+    revise_by(session, facts.revisions[-1], last.decisions)
     try:
         take(session, last)
     except ReplayError as error:
@@ -196,9 +196,9 @@ def _again(session: Session, facts: Facts) -> None:
     """The session as these facts left it: a method may have gone on before a record turned out not to fit."""
     if isinstance(session._conversation.run, FinishedRun):
         return
-    applied, corrections = session._conversation.applied, session.corrections
+    applied, corrections, undone = session._conversation.applied, session.corrections, session._conversation.undone
     session._begin(session.first_settings, session._method)
-    session.corrections = corrections
+    session.corrections, session._conversation.undone = corrections, undone
     apply(session, facts.older(applied))
     follow(session, facts.newer(applied))
 

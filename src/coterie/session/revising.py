@@ -7,6 +7,7 @@ start, and no frozen test. What of δ is spent stays spent (docs/CROC.md, sectio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,11 +37,15 @@ def checked_revision(
     return revision_of(session.settings, session.items, add, retire, n_clusters, delta, costs)
 
 
-def revise_by(session: Session, revision: Revision) -> None:
-    """A checked revision: the next stage begins, with all results so far."""
+def revise_by(session: Session, revision: Revision, recorded: Sequence[tuple[int, Decision]] = ()) -> None:
+    """A checked revision: the next stage begins, with all results so far.
+
+    `recorded`: decisions of that stage that will be applied. Positions count from the origin that their bets name, even
+    if the first result was corrected since.
+    """
     note_revision(session, revision)
     run = fresh_run(session)
-    _feed(session, run)
+    _feed(session, run, next((one["bet"]["from"] for _, one in recorded if "bet" in one), None))
     session._conversation.run = run
     session._conversation.note_decisions()
     session._note_stop()
@@ -87,7 +92,7 @@ def fresh_run(session: Session) -> PresentArms:
     return PresentArms(session._method.restart(among(session.settings, past.present), past), past)
 
 
-def _feed(session: Session, run: PresentArms) -> None:
+def _feed(session: Session, run: PresentArms, origin: Sequence[float] | None) -> None:
     """Results that counted so far, of the present items, in the order in which they did."""
     conversation, log = session._conversation, session._measurements
     rows = conversation.counted[: conversation.revisions[-1].t]
@@ -99,7 +104,7 @@ def _feed(session: Session, run: PresentArms) -> None:
     values = np.array([log.values[row] for row in rows.tolist()]).reshape(-1, session.dim)
     white, n = log.units(values), rows.size
     nothing = np.zeros(n, dtype=np.int64)
-    run.apply(Record(np.full(n, RESULT), arms, nothing.copy(), np.full(n, -1), nothing, white, []))
+    run.apply(Record(np.full(n, RESULT), arms, nothing.copy(), np.full(n, -1), nothing, white, [], origin=origin))
 
 
 def revisions_of(session: Session) -> list[dict[str, Any]]:

@@ -39,6 +39,17 @@ class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
     """Raised by `ask` once the groups are proven: there is nothing left to measure."""
 
 
+class Waiting(RuntimeError):  # noqa: N818 (as above)
+    """Raised by `ask` while further results could not be used: open asks have to be answered, or given up, first.
+
+    `tickets` has these asks: tell their results, or give them up with `Session.forget`.
+    """
+
+    def __init__(self, message: str, tickets: Sequence[Ticket]) -> None:
+        super().__init__(message)
+        self.tickets = tuple(tickets)
+
+
 class Session(Changeable):
     """Ask which arm to measure, tell what came out, until `done`.
 
@@ -119,9 +130,14 @@ class Session(Changeable):
         """The next arm to measure, or a list of n of them; measurements still under way are counted as done.
 
         Never-measured arms come first, in index order. Each ask opens a ticket (see `pending`). Raises
-        `SessionDone` once the groups are proven; if that is found on the way, the list is shorter.
+        `SessionDone` once the groups are proven; if that is found on the way, the list is shorter. Raises `Waiting`,
+        with the tickets that it waits for, if one that was opened long ago is not answered and further results could
+        not be used before it is (see `awaited`); if that happens on the way, the list is shorter. Whoever answers each
+        ask before asking again never meets it.
         """
         arms = [ticket.arm for ticket in self.open(1 if n is None else check_count(n, "n", 1))]
+        if not arms and not self.done:
+            raise self._waiting()
         if not arms:
             raise SessionDone(
                 f"{self.verdict} after {self.t} measurements (delta = {self.delta:g}): "
@@ -129,10 +145,40 @@ class Session(Changeable):
             )
         return arms[0] if n is None else arms
 
-    def open(self, count: int = 1) -> list[Ticket]:
-        """The next arms to measure, with the ticket of each; fewer than `count`, or none, if the groups are proven."""
+    def _waiting(self) -> Waiting:
+        late = self.awaited
+        said = ", ".join(f"arm {one.arm} (ticket {one.number})" for one in late[:5])
+        more = f" and {len(late) - 5} more" if len(late) > 5 else ""
+        return Waiting(
+            f"waiting for the result of {said}{more}: what else is measured cannot be used before. Tell it, or give "
+            "the ticket up with forget",
+            late,
+        )
+
+    @property
+    def awaited(self) -> list[Ticket]:
+        """The open asks that `ask` waits for: nothing is asked for before one of them is answered or given up.
+
+        Empty as long as something can be asked for. An ask is waited for if all that was planned is asked for, many
+        results cannot be used before it is answered (8 for each open ask and one more; twice as many as are open and
+        wanted, if that is more), and as many later asks are closed.
+        """
+        return self._conversation.awaited()
+
+    def waiting_behind(self, ticket: int) -> int:
+        """Results of the same arm that wait for this open ask."""
+        return self._conversation.waiting_behind(ticket)
+
+    def open(self, count: int = 1, wanted: int | None = None) -> list[Ticket]:
+        """The next arms to measure, with the ticket of each.
+
+        Fewer than `count`, or none, if the groups are proven (`done`) or open asks have to be answered first
+        (`awaited`). `wanted`: how many somebody wants in all, if these are the first of more.
+        """
         found: list[Ticket] = []
         while len(found) < count and not self.done:
+            if self._conversation.awaited((count if wanted is None else wanted) - len(found)):
+                break
             ticket = self._conversation.ask()
             self._note_stop()
             if ticket is not None:
@@ -271,7 +317,7 @@ class Session(Changeable):
 
     def _take(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
         """Results that were checked, with the tickets that they answer."""
-        white = self._measurements.in_noise_units(arms, np.array(values).reshape(-1, self.dim))
+        white = self._measurements.in_noise_units(arms, np.array(values).reshape(-1, self._settings.dim))
         for arm, x, its, ticket in zip(arms, values, white, claimed, strict=True):
             row = self._measurements.add(arm, x, its, ticket)
             self._conversation.tell(arm, its, row, ticket)

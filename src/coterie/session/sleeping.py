@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.methods.contract import Decision, Followed, MethodRun, Pull, Record
+from coterie.methods.contract import Decision, Followed, HeldUp, MethodRun, Pull, Record
 from coterie.methods.reports import Evidence, Standing, Weakest
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.instance import Instance
@@ -108,6 +108,9 @@ class SleepingRun(MethodRun):
 
     def look(self) -> None:
         self.awake.look()
+
+    def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
+        return self.awake.held_up(asks)
 
     def new_decisions(self) -> list[Decision]:
         return [] if self._awake is None else self._awake.new_decisions()

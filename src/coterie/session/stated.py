@@ -12,12 +12,13 @@ from coterie.problem.instance import Instance
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, settings_after
 from coterie.problem.settings import Settings
+from coterie.session.atomic import Atomic
 
 if TYPE_CHECKING:
     from coterie.session.conversation import Conversation
 
 
-class Stated:
+class Stated(Atomic):
     """The settings of a session as attributes of it."""
 
     first_settings: Settings
@@ -28,6 +29,11 @@ class Stated:
     @property
     def settings(self) -> Settings:
         """What the run was told, with the resolution that was chosen last, and as it was revised."""
+        return self._settings
+
+    @property
+    def _settings(self) -> Settings:
+        """The same, where the lock is held."""
         return self._by_now()[1]
 
     @property
@@ -64,69 +70,69 @@ class Stated:
     @property
     def n_arms(self) -> int:
         """M."""
-        return self.settings.n_arms
+        return self._settings.n_arms
 
     @property
     def n_clusters(self) -> int | None:
         """K; None where the question is for a resolution, and K is found."""
-        return self.settings.n_clusters
+        return self._settings.n_clusters
 
     @property
     def resolution(self) -> Resolution | None:
         """The resolution that is asked for, if one is: the first, or the one that was chosen last."""
-        return self.settings.resolution
+        return self._settings.resolution
 
     @property
     def groups(self) -> str:
         """What makes a group of K: "equal" items, or "linkage"."""
-        return self.settings.groups
+        return self._settings.groups
 
     @property
     def dim(self) -> int:
         """d."""
-        return self.settings.dim
+        return self._settings.dim
 
     @property
     def delta(self) -> float:
         """The error probability allowed."""
-        return self.settings.delta
+        return self._settings.delta
 
     @property
     def method(self) -> str:
         """The method's name."""
-        return self.settings.method
+        return self._settings.method
 
     @property
     def threshold(self) -> str:
         """The threshold's name; it means nothing to a method whose stop is always a proof."""
-        return self.settings.threshold
+        return self._settings.threshold
 
     @property
     def noise(self) -> Model:
         """What was stated about the noise: its `kind`, its `assumption` in a sentence, and its units."""
-        return self.settings.noise
+        return self._settings.noise
 
     @property
     def distance_ratio(self) -> float | None:
         """The ratio of distances that the method needs, if it does."""
-        return self.settings.distance_ratio
+        return self._settings.distance_ratio
 
     @property
     def instance(self) -> Instance | None:
         """The truth, for a method that knows it."""
-        return self.settings.instance
+        return self._settings.instance
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """What the arms are called."""
-        return self.settings.names
+        return self._settings.names
 
     @property
     def costs(self) -> tuple[float, ...] | None:
         """What one measurement of each arm costs; None if all cost the same."""
-        return self.settings.costs
+        return self._settings.costs
 
     @property
     def cost_unit(self) -> str | None:
         """What the unit of the costs is called, if it was said."""
-        return self.settings.cost_unit
+        return self._settings.cost_unit

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.certificate.beside import stated_beside
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import bounds_variance
 from coterie.problem.question import ExactGroups
@@ -14,6 +15,7 @@ from coterie.session.conversation import Conversation, rows_asked_alone
 from coterie.session.corrections import corrections_json, in_words
 from coterie.session.data_alarms import DataAlarm
 from coterie.session.far_values import FarValue, far_value
+from coterie.session.failed_asks import missed_asks, overtaken_rows
 from coterie.session.remarks import Alarm, Homogeneity, listed
 from coterie.theory.homogeneity import LEVEL, group_evidence, mixed_threshold
 
@@ -167,25 +169,20 @@ def beside_certificate(session: Session, certificate: dict[str, Any]) -> dict[st
     present = certificate.get("present", range(session.n_arms))
     _, firsts = np.unique(certificate["labels"], return_index=True)
     revised = {"revisions": session.revisions, "revisions_in_words": revisions_in_words(session.retired)}
-    changed = {"corrections": corrections_json(session)} if session.corrections else {}
-    return (
-        (revised if "present" in certificate else {})
-        | changed
-        | {
-            "delta": session.delta,
-            "noise": session.noise.to_json(),
-            "assumes": assumption_in_words(session.noise, session.settings.question.kind),
-            "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
-            "remarks": [one.to_json() for one in session.alarms],
-            "homogeneity": None
-            if found is None
-            else {
-                "level": found.level,
-                "threshold": found.threshold,
-                "evidence": [found.evidence[own[present[arm]]] for arm in firsts],
-            },
-        }
-    )
+    beside = (revised if "present" in certificate else {}) | {
+        "delta": session.delta,
+        "noise": session.noise.to_json(),
+        "assumes": assumption_in_words(session.noise, session.settings.question.kind),
+        "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
+        "homogeneity": None
+        if found is None
+        else {
+            "level": found.level,
+            "threshold": found.threshold,
+            "evidence": [found.evidence[own[present[arm]]] for arm in firsts],
+        },
+    }
+    return beside | stated_beside(certificate | beside, session.events)
 
 
 def t_stale(conversation: Conversation, t: int, ticket: int | None) -> bool:
@@ -211,6 +208,7 @@ def events_of(session: Session) -> list[dict[str, Any]]:
                if one["event"] in shown]  # fmt: skip
     found: list[dict[str, Any]] = []
     alone = rows_asked_alone(conversation, log.tickets) if exact and bounds_variance(session.noise) else set()
+    late = overtaken_rows(session)
     at = 0
     for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
         while at < len(between) and between[at][0] <= t:
@@ -220,7 +218,11 @@ def events_of(session: Session) -> list[dict[str, Any]]:
         event = {"event": "result", "arm": log.arms[row], "round": of_round, "values": values}
         if row in alone:
             event["alone"] = True
-        if not exact and (log.tickets[row] is None or t_stale(conversation, t, log.tickets[row])):
+        if log.tickets[row] is None or (not exact and t_stale(conversation, t, log.tickets[row])):
             event["asked"] = False
+        if row in late:
+            event["late"] = True
         found.append(event)
-    return found + [event for _, event in between[at:]]
+    missed: list[dict[str, Any]] = [{"event": "missed", **one} for one in missed_asks(session)]
+    corrected: list[dict[str, Any]] = [{"event": "correction", **one} for one in corrections_json(session)]
+    return found + [event for _, event in between[at:]] + missed + corrected

@@ -21,16 +21,8 @@ from coterie.store.errors import BadValue, StoreUnavailable
 from coterie.store.journal import check_version
 from coterie.store.queries import SqlReading, SqlWriting
 from coterie.store.schema import LATEST, migrate, version_of
-from coterie.store.sqlite_file import (
-    STORE_MOVED,
-    Identity,
-    SqliteFile,
-    begin_opening,
-    copy_into,
-    count_commit,
-    end_opening,
-    gone,
-)
+from coterie.store.sqlite_file import STORE_MOVED, Identity, SqliteFile, copy_into, gone
+from coterie.store.sqlite_mark import begin_opening, count_commit, end_opening, read_mark
 
 _Answer = TypeVar("_Answer")
 
@@ -38,7 +30,8 @@ BUSY_SECONDS = 30.0
 """How long a transaction waits for another process that writes to the same SQLite file."""
 _PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before a transaction that surely did nothing is tried again
 _SQLITE_PAUSES = (0.0, 0.1, 0.3)
-_COMMITS_IN_JOURNAL = 100  # after so many commits of ours, what is in SQLite's journal is copied into the file
+_OPENING_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.0)  # for those who read while a file is marked as open
+_COMMITS_IN_JOURNAL = 200  # after so many commits of ours, what is in SQLite's journal is copied into the file
 log = logging.getLogger("coterie.store")
 
 _KNOWN = "sqlite:///FILE, postgresql://… or jsonl:///FOLDER"
@@ -78,6 +71,7 @@ class Database:
             self._file.make()
         self._marks = False  # whether the tables are there in which a SQLite file is marked as open
         self._commits = 0  # since the journal was last copied into the file; 0: none was made here
+        self._opened = False  # whether the file itself says that commits are in the journal that is there now
         self.engine = self._open()
         try:
             self.retried(self._migrate)
@@ -100,7 +94,9 @@ class Database:
 
         def note_files(raw: Any, record: Any) -> None:
             record.info["files"] = Identity(file.identity().file, None)
-            if self._marks:  # another file may have been put in the place of the one that we made
+            if not file.has_journal:  # whoever had it open last has copied it into the file
+                self._opened = False
+            if self._marks and file.writable:  # another file may have been put in the place of the one that we made
                 _use_journal(raw)
 
         event.listen(engine, "connect", note_files)
@@ -112,12 +108,19 @@ class Database:
         with self._read_transaction() as connection:
             version = version_of(connection)
         check_version(version)
+        if self._file is not None and not self._file.writable:
+            if version != LATEST:
+                what = "is read-only, and an older release wrote it: copy it to a folder that you may write to"
+                raise StoreUnavailable(f"{self.url.database} {what}, and open the copy", code="read_only")
+            return
         if version != LATEST:
             with self._write_transaction() as connection:
                 migrate(connection)
         if self.is_sqlite:
             with self._translated(), self._raw_connection() as raw:
                 _use_journal(raw)
+                if read_mark(raw).lacks_commits:  # whoever was marking it was killed
+                    self._mark_as_open(raw)
 
     @contextmanager
     def _raw_connection(self) -> Iterator[sqlite3.Connection]:
@@ -173,20 +176,30 @@ class Database:
             transaction = connection.begin()
             raw: Any = connection.connection.dbapi_connection
             try:
-                marked = count_commit(raw)
+                mark = count_commit(raw)
             except BaseException:
                 transaction.rollback()
                 raise
-            if marked:
+            if mark.is_open and self._opened:
                 files = self._check_files(connection, transaction)
                 with transaction:
                     yield
                 self._file_of_sqlite.check_identity(files)  # else the commit went to a file that is gone
+                self._file_of_sqlite.keep_head(mark.number, mark.commits)
                 return
             transaction.rollback()
-            begin_opening(raw)
+            self._mark_as_open(raw)
         with connection.begin():
             yield
+
+    def _mark_as_open(self, raw: sqlite3.Connection) -> None:
+        """Have the file say that commits are in its journal. Whoever reads at that moment can be in the way."""
+        with self._raw_connection() as other:
+            for pause in _OPENING_PAUSES:
+                if begin_opening(raw, other):
+                    break
+                time.sleep(pause)
+        self._opened = True
 
     def _check_files(self, connection: Connection, transaction: RootTransaction) -> Identity:
         """The files that the connection has open, which must be those at their paths."""
@@ -216,8 +229,12 @@ class Database:
         self._commits = 1
         raw: Any = connection.connection.dbapi_connection
         try:
-            begin_opening(raw, renew=True)
-        except sqlite3.Error as error:  # what was to be committed is: it stays in the journal for now
+            with self._raw_connection() as other:
+                begin_opening(raw, other)
+        except (
+            SQLAlchemyError,
+            sqlite3.Error,
+        ) as error:  # what was to be committed is, and stays in the journal
             log.info("SQLite's journal was not copied into %s: %s", self.url.database, error)
 
     def check_writable(self) -> None:
@@ -273,7 +290,11 @@ class Database:
                     field="store",
                 ) from error
             found = StoreUnavailable(f"the store cannot be used now: {reason}")
-            if self.is_sqlite:
+            if self._file is not None and not self._file.writable:
+                found = _read_only(self._file)
+                found.away = True  # perhaps it may be written when it is tried again
+                self.engine.dispose()
+            elif self.is_sqlite:
                 # A connection that was opened when the file was read-only stays so: the next one is a new one.
                 self.engine.dispose()
                 found.away = "readonly" in reason or "locked" in reason
@@ -285,11 +306,23 @@ class Database:
         """Give all connections back; a SQLite file is complete then, unless others have it open."""
         if self._commits > 0:
             try:
-                with self._translated(), self._raw_connection() as raw:
-                    end_opening(raw)
+                with self._translated(), self._raw_connection() as raw, self._raw_connection() as other:
+                    if end_opening(raw, other):
+                        self._file_of_sqlite.drop_head()
             except StoreUnavailable as error:  # nothing is lost: the commits stay in the journal
                 log.warning("%s was not closed in order: %s", self.url.database, error.message)
         self.engine.dispose()
+
+
+def _read_only(file: SqliteFile) -> StoreUnavailable:
+    """What is said to whoever writes to a file that only may be read, or reads one whose journal cannot be."""
+    what = "the store is read-only: it can be looked at, and nothing can be written to it"
+    if file.has_journal:
+        what += (
+            f". Its newest results are in {file.journal.name}: to look at them, copy both files to a folder that you "
+            "may write to"
+        )
+    return StoreUnavailable(what, code="read_only", field="store")
 
 
 def _use_journal(raw: sqlite3.Connection) -> None:

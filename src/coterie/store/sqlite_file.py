@@ -1,37 +1,24 @@
-"""A SQLite file beside its write-ahead journal (FILE-wal): whether the two belong together, and whether both still
-stand where they were opened.
-
-SQLite keeps the newest commits in FILE-wal until a checkpoint copies them into FILE. A copy of FILE alone is an older
-state that looks like a store, and a journal of another store beside FILE is applied to it without a question. So the
-row of `store_mark` says of FILE by itself whether commits must be in the journal: every commit counts `commits` up, and
-before the first one `marked` is set to `commits` and copied into FILE. While a store is open, FILE alone has marked =
-commits, and FILE with its journal has marked < commits. `marked` is NULL after an ordinary end, when FILE is complete.
-
-The number of the opening, `user_version` in the header of FILE, also stands in the first page that the journal holds.
+"""A SQLite file beside its write-ahead journal (FILE-wal): whether the two belong together and nothing is missing, and
+whether both still stand where they were opened. `coterie.store.sqlite_mark` writes the marks that are read here.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import secrets
 import sqlite3
-import struct
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from coterie.store.errors import StoreUnavailable
+from coterie.store.sqlite_mark import mark_complete, number_after, read_mark
+from coterie.store.wal_frames import WAL_HEADER, WalFrames
 
-_NUMBER = slice(60, 64)  # user_version in the header of the first page
-_WAL_HEADER, _FRAME_HEADER = 32, 24
-_WAL_MAGIC = (0x377F0682, 0x377F0683)
 STORE_MOVED = "store_moved"
 _LOOKED_AGAIN = (0.01, 0.02, 0.05, 0.1, 0.2)  # after so many seconds
-_FRAMES_READ = 64  # the first page stands at the beginning of a journal
 
 log = logging.getLogger("coterie.store")
 
@@ -44,10 +31,14 @@ class Identity(NamedTuple):
 
 
 class _ByItself(NamedTuple):
-    """What a file says without its journal: the number of its opening, and whether commits must be in a journal."""
+    """What a file says without its journal: its number, how many commits it counts, whether it needs a journal, and
+    whether a release wrote it that keeps a head beside a file in use.
+    """
 
     number: int
+    commits: int
     lacks_commits: bool
+    keeps_head: bool = False
 
 
 class SqliteFile:
@@ -56,6 +47,8 @@ class SqliteFile:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.journal = Path(f"{path}-wal")
+        self.head = Path(f"{path}-head")
+        self._said = False  # that there is no head
 
     def make(self) -> None:
         """An empty file that only its owner reads and writes; SQLite gives its journal the same mode."""
@@ -63,40 +56,75 @@ class SqliteFile:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     def connect(self, timeout: float) -> sqlite3.Connection:
-        """A connection to the file that is there: a new one in place of a file that is gone would be an empty store."""
-        self.check_journal()
-        address = f"file:{quote(os.path.abspath(self.path))}?mode=rw"
-        return sqlite3.connect(address, uri=True, timeout=timeout, check_same_thread=False)
+        """A connection to the file that is there: a new one in place of a file that is gone would be an empty store.
+
+        A file that may not be written is opened for looking. Without a journal it is read as it is: SQLite could not
+        make the files that it needs for anything else.
+        """
+        found = self.check_journal()
+        if found is not None and self.has_journal:
+            self._check_whole(found)
+        if self.writable:
+            how = "mode=rw"
+        else:
+            how = "mode=ro" if self.has_journal else "mode=ro&immutable=1"
+        return sqlite3.connect(self._address(how), uri=True, timeout=timeout, check_same_thread=False)
+
+    @property
+    def writable(self) -> bool:
+        """Whether this process may write the file, and make the journal beside it or use the one that is there."""
+        if not _may_write(self.path):
+            return not self.path.exists()
+        return _may_write(self.path.absolute().parent) or all(
+            _may_write(one) for one in (self.journal, Path(f"{self.path}-shm"))
+        )
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether there is a journal that is not empty."""
+        return _size(self.journal) > WAL_HEADER
+
+    def _address(self, how: str) -> str:
+        return f"file:{quote(os.path.abspath(self.path))}?{how}"
 
     # Whether file and journal belong together.
 
-    def check_journal(self) -> None:
-        """Refuse a file without the journal that its newest commits are in, and one beside the journal of another.
+    def check_journal(self) -> _ByItself | None:
+        """Refuse a file without the journal that its newest commits are in, and one beside another journal than its
+        own. What the file says by itself is returned.
 
         Two files are read one after the other, and another process may close or open the store in between: what does
         not fit is looked at again before it is refused.
         """
         for pause in _LOOKED_AGAIN:
             try:
-                self._check_once()
-                return
+                return self._check_once()
             except StoreUnavailable:
                 time.sleep(pause)
-        self._check_once()
+        return self._check_once()
 
-    def _check_once(self) -> None:
+    def _check_once(self) -> _ByItself | None:
         found = self._by_itself()
         if found is None:
-            return  # new, or no database: SQLite says so
-        if _size(self.journal) > _WAL_HEADER:
-            self._check_not_foreign(found.number)
-        elif found.lacks_commits and _size(self.journal) <= _WAL_HEADER:
+            return None  # new, or no database: SQLite says so
+        frames = WalFrames.read(self.journal)
+        if frames is not None and frames.overtaken:
+            raise StoreUnavailable(
+                f"{self.journal} was copied while it was written anew, and lacks results: use a copy made with "
+                "`coterie campaign backup`",
+                code="journal_cut",
+                field="store",
+            )
+        if frames is not None and frames.count > 0:
+            self._check_not_foreign(found.number, frames)
+        elif found.lacks_commits:
             raise StoreUnavailable(
                 f"{self.path} was copied or left without its journal {self.journal.name}, which has the newest "
                 f"results: put {self.journal.name} beside it, or use a copy made with `coterie campaign backup`",
                 code="journal_missing",
                 field="store",
             )
+        return found
 
     def _by_itself(self) -> _ByItself | None:
         """What the file says without its journal.
@@ -106,49 +134,77 @@ class SqliteFile:
         """
         if _size(self.path) == 0:
             return None
-        address = f"file:{quote(os.path.abspath(self.path))}?mode=ro&immutable=1"
         try:
-            with closing(sqlite3.connect(address, uri=True)) as connection:
+            with closing(sqlite3.connect(self._address("mode=ro&immutable=1"), uri=True)) as connection:
                 (number,) = connection.execute("PRAGMA user_version").fetchone()
                 tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
                 if "store_mark" in tables:
-                    marked = connection.execute("SELECT commits = marked FROM store_mark").fetchone()
-                    return _ByItself(int(number), marked is not None and marked[0] == 1)
+                    mark = read_mark(connection)
+                    return _ByItself(int(number), mark.commits, mark.lacks_commits, mark.in_use)
                 # A release without marks kept even the tables in the journal at first.
                 (changes,) = connection.execute("PRAGMA schema_version").fetchone()
-                return _ByItself(int(number), not tables and changes == 0)
+                return _ByItself(int(number), 0, not tables and changes == 0)
         except sqlite3.Error:
             return None  # what is wrong with it is said when it is opened
 
-    def _check_not_foreign(self, number: int) -> None:
-        found = self._number_in_journal()
-        if number == 0 or found is None or found in (number, next_number(number)):
+    def _check_not_foreign(self, number: int, frames: WalFrames) -> None:
+        if number == 0 or frames.has_number(number, number_after(number)):
             return
         raise StoreUnavailable(
-            f"{self.journal} is not the journal of {self.path}, but of another store or of an earlier state of it, and "
-            "would spoil it: put the right one in its place, or move it away if the store is complete without it",
+            f"{self.journal} is not the journal of {self.path}, but of another store or of an earlier or later state "
+            "of it: together they would lack results. Put the right one in its place, use a copy made with `coterie "
+            "campaign backup`, or move the journal away if the store is complete without it",
             code="journal_foreign",
             field="store",
         )
 
-    def _number_in_journal(self) -> int | None:
-        """The number of the opening that the journal was written in; None if it holds no first page near its start."""
+    def _check_whole(self, found: _ByItself) -> None:
+        """Refuse a journal that ends too early: before commits that the file has, or that the head counts.
+
+        A connection that only reads looks: when another one is closed as the last, SQLite copies what it takes for the
+        whole journal into the file, and deletes it.
+        """
+        head = self._read_head()
         try:
-            with open(self.journal, "rb") as file:
-                head = file.read(_WAL_HEADER)
-                magic, _, page_size, _ = struct.unpack(">4I", head[:16])
-                if magic not in _WAL_MAGIC:
-                    return None
-                salts = head[16:24]
-                for _ in range(_FRAMES_READ):
-                    frame = file.read(_FRAME_HEADER + page_size)
-                    if len(frame) < _FRAME_HEADER + page_size or frame[8:16] != salts:
-                        return None
-                    if frame[:4] == b"\x00\x00\x00\x01":
-                        return int.from_bytes(frame[_FRAME_HEADER:][_NUMBER], "big")
-        except (OSError, struct.error):
-            pass
-        return None
+            with closing(sqlite3.connect(self._address("mode=ro"), uri=True, timeout=1.0)) as connection:
+                mark = read_mark(connection)
+        except sqlite3.Error:
+            return  # an older release, or damage: it is said later
+        if mark.commits < found.commits or (head is not None and head[0] == mark.number and mark.commits < head[1]):
+            raise StoreUnavailable(
+                f"{self.journal} was cut or is an older copy: {self.path.name} had more results than there are. Put "
+                "the whole journal in its place, or use a copy made with `coterie campaign backup`",
+                code="journal_cut",
+                field="store",
+            )
+        if head is None and found.keeps_head and mark.in_use and not self._said:
+            self._said = True
+            log.warning("%s is not there: whether %s is whole cannot be told", self.head, self.journal.name)
+
+    # The head: a small file that counts the commits of a store in use.
+
+    def keep_head(self, number: int, commits: int) -> None:
+        """Count the commits that were acknowledged, beside the file. It is written after they are on disk, and is not
+        waited for: after a power cut it may count less than there is, never more.
+        """
+        with suppress(OSError):
+            file = os.open(self.head, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(file, b"%010d %020d\n" % (number, commits))
+            finally:
+                os.close(file)
+
+    def drop_head(self) -> None:
+        """The file is complete by itself."""
+        with suppress(OSError):
+            self.head.unlink()
+
+    def _read_head(self) -> tuple[int, int] | None:
+        try:
+            number, commits = self.head.read_bytes().split()
+            return int(number), int(commits)
+        except (OSError, ValueError):
+            return None
 
     # Whether both still stand where they were opened.
 
@@ -171,52 +227,6 @@ def gone(path: Path, replaced: bool = False) -> StoreUnavailable:
     return StoreUnavailable(f"the store cannot be used now: {path} {what} while it was open", STORE_MOVED)
 
 
-# The mark, on a connection that is in no transaction.
-
-
-def begin_opening(connection: sqlite3.Connection, renew: bool = False) -> None:
-    """Have the file itself say that the next commits are in the journal. `renew`: also if it says so already, when what
-    is in the journal shall be copied into the file.
-    """
-    with _transaction(connection):
-        (marked,) = connection.execute("SELECT marked FROM store_mark").fetchone()
-        if marked is not None and not renew:
-            return
-        number = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if marked is None:
-            number = next_number(number) if number else secrets.randbits(31) or 1
-        connection.execute(f"PRAGMA user_version = {number}")
-        connection.execute("UPDATE store_mark SET commits = commits + 1, marked = commits + 1")
-    checkpoint(connection)
-    with _transaction(connection):  # from here on a copy that is complete has more commits than were marked
-        connection.execute(f"PRAGMA user_version = {number}")  # so that the journal begins with the first page
-        count_commit(connection)
-
-
-def end_opening(connection: sqlite3.Connection) -> None:
-    """An ordinary end: everything is copied into the file, which says that it is complete."""
-    with _transaction(connection):
-        connection.execute("UPDATE store_mark SET commits = commits + 1, marked = NULL")
-    checkpoint(connection)
-
-
-def count_commit(connection: Any) -> bool:
-    """Count the transaction that is under way; False if the file is not marked, so that it must not commit yet."""
-    row = connection.execute("UPDATE store_mark SET commits = commits + 1 RETURNING marked").fetchone()
-    return row is not None and row[0] is not None
-
-
-def checkpoint(connection: sqlite3.Connection) -> None:
-    """Copy what is in the journal into the file, as far as nobody reads older states. Waits for nobody."""
-    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-
-
-def next_number(number: int) -> int:
-    """The number of the opening after this one: told by nothing but it, and not likely that of any other store."""
-    digest = hashlib.sha256(number.to_bytes(4, "big") + b"coterie").digest()
-    return (int.from_bytes(digest[:4], "big") & 0x7FFFFFFF) or 1
-
-
 def copy_into(connection: sqlite3.Connection, target: Path) -> None:
     """A complete copy of one state of the store, by SQLite's own interface, while others go on writing."""
     new = target.with_name(f"{target.name}.new")
@@ -224,8 +234,7 @@ def copy_into(connection: sqlite3.Connection, target: Path) -> None:
     try:
         with closing(sqlite3.connect(new)) as copy:
             connection.backup(copy)
-            copy.execute("UPDATE store_mark SET marked = NULL")
-            copy.execute(f"PRAGMA user_version = {secrets.randbits(31) or 1}")  # no journal of the original fits it
+            mark_complete(copy)  # with another number: no journal of the original fits it
             copy.commit()
             wrong = copy.execute("PRAGMA quick_check").fetchone()[0]
         if wrong != "ok":
@@ -237,20 +246,8 @@ def copy_into(connection: sqlite3.Connection, target: Path) -> None:
         new.unlink(missing_ok=True)
 
 
-class _transaction:  # noqa: N801 (used like a function)
-    """A write transaction on a connection that says BEGIN itself."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: Any, *_: object) -> None:
-        if kind is None:
-            self._connection.execute("COMMIT")
-        elif self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _size(path: Path) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from coterie.problem.checks import short
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table
+from coterie.tables.time_limit import check_time
 
 ABOUT_CELLS = (
     "leave a whole row out only if the reason has nothing to do with its value (docs/CAMPAIGNS.md, "
@@ -103,6 +104,7 @@ def numbers_and_others(table: Table, places: Sequence[int]) -> tuple[list[list[f
     found: list[list[float]] = []
     bad: list[tuple[int, int, str]] = []
     for number, row in enumerate(table.rows):
+        check_time()
         values = []
         for i in places:
             value, what = _number_in(table, row[i])
@@ -164,14 +166,15 @@ def _refuse_thousands(table: Table, places: Sequence[int]) -> None:
     """
     columns = {i: [row[i] for row in table.rows] for i in range(len(table.columns))}
     decimals = [i for i, cells in columns.items() if any(_decimal(cell, ",") for cell in cells)]
+    clear = {",": bool(set(decimals) & set(places)), ".": not decimals}
     for i in places:
+        check_time()
         for mark in ",.":
             marked = [cell for cell in columns[i] if mark in cell]
             if not marked or any(_decimal(cell, mark) for cell in marked):
                 continue
             all_of_them = len(marked) == len(columns[i])
-            clear = bool(set(decimals) & set(places)) if mark == "," else not decimals
-            if all_of_them and clear:
+            if all_of_them and clear[mark]:
                 continue
             row = columns[i].index(marked[0])
             given = marked[0]

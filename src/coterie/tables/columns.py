@@ -31,19 +31,35 @@ TOTALS = {
 
 def column_named(table: Table, wanted: str) -> int:
     """The place of a column that must be there; the error lists the columns that are."""
-    place = place_of(table, wanted)
-    if place is None:
-        what = f"{table.name} has no column {short(wanted)}; its columns are {listed(table.columns)}"
-        raise TableError(what, field=str(wanted))
-    return place
+    return columns_named(table, [wanted])[0]
+
+
+def columns_named(table: Table, wanted: Sequence[str]) -> list[int]:
+    """The places of columns that must be there; the error lists the columns that are."""
+    places = [place for place in places_of(table, wanted) if place is not None]
+    if len(places) < len(wanted):
+        missing = next(name for name, place in zip(wanted, places_of(table, wanted), strict=True) if place is None)
+        what = f"{table.name} has no column {short(missing)}; its columns are {listed(table.columns)}"
+        raise TableError(what, field=str(missing))
+    return places
 
 
 def place_of(table: Table, wanted: str) -> int | None:
     """The place of a column of exactly this name or, if there is one only, of this name in another case; else None."""
-    if wanted in table.columns:
-        return table.columns.index(wanted)
-    alike = [i for i, column in enumerate(table.columns) if column.casefold() == wanted.strip().casefold()]
-    return alike[0] if len(alike) == 1 else None
+    return places_of(table, [wanted])[0]
+
+
+def places_of(table: Table, wanted: Sequence[str]) -> list[int | None]:
+    """The places of several columns, each as `place_of` has it; there may be thousands."""
+    exact = {column: i for i, column in reversed(list(enumerate(table.columns)))}
+    alike: dict[str, list[int]] = {}
+    for i, column in enumerate(table.columns):
+        alike.setdefault(column.casefold(), []).append(i)
+    found: list[int | None] = []
+    for name in wanted:
+        others = alike.get(name.strip().casefold(), [])
+        found.append(exact[name] if name in exact else others[0] if len(others) == 1 else None)
+    return found
 
 
 def listed(columns: Sequence[str]) -> str:
@@ -73,12 +89,12 @@ def value_columns(
     """
     columns = table.columns
     if wanted is not None:
-        found = [column_named(table, column) for column in wanted]
+        found = columns_named(table, wanted)
         if item in found or len(set(found)) < len(found):
             what = "the columns of values must differ, and from that of the items"
             raise TableError(f"{what}, got {short(list(wanted))}")
     elif place_of(table, "v0") is not None:
-        numbered = [place_of(table, f"v{i}") for i in range(len(columns))]
+        numbered = places_of(table, [f"v{i}" for i in range(len(columns))])
         found = [place for place in numbered if place is not None]
     else:
         rest = [

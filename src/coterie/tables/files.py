@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Any
 
 from coterie.problem.checks import short
 from coterie.tables.errors import TableError
+from coterie.tables.spreadsheets import as_it_was
+from coterie.tables.time_limit import check_time
 from coterie.tables.workbooks import digest_of, sheet_rows, unsaved_formula
 
 SAVE_AS = 'save it as "CSV UTF-8" (Excel: File, Save As, CSV UTF-8; LibreOffice: Save As, Text CSV, Unicode (UTF-8))'
@@ -233,7 +236,8 @@ def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank, each with the number of the line on which it begins."""
     before = 0
     for cells in reader:
-        stripped = [cell.strip() for cell in cells]
+        check_time()
+        stripped = [as_it_was(cell.strip()) for cell in cells]
         if any(stripped):
             yield before + 1, stripped
         before = reader.line_num
@@ -258,7 +262,8 @@ def _checked(table: Table) -> Table:
     """The table without columns that have neither a name nor a cell; two columns of one name are refused."""
     columns = table.columns
     kept = [i for i, column in enumerate(columns) if column or not all(is_empty(row[i]) for row in table.rows)]
-    twice = list(dict.fromkeys(columns[i] for i in kept if columns[i] and columns.count(columns[i]) > 1))
+    times = Counter(columns)
+    twice = list(dict.fromkeys(columns[i] for i in kept if columns[i] and times[columns[i]] > 1))
     if twice:
         listed = ", ".join(short(column) for column in twice[:_MOST_LISTED])
         what = f"{table.name} has two columns {listed}: rename or remove one of them"

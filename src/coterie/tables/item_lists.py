@@ -16,6 +16,7 @@ from coterie.tables.cells import is_date, numbers_and_others, refuse_unclear_mar
 from coterie.tables.columns import ITEM_NAMES, item_column, listed
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, is_empty, is_workbook, table_of_bytes, text_of_bytes
+from coterie.tables.time_limit import check_time
 
 NAME_COLUMNS = (*ITEM_NAMES, "items", "names", "samples", "arms", "id")
 """What the column of the names may be called, in any case; the first of these that there is."""
@@ -99,6 +100,7 @@ def _of_table(table: Table) -> ItemList:
     names: list[str] = []
     first: dict[str, int] = {}
     for row, cells in enumerate(table.rows):
+        check_time()
         try:
             name = _name(cells[place])
         except (ValueError, TypeError) as error:

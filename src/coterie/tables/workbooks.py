@@ -14,6 +14,7 @@ from typing import Any
 
 from coterie.problem.checks import short
 from coterie.tables.errors import TableError
+from coterie.tables.time_limit import TimedBytes, check_time
 
 MOST_UNPACKED = 64 * 2**20
 """Bytes of a workbook when it is unpacked."""
@@ -61,8 +62,10 @@ def _open(name: str, content: bytes, sheet: str | None, results: bool) -> tuple[
         raise ImportError(NEEDS) from None
     _check_size(name, content)
     try:
-        book = load_workbook(io.BytesIO(content), read_only=True, data_only=results, keep_links=False)
+        book = load_workbook(TimedBytes(content), read_only=True, data_only=results, keep_links=False)
         sheets = {one.title: one for one in book.worksheets}
+    except TableError:
+        raise
     except Exception as error:  # openpyxl raises whatever the part of it raises that meets what is wrong
         raise _unreadable(name, error) from None
     if not sheets:
@@ -100,6 +103,9 @@ def _rows(name: str, sheet: Any) -> Iterator[list[Any]]:
     while True:
         try:
             row = next(rows, None)
+            check_time()
+        except TableError:
+            raise
         except Exception as error:
             raise _unreadable(name, error) from None
         if row is None:

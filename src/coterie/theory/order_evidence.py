@@ -18,7 +18,10 @@ that, however it was decided when to measure what. Hence, for 0 < κ < 1, E[κ·
 
 are evidence that holds at all times at once, for any rule of sampling and stopping, if the items' results are
 independent of one another. Their mean over κ, λ and the numbers of a result is the *joint* evidence (level a/2). Beside
-it stands that of single items: the mean of E over λ and the numbers of a result, which has to reach 2M/a.
+it stands that of single items, which has to reach 2Md/a, since each of the d numbers of a result is looked at for
+itself: the mean of E over λ and, for drift, over bets that win more where one item drifts by much. These are
+Π s·f_s(R_s), with probabilities f_s of ranks that expect the next result higher, or lower, by some θ than the earlier
+ones (`rank_factors`): martingales by the same argument.
 """
 
 from __future__ import annotations
@@ -29,13 +32,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.theory.prefix_ranks import places, rank_scores, repeats
+from coterie.theory.prefix_ranks import places, rank_factors, ranks_among_earlier, repeats
 
 LEVEL = 0.01
 """How often, at most, an alarm is raised for nothing."""
 
 STAKES = np.array([-0.9, -0.5, -0.25, 0.25, 0.5, 0.9])
 """λ."""
+
+SHIFTS = (-4.0, -2.0, -1.0, 1.0, 2.0, 4.0)
+"""θ."""
 
 SHARES = np.array([0.97, 0.9, 0.75, 0.5])
 """κ: near 1 where few of many items speak up, small where all of them do."""
@@ -98,30 +104,35 @@ def order_evidence(
     starts = np.flatnonzero(np.diff(its, prepend=-1))
     lengths = np.diff(starts, append=its.size)
     bets = np.ones(its.size) if weights is None else weights[order]
+    place = places(its)
     joint = np.empty((columns.size, STAKES.size))
-    total, strongest = np.full(its.size, -np.inf), np.full(its.size, -np.inf)  # over λ and columns: sum and largest
-    strongest_at = np.zeros(its.size, dtype=np.int64)
+    single, arm, arm_column, arm_upwards = 0.0, 0, 0, True
     for i, column in enumerate(columns.tolist()):
-        score = rank_scores(its, values[order, column]) * bets
-        for j, stake in enumerate(STAKES.tolist()):
-            course = _within(np.log1p(stake * score), starts, lengths)
-            total = np.logaddexp(total, course)
-            strongest_at[course > strongest] = i * STAKES.size + j
-            strongest = np.maximum(strongest, course)
+        ranks = ranks_among_earlier(its, values[order, column])
+        score = (2.0 * ranks - place) / (place + 1.0) * bets
+        courses = [_within(np.log1p(stake * score), starts, lengths) for stake in STAKES.tolist()]
+        for j, course in enumerate(courses):
             highest = np.maximum(np.maximum.reduceat(course, starts), 0.0) if starts.size else np.zeros(0)
             products = n_arms * np.log(SHARES) + (1.0 - SHARES) * highest.sum()
             joint[i, j] = np.logaddexp.reduce(products) - math.log(SHARES.size)
-    best = int(np.argmax(total)) if its.size else 0
+        signs = np.sign(STAKES)
+        if weights is None:
+            courses += [_within(rank_factors(ranks, place, 0.0, 1.0, shift), starts, lengths) for shift in SHIFTS]
+            signs = np.concatenate([signs, np.sign(SHIFTS)])
+        total = np.logaddexp.reduce(courses, axis=0) - math.log(len(courses))
+        if its.size and total.max() > single:
+            best = int(np.argmax(total))
+            single, arm, arm_column = float(total[best]), int(its[best]), column
+            arm_upwards = bool(signs[int(np.argmax([course[best] for course in courses]))] > 0.0)
     at, which = divmod(int(np.argmax(joint)), STAKES.size)
-    own, own_stake = divmod(int(strongest_at[best]) if its.size else 0, STAKES.size)
     return OrderEvidence(
         joint=float(np.logaddexp.reduce(joint, axis=None) - math.log(joint.size)),
         joint_threshold=math.log(2.0 / level),
-        single=float(total[best]) - math.log(joint.size) if its.size else 0.0,
-        single_threshold=math.log(2.0 * n_arms / level),
-        arm=int(its[best]) if its.size else 0,
-        arm_column=int(columns[own]),
-        arm_upwards=bool(STAKES[own_stake] > 0.0),
+        single=single,
+        single_threshold=math.log(2.0 * n_arms * columns.size / level),
+        arm=arm,
+        arm_column=arm_column,
+        arm_upwards=arm_upwards,
         column=int(columns[at]),
         upwards=bool(STAKES[which] > 0.0),
     )

@@ -83,8 +83,21 @@ def _rank_short(
             found[own[:, s]] = below.sum(axis=1)
 
 
-def rank_scores(groups: IntArray, values: FloatArray) -> FloatArray:
-    """The ranks as scores of mean 0 in (-1, 1), independent of one another for exchangeable results."""
-    place = places(groups)
-    score: FloatArray = (2.0 * ranks_among_earlier(groups, values) - place) / (place + 1.0)
-    return score
+def rank_factors(ranks: IntArray, place: IntArray, slope: float, width: float, shift: float = 0.0) -> FloatArray:
+    """log s·f_s(R_s) of results at these places (from 0) of their items, one item after the other.
+
+    f_s(k), of the rank of the s-th result, is the mass of `slope`·L⁻¹(u) + `shift` + `width`·L between the quantiles
+    k/s and (k+1)/s of L, the logistic distribution; u is where the result before stands among those up to it.
+    """
+    count = place + 1.0
+    before = np.concatenate([[0], ranks[:-1]])
+    last = (before + 0.5) / np.maximum(place, 1)
+    with np.errstate(divide="ignore"):
+        at = np.where(place > 0, slope * (np.log(last) - np.log1p(-np.minimum(last, 1.0 - 1e-12))), 0.0) + shift
+        low, high = (np.log(k) - np.log(count - k) for k in (ranks.astype(np.float64), ranks + 1.0))
+    mass = _logistic((high - at) / width) - _logistic((low - at) / width)
+    return np.where(place > 0, np.log(np.maximum(mass * count, 1e-12)), 0.0)
+
+
+def _logistic(x: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 
-from coterie.campaign import CampaignError
+from coterie.campaign import CampaignError, StoreUnavailable
 from coterie.campaign.tokens import OWNER, READER, WORKER, Writer, hash_of, id_of, new_token, role_of
 
 if TYPE_CHECKING:
@@ -67,15 +67,19 @@ class Access:
     def __init__(self, roles: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         self._store: Campaigns | None = None
         self._clock = clock
-        self._callers = {hash: Caller(hash, role_of(role)) for hash, role in roles.items()}
+        self._own = {hash: Caller(hash, role_of(role)) for hash, role in roles.items()}
+        self._callers = dict(self._own)
         self._sessions: dict[str, dict[str, Any]] = {}  # by hash, oldest first
+        self._not_kept: dict[str, dict[str, Any]] = {}  # of these, those that a read-only store could not keep
         self._read_at = 0.0
         self._reading = asyncio.Lock()
 
     @classmethod
-    def of_store(cls, store: Campaigns, clock: Callable[[], float] = time.time) -> Access:
-        """The tokens and sessions that a store knows."""
-        made = cls({}, clock)
+    def of_store(
+        cls, store: Campaigns, clock: Callable[[], float] = time.time, roles: Mapping[str, str] | None = None
+    ) -> Access:
+        """The tokens and sessions that a store knows, and the tokens with these roles beside."""
+        made = cls(roles or {}, clock)
         made._store = store
         made.read()
         return made
@@ -87,7 +91,8 @@ class Access:
         tokens, sessions = self._store.tokens(), self._store.sessions()
         self._callers = {
             one["hash"]: Caller(one["hash"], one["role"], one["campaign"]) for one in tokens if not one["revoked"]
-        }
+        } | self._own
+        sessions += self._not_kept.values()
         self._sessions = {one["hash"]: one for one in sorted(sessions, key=lambda one: one["until"])}
         self._read_at = time.monotonic()
 
@@ -124,7 +129,13 @@ class Access:
         over = [one["hash"] for one in self._sessions.values() if one["until"] < self._clock()]
         ended = [*over, *own[: max(0, len(own) + 1 - _SESSIONS_PER_TOKEN)]]
         if self._store is not None:
-            self._store.add_session(session, ended)
+            try:
+                self._store.add_session(session, ended)
+            except StoreUnavailable as error:
+                if error.code != "read_only":
+                    raise
+                self._not_kept = {hash: one for hash, one in self._not_kept.items() if hash not in ended}
+                self._not_kept[session["hash"]] = session
         self._sessions = {hash: one for hash, one in self._sessions.items() if hash not in ended}
         self._sessions[session["hash"]] = session
         return secret
@@ -138,9 +149,10 @@ class Access:
 
     def close_session(self, secret: str) -> None:
         """Forget a session."""
-        if self._store is not None:
-            self._store.remove_sessions([hash_of(secret)])
-        self._sessions.pop(hash_of(secret), None)
+        hash = hash_of(secret)
+        if self._store is not None and self._not_kept.pop(hash, None) is None:
+            self._store.remove_sessions([hash])
+        self._sessions.pop(hash, None)
 
 
 def prepare_tokens(
@@ -168,6 +180,23 @@ def prepare_tokens(
     return made
 
 
+def access_to(
+    store: Campaigns, token: str | None = None, read_token: str | None = None, renew: bool = False
+) -> tuple[Access, str | None]:
+    """Who may use a server of this store, and the token that was made (`prepare_tokens`). Those that a read-only store
+    cannot keep hold as long as the server runs.
+    """
+    try:
+        made = prepare_tokens(store, token, read_token, renew)
+    except StoreUnavailable as error:
+        if error.code != "read_only" or renew:
+            raise
+        made = new_token() if token is None else None
+        given = ((token or made, OWNER), (read_token, READER))
+        return Access.of_store(store, roles={hash_of(one): role for one, role in given if one is not None}), made
+    return Access.of_store(store), made
+
+
 def _valid(store: Campaigns) -> Iterable[dict[str, Any]]:
     return [row for row in store.tokens() if not row["revoked"]]
 
@@ -184,4 +213,13 @@ def _replace(store: Campaigns, token: str, role: str) -> None:
             store.remove_token(row["hash"])
 
 
-__all__ = ["SESSION_SECONDS", "SHORTEST_GOOD_TOKEN", "Access", "Caller", "hash_of", "new_token", "prepare_tokens"]
+__all__ = [
+    "SESSION_SECONDS",
+    "SHORTEST_GOOD_TOKEN",
+    "Access",
+    "Caller",
+    "access_to",
+    "hash_of",
+    "new_token",
+    "prepare_tokens",
+]

@@ -154,18 +154,21 @@ _KIND_WORDS = {
     "correction": "corrected",
     "unarchived": "taken up again",
     "lease_time": "time for a measurement",
+    "surplus": "kept, not counted",
 }
 
 
 def _log_row(event: dict[str, Any]) -> dict[str, Any]:
     kind = event["kind"]
     text, detail = event.get("name", ""), ""
-    numbers = event["values"] if kind == "told" else []
+    numbers = event["values"] if kind in ("told", "surplus") else []
     if kind == "correction":
         detail = f"{_values(event['new'])}, told was {_values(event['old'])}: {event['reason']}"
         detail += f" ({event['message']})" if "message" in event else ""
     elif kind in ("failed", "undone"):
         detail = event["reason"]
+    elif kind == "surplus":
+        detail = "somebody else was asked too, and answered first"
     elif kind == "lease_time":
         text = f"{event['seconds']:g} seconds, before {event['before']:g}"
     elif kind == "groups":

@@ -164,6 +164,11 @@ class NewCampaign(Body):
     on_expiry: StrictStr = Field(
         default=ON_EXPIRY[0], description=f"{' or '.join(ON_EXPIRY)}: what happens to asks that expire."
     )
+    pass_on: Annotated[Any, WithJsonSchema({"type": ["number", "null"], "minimum": 0})] = Field(
+        default=None,
+        description="An ask that everybody waits for is asked of somebody else too after so many times the median of "
+        "the times that answers took. null: 2, and 0 where on_expiry is wait; 0: never.",
+    )
     value_names: list[StrictStr] | None = Field(
         default=None, description="What the numbers of a measurement are called; null: v0, v1, …"
     )

@@ -110,7 +110,7 @@ class Alarm(Answer):
 class DataAlarm(Answer):
     """Something that speaks against the way in which the data were made; it stops nothing.
 
-    `kind` is noise, drift, failures or lateness; `evidence` is a logarithm and has reached `threshold`; `text` says
+    `kind` is noise, drift, dependence, failures or lateness; `evidence` is a logarithm and has reached `threshold`; `text` says
     what was seen and what to do. For nothing it ever comes with probability at most `level`.
     """
 
@@ -197,6 +197,18 @@ class Progress(Answer):
     words: str
 
 
+class Awaited(Answer):
+    """An ask that is waited for: of whom, and `until` it is given up or asked of somebody else (null: nobody knows)."""
+
+    arm: int
+    name: str
+    lease: str
+    worker: str
+    asked: str
+    until: str | None
+    results: int = Field(description="Results of the same item that wait behind it.")
+
+
 class Status(Answer):
     """How far a campaign is."""
 
@@ -222,6 +234,8 @@ class Status(Answer):
     forecast_low: float | None = Field(description="In about 8 of 10 runs so many are needed at least …")
     forecast_high: float | None = Field(description="… and so many at most.")
     waiting: int
+    waiting_for: list[Awaited] = Field(description="Asks without which nobody is asked for anything new.")
+    holding: list[Awaited] = Field(description="Asks that results of the same item wait behind.")
     open_leases: list[dict[str, Any]]
     workers: list[dict[str, Any]]
     failures: Failures
@@ -282,7 +296,7 @@ class Ask(Answer):
 
 
 class Asks(Answer):
-    """What to measure next; empty once done."""
+    """What to measure next; empty once done, and while it would be in vain: `waiting_for` then says why."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -293,12 +307,14 @@ class Asks(Answer):
                     "asks": [
                         {"arm": 2, "name": "kiwi", "lease": "9f2c31d0a4b5", "expires": "2026-01-31T13:00:00.000Z"}
                     ],
+                    "waiting_for": [],
                 }
             ]
         },
     )
     done: bool
     asks: list[Ask]
+    waiting_for: list[Awaited]
 
 
 class Told(Answer):
@@ -312,6 +328,9 @@ class Told(Answer):
     done: bool
     warnings: list[dict[str, Any]] = Field(
         default=[], description="Results far from what their item gave before: mistyped, perhaps. Left out if none is."
+    )
+    not_counted: list[dict[str, Any]] = Field(
+        default=[], description="Results whose ask somebody else has answered: kept, not counted. Left out if none is."
     )
 
 

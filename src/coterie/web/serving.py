@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from coterie.campaign import Campaigns
-from coterie.web.access import SHORTEST_GOOD_TOKEN, Access, prepare_tokens
+from coterie.web.access import SHORTEST_GOOD_TOKEN, access_to
 from coterie.web.app import DEFAULT_MAX_BODY, DEFAULT_RATE, create_app
 from coterie.web.connections import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections, limited
 
@@ -120,8 +120,8 @@ def serve(
     listening = _listen(host, port)
     try:
         with Campaigns(store) as campaigns:
-            made = prepare_tokens(campaigns, token, read_token, new_token)
-            app = create_app(campaigns, Access.of_store(campaigns), rate, max_body)
+            access, made = access_to(campaigns, token, read_token, new_token)
+            app = create_app(campaigns, access, rate, max_body)
             _announce(campaigns.store, listening, made, (token, read_token))
             _set_up_log(access_log)
             before = sys.getswitchinterval()

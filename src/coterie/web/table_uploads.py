@@ -12,6 +12,7 @@ from coterie.campaign import Campaigns
 from coterie.campaign.importing import table_errors_as_bad_values
 from coterie.tables.files import table_of_bytes
 from coterie.tables.item_lists import read_items, read_pasted_items
+from coterie.tables.time_limit import time_limit
 from coterie.web.api import XLSX, Id, errors_of
 from coterie.web.errors import Refusal
 from coterie.web.json_response import SlowReads, to_json
@@ -21,6 +22,8 @@ _MEDIA = frozenset(
     {"text/csv", "text/plain", "text/tab-separated-values", XLSX, "application/vnd.ms-excel",
      "application/octet-stream"}
 )  # fmt: skip
+READING_SECONDS = 60.0
+"""How long a table may be read and checked; taking it in, part by part, has its own limit."""
 _STATUSES = (400, 404, 409, 413, 415, 422, 503)
 
 FileName = Annotated[str, Query(max_length=200, description="What the file is called, for messages and for the log.")]
@@ -113,7 +116,7 @@ def _text(content: bytes) -> str:
 async def _answer(readers: SlowReads, read: Callable[[], bytes]) -> Response:
     def checked() -> bytes:
         try:
-            with table_errors_as_bad_values():
+            with table_errors_as_bad_values(), time_limit(READING_SECONDS):
                 return read()
         except ImportError as error:
             raise Refusal(422, "not_installed", str(error)) from None

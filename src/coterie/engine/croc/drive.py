@@ -139,10 +139,10 @@ def _give_up(s: Croc, arm: int, of_round: int) -> None:
     if s.ints[ALONE] == arm + 1:  # it may have been this one: then the arm's next result is of another ask
         s.ints[ALONE] = 0
     s.ints[HEAPED] = 0
-    if s.ints[MODE] == FIRST_PASS:
-        s.ints[QUEUE_HEAD] = min(s.ints[QUEUE_HEAD], arm)
-    elif of_round > 0:
+    if of_round > 0:  # also where a record is applied: no plan was made, so the mode is still that of the first pass
         ask_again(s, of_round, arm)
+    elif s.ints[MODE] == FIRST_PASS:
+        s.ints[QUEUE_HEAD] = min(s.ints[QUEUE_HEAD], arm)
 
 
 @compiled

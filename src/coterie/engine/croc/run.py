@@ -47,6 +47,7 @@ from coterie.engine.croc.state import (
     QUEUE_HEAD,
     QUEUE_TAIL,
     ROUND,
+    TO_ASK,
     UNSEEN,
     T,
     new_croc,
@@ -254,14 +255,18 @@ class CrocRun:
         part = slice(int(s.round_first[f]), int(s.round_first[f] + s.round_size[f]))
         return int(s.round_epoch[f]), np.stack([s.entry_arm[part], s.entry_pulls[part]], axis=1).tolist()
 
-    @property
-    def planned(self) -> tuple[Ints, int]:
-        """With one worker, between two plans: the arms to be pulled next, and the round that they are of (0: none)."""
+    def planned(self, most: int | None = None) -> Ints:
+        """The arms that will be asked for before the next plan, in that order; at most so many. Nothing is asked for.
+
+        With one worker: no pull is under way.
+        """
         s = self.state
-        if s.ints[OPEN_ROUNDS] == 0:
-            return s.queue[s.ints[QUEUE_HEAD] : s.ints[QUEUE_TAIL]].copy(), 0
-        arms, counts = np.array(self.composition(self.round)[1]).T
-        return np.repeat(arms, counts), self.round
+        if s.ints[UNSEEN] > 0:
+            return np.flatnonzero(s.pulls == 0)[:most]
+        if s.ints[TO_ASK] == 0:
+            return s.queue[s.ints[QUEUE_HEAD] : s.ints[QUEUE_TAIL]][:most].astype(np.int64)
+        to_ask = int(s.ints[TO_ASK])
+        return self._steps.planned(to_ask if most is None else min(most, to_ask))
 
     def bet_of_round(self, number: int) -> dict[str, Any] | None:
         """What the family of evidence fixed with a round under way, as plain data; None if it has no bets."""
@@ -321,6 +326,11 @@ class CrocRun:
     def round(self) -> int:
         """The number of the last round composed."""
         return int(self.state.ints[ROUND])
+
+    @property
+    def has_open_rounds(self) -> bool:
+        """Whether a round is under way."""
+        return bool(self.state.ints[OPEN_ROUNDS] > 0)
 
     @property
     def alarm(self) -> tuple[int, ...] | None:

@@ -113,7 +113,19 @@ class Stepping:
 
     def pop_planned(self) -> int:
         """The next arm if it is planned already, -1 if not: see `coterie.engine.croc.drive`."""
+        return self._pop_planned(self.state)
+
+    def planned(self, most: int) -> Ints:
+        """At most so many arms that are planned, in the order in which they will be asked for; the state stays."""
         s = self.state
+        ahead = s._replace(
+            ints=s.ints.copy(), committed=s.committed.copy(), heap=s.heap.copy(), slot=s.slot.copy(),
+            round_unasked=s.round_unasked.copy(), round_cursor=s.round_cursor.copy(),
+            entry_asked=s.entry_asked.copy(), round_drawn=s.round_drawn.copy(),
+        )  # fmt: skip
+        return np.array([self._pop_planned(ahead) for _ in range(most)], dtype=np.int64)
+
+    def _pop_planned(self, s: Croc) -> int:
         found = self._steps.pop_planned(
             s.ints, s.queue, s.labels, s.committed, s.heap, s.slot, s.first_slot,
             s.round_unasked, s.round_cursor, s.entry_arm, s.entry_pulls, s.entry_asked,

@@ -34,20 +34,32 @@ OFF_CENTRE = 1.1
 
 @dataclass(frozen=True)
 class Planned:
-    """A test that is made at the freeze: of an item against a reference, of which `ratio` results make a block."""
+    """Tests that are made at the freeze, one a row: of an item against a reference, of which `ratio` make a block.
 
-    item: int
-    reference: int
-    ratio: int
-    bound: FloatArray
+    `sure` (n): the share of an estimated gap that is left without what the choice of groups made of noise.
+    """
+
+    item: IntArray
+    reference: IntArray
+    ratio: IntArray
+    bound: FloatArray  # (n, d)
     guess: Guess
-    needed: float  # contrasts, by forecast
-    sure: float = 1.0  # the share of the estimated gap that is left without what the choice of groups made of noise
+    sure: FloatArray
 
     @property
     def believed_gap(self) -> FloatArray:
-        """The estimated difference of the means, as far as it is believed."""
-        return self.sure * self.guess.gap
+        """(n, d): the estimated differences of the means, as far as they are believed."""
+        return self.sure[:, None] * self.guess.gap
+
+
+def planned(
+    means: FloatArray, doubt: FloatArray, variance: FloatArray, item: IntArray, reference: IntArray,
+    ratio: IntArray, bound: FloatArray, sure: FloatArray | None = None,
+) -> Planned:  # fmt: skip
+    """Tests of these arms, whose means (M, d) are believed with variances `doubt` (M, d)."""
+    guess = Guess(means[item], means[reference], doubt[item] + doubt[reference], variance)
+    bounds = np.broadcast_to(bound, guess.item.shape)
+    return Planned(item, reference, ratio, bounds, guess, np.ones(item.size) if sure is None else sure)
 
 
 @dataclass(frozen=True)
@@ -56,8 +68,8 @@ class Candidate:
 
     labels: IntArray
     references: IntArray
-    near: list[Planned]
-    far: list[Planned]
+    near: Planned
+    far: Planned
     pulls: FloatArray
     cost: float
     view: Believed
@@ -224,34 +236,22 @@ class Forecaster:
 
     def planned(self, sketch: Sketch, tally: Tally, level: float) -> Candidate:
         """A sketch with its tests written down."""
-        view, labels, chosen = sketch.view, sketch.labels, sketch.references
-        variance = tally.variance
-
-        def guess(item: int, reference: int) -> Guess:
-            doubt = view.doubt[item] + view.doubt[reference]
-            return Guess(view.means[item], view.means[reference], doubt, variance)
-
-        near: list[Planned] = []
+        view, labels, chosen, pulls = sketch.view, sketch.labels, sketch.references, sketch.pulls
+        believed_so = view.means, view.doubt, tally.variance
         if self.any_two:
-            for k in range(len(chosen)):
-                group = np.flatnonzero(labels == k).tolist()
-                for at, item in enumerate(group):
-                    near += [Planned(item, mate, 1, self.near, guess(item, mate), 0.0) for mate in group[at + 1 :]]
+            item, mate = np.nonzero(np.triu(labels[:, None] == labels, 1))
+            order = np.argsort(labels[item], kind="stable")
+            item, mate, ratio = item[order], mate[order], np.ones(item.size, dtype=np.int64)
         else:
-            for item in range(labels.size):
-                k = int(labels[item])
-                lead, ratio = int(chosen[k]), int(sketch.ratios[k])
-                if item != lead:
-                    needed = float(sketch.near_needed[item]) * 0.5 * (1.0 + 1.0 / ratio)
-                    near.append(Planned(item, lead, ratio, self.near, guess(item, lead), needed))
-        far: list[Planned] = []
-        pulls = sketch.pulls
-        for k in range(len(chosen)):
-            for other in range(k + 1, len(chosen)):
-                few, many = sorted((int(chosen[k]), int(chosen[other])), key=lambda arm: (pulls[arm], arm))
-                sure = math.isfinite(pulls[few])
-                ratio = int(min(max(pulls[many] / max(pulls[few], 1.0), 1.0), MOST_FAR_RATIO)) if sure else 1
-                needed = float(sketch.far_needed[k, other]) * 0.5 * (1.0 + 1.0 / ratio)
-                believed_share = float(sketch.sure[k, other])
-                far.append(Planned(few, many, ratio, self.far, guess(few, many), needed, believed_share))
+            item = np.setdiff1d(np.arange(labels.size), chosen)
+            mate, ratio = chosen[labels[item]], sketch.ratios[labels[item]]
+        near = planned(*believed_so, item, mate, ratio, self.near)
+        k, other = np.triu_indices(chosen.size, 1)
+        one, two = chosen[k], chosen[other]
+        turned = (pulls[two] < pulls[one]) | ((pulls[two] == pulls[one]) & (two < one))
+        few, many = np.where(turned, two, one), np.where(turned, one, two)
+        with np.errstate(invalid="ignore"):
+            times = np.where(np.isfinite(pulls[few]), pulls[many] / np.maximum(pulls[few], 1.0), 1.0)
+        ratio = np.clip(times, 1.0, MOST_FAR_RATIO).astype(np.int64)
+        far = planned(*believed_so, few, many, ratio, self.far, sketch.sure[k, other])
         return Candidate(labels, chosen, near, far, pulls, sketch.cost, view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
+from scipy.spatial.distance import pdist, squareform
 
 from coterie.problem.checks import FloatArray, IntArray
 
@@ -24,16 +24,8 @@ def numbers_of_groups(n_arms: int) -> list[int]:
 
 def distances(means: FloatArray, norm: str, widths: FloatArray) -> FloatArray:
     """(M, M) distances of means in the norm of the question, coordinates divided by `widths` (d)."""
-    points = means / widths
-    if norm == "each":
-        found = np.zeros((len(points), len(points)))
-        for column in points.T:
-            np.maximum(found, np.abs(column[:, None] - column), out=found)
-        return found
-    squares = np.einsum("ij,ij->i", points, points)
-    inner = squares[:, None] + squares - 2.0 * (points @ points.T)
-    np.fill_diagonal(inner, 0.0)
-    return np.asarray(np.sqrt(np.maximum(inner, 0.0)))
+    how = "chebyshev" if norm == "each" else "euclidean"
+    return np.asarray(squareform(pdist(means / widths, how)))
 
 
 class Groupings:

@@ -9,7 +9,7 @@ import numpy as np
 from coterie.problem.checks import FloatArray
 from coterie.problem.families import Bounded, Counts, Gaussian, Model, Unknown
 from coterie.problem.noise import Noise
-from coterie.problem.question import Question
+from coterie.problem.question import Question, Resolution
 from coterie.theory.near_far.families import family_for, norm_of, scale_of
 from coterie.theory.near_far.family import Family
 from coterie.theory.near_far.gaussian import SHARE_OF_BOUNDS, GaussianFamily, first_results, upper_variances
@@ -19,7 +19,7 @@ LEAST_DEVIATION = 1e-3
 LEAST_OF_COUNTS = 0.1
 """Of the square root of the trials: the standard deviation of a count is taken for no less."""
 LEAST_VARIANCE = 1e-12
-"""Of one result, in scaled units, where nothing else is known."""
+"""Of the square of a unit of a resolution, or of the bound of Gaussian noise: one result is taken to vary no less."""
 
 
 class Evidence:
@@ -42,6 +42,7 @@ class Evidence:
             self.least_variance = (LEAST_OF_COUNTS * math.sqrt(stated.trials) / scale) ** 2
         elif isinstance(stated, Gaussian):
             self._norm, self._shape, self._delta, self._scale = norm_of(question), stated.shape, delta, scale
+            self._least_reach = 1.0 if isinstance(question, Resolution) else 0.0  # η is a unit, that of a user is none
             self.log_share = math.log(1.0 - SHARE_OF_BOUNDS)
             self.first_results = first_results(n_arms, dim, stated.shape)
             self._first = np.zeros((n_arms, self.first_results, dim))
@@ -68,5 +69,7 @@ class Evidence:
         self._first[arm, self._seen[arm]] = z
         self._seen[arm] += 1
         if (self._seen == self.first_results).all():
-            upper = upper_variances(self._first, self._shape, self._delta, self._scale)
+            upper = upper_variances(self._first, self._shape, self._delta, self._scale, self._least_reach)
             self._family = GaussianFamily(self._norm, self._shape, upper)
+            if self._least_reach == 0.0:
+                self.least_variance[:] = LEAST_VARIANCE * upper  # in place: whoever was given it before sees it too

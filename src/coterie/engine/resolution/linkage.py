@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.spatial.distance import squareform
 
-from coterie.engine.resolution.candidate import Candidate, Planned
-from coterie.engine.resolution.candidates import by_appearance, cut, distances
+from coterie.engine.resolution.candidate import Candidate, Planned, planned
+from coterie.engine.resolution.candidates import by_appearance, distances
+from coterie.engine.resolution.cover import covers_linkage
 from coterie.engine.resolution.epoch import Epoch
 from coterie.engine.resolution.estimates import Believed, Tally
 from coterie.engine.resolution.evidence import Evidence
@@ -34,14 +32,45 @@ LEAST_SHARE = 0.1
 """Of a distance of estimated means: what the noise added to it leaves no less of it."""
 LEAST_RADIUS = 0.05
 """Of the height: no ball is smaller."""
+HOPELESS_GAP = 1e-9
+"""Of a distance: the gap where estimated distances tie, which no test could be made for."""
 FREE = 1.02
 """A ball is taken for a group if the forecast grows by no more than this: it makes fewer tests."""
 
 
-def single_linkage(apart: FloatArray, k: int) -> IntArray:
-    """The k groups of single linkage, by distances (M, M)."""
-    tree = linkage(squareform(apart, checks=False), "single")
-    return by_appearance(cut(tree, len(apart), k))
+def single_linkage(apart: FloatArray, k: int) -> tuple[IntArray, IntArray]:
+    """The k groups of single linkage, by distances (M, M), and the edges (M − k, 2) of their shortest spanning trees.
+
+    The shortest tree of all items without its k − 1 longest edges: what is left spans the groups. Edges have the lower
+    item first, and stand in the order of groups, then of items.
+    """
+    edges = spanning_tree(apart)
+    kept = edges[np.argsort(apart[edges[:, 0], edges[:, 1]], kind="stable")[: len(apart) - k]]
+    piece = np.arange(len(apart))
+    for one, other in kept.tolist():
+        piece[piece == piece[other]] = piece[one]
+    labels = by_appearance(piece)
+    return labels, kept[np.lexsort((kept[:, 1], kept[:, 0], labels[kept[:, 0]]))]
+
+
+def spanning_tree(apart: FloatArray) -> IntArray:
+    """The edges (M − 1, 2) of a shortest spanning tree, the lower item first, by the way of Prim.
+
+    No length is special: 0 is an edge like any other. Of ways of the same length the one to the lowest item is taken.
+    """
+    n = len(apart)
+    edges = np.zeros((n - 1, 2), dtype=np.int64)
+    outside = np.ones(n, dtype=bool)
+    outside[0] = False
+    reach, via = apart[0].copy(), np.zeros(n, dtype=np.int64)
+    reach[0] = np.inf
+    for row in range(n - 1):
+        item = int(np.argmin(reach))
+        edges[row] = sorted((item, int(via[item])))
+        outside[item], reach[item] = False, np.inf
+        shorter = outside & (apart[item] < reach)
+        reach[shorter], via[shorter] = apart[item, shorter], item
+    return edges
 
 
 @dataclass(frozen=True)
@@ -59,7 +88,7 @@ class _Draft:
 
     labels: IntArray
     height: float
-    edges: list[tuple[int, int]]
+    edges: IntArray
     balls: list[Ball]
     pulls: FloatArray
 
@@ -77,11 +106,11 @@ class AskedLinkage(Asked):
 
     def best(self, tally: Tally, level: float) -> Candidate:
         apart = self._apart(tally)
-        labels = single_linkage(apart, self._n_clusters)
-        edges = _spanning_edges(apart, labels)
-        longest = max((float(apart[i, j]) for i, j in edges), default=0.0)
+        labels, edges = single_linkage(apart, self._n_clusters)
+        longest = float(apart[edges[:, 0], edges[:, 1]].max(initial=0.0))
         between = float(apart[labels[:, None] != labels].min())
-        room = max(between - longest, 1e-9 * max(between, 1e-300))
+        # Where estimates tie there is no gap: one that is hopeless to show, in units of the distances or of the noise.
+        room = max(between - longest, HOPELESS_GAP * (between or math.sqrt(float(tally.variance.sum()))))
         singles = [[Ball(int(arm), 0.0, (int(arm),))] for k in range(self._n_clusters) for arm in _members(labels, k)]
         start = [ball for one in singles for ball in one]
         drafts = [self._draft(tally, labels, longest + share * room, edges, start, apart, level) for share in HEIGHTS]
@@ -104,36 +133,32 @@ class AskedLinkage(Asked):
         np.fill_diagonal(found, 0.0)
         return np.asarray(found)
 
-    def _guess(self, tally: Tally, item: int, reference: int) -> Guess:
-        counts, variance = np.maximum(tally.counts, 1), tally.variance
-        doubt = variance / counts[item] + variance / counts[reference]
-        return Guess(tally.means[item], tally.means[reference], doubt, variance)
-
     def _gaps(self, tally: Tally, i: IntArray, j: IntArray, lengths: FloatArray) -> FloatArray:
         """Estimated differences of arms, made as long as they are believed to be."""
         gaps = tally.means[i] - tally.means[j]
         raw = np.linalg.norm(gaps, axis=1)
-        return np.asarray(gaps * (lengths / np.maximum(raw, 1e-300))[:, None])
+        return np.asarray(gaps * (lengths / np.where(raw > 0.0, raw, 1.0))[:, None])
 
     def _draft(
         self,
         tally: Tally,
         labels: IntArray,
         height: float,
-        edges: list[tuple[int, int]],
+        edges: IntArray,
         balls: list[Ball],
         apart: FloatArray,
         level: float,
     ) -> _Draft:
         pulls = np.zeros(labels.size)
-        common = self._guess(tally, 0, 0)
+        zero = np.zeros(self.dim)
+        common = Guess(zero, tally.means[0], zero, tally.variance)
 
         def need(i: IntArray, j: IntArray, wanted: FloatArray) -> None:
             np.maximum.at(pulls, i, wanted)
             np.maximum.at(pulls, j, wanted)
 
-        if edges:
-            i, j = np.array(edges).T
+        if len(edges):
+            i, j = edges.T
             gaps = self._gaps(tally, i, j, apart[i, j])
             need(i, j, self.family.near_needed(np.full(self.dim, height), 1, gaps, common, level))
         for ball in balls:
@@ -142,8 +167,7 @@ class AskedLinkage(Asked):
                 j = np.full(i.size, ball.reference)
                 gaps = self._gaps(tally, i, j, apart[i, j])
                 need(i, j, self.family.near_needed(np.full(self.dim, ball.radius), 1, gaps, common, level))
-        leads = np.array([ball.reference for ball in balls])
-        radii = np.array([ball.radius for ball in balls])
+        leads, radii = _centers(balls)
         a, b = np.nonzero(np.triu(labels[leads][:, None] != labels[leads]))
         over = np.maximum(apart[leads[a], leads[b]] - height - radii[a] - radii[b], 0.0)
         gaps = self._gaps(tally, leads[a], leads[b], over)
@@ -167,33 +191,38 @@ class AskedLinkage(Asked):
         return best
 
     def _planned(self, draft: _Draft, tally: Tally, apart: FloatArray) -> Candidate:
-        labels, dim = draft.labels, self.dim
-        near = [Planned(i, j, 1, np.full(dim, draft.height), self._guess(tally, i, j), 0.0) for i, j in draft.edges]
-        far: list[Planned] = []
+        labels, means, variance = draft.labels, tally.means, tally.variance
+        counts = np.maximum(tally.counts, 1)
+        doubt = variance / counts[:, None]
+        pairs, bounds = [draft.edges], [np.full(len(draft.edges), draft.height)]
         for ball in draft.balls:
-            if ball.radius > 0.0:
-                bound = np.full(dim, ball.radius)
-                near += [
-                    Planned(arm, ball.reference, 1, bound, self._guess(tally, arm, ball.reference), 0.0)
-                    for arm in ball.items
-                    if arm != ball.reference
-                ]
-        for at, one in enumerate(draft.balls):
-            for other in draft.balls[at + 1 :]:
-                if labels[one.reference] != labels[other.reference]:
-                    bound = np.full(dim, draft.height + one.radius + other.radius)
-                    i, j = one.reference, other.reference
-                    far.append(Planned(i, j, 1, bound, self._guess(tally, i, j), 0.0))
+            others = np.array([arm for arm in ball.items if arm != ball.reference], dtype=np.int64)
+            if others.size:
+                pairs.append(np.stack([others, np.full(others.size, ball.reference)], axis=1))
+                bounds.append(np.full(others.size, ball.radius))
+        near = self._tests(means, doubt, variance, np.concatenate(pairs).T, np.concatenate(bounds))
+        leads, radii = _centers(draft.balls)
+        a, b = np.nonzero(np.triu(labels[leads][:, None] != labels[leads]))
+        bound = draft.height + radii[a] + radii[b]
+        far = self._tests(means, doubt, variance, np.stack([leads[a], leads[b]]), bound)
         references = []
         for k in range(self._n_clusters):
             group = _members(labels, k)
             references.append(int(group[int(np.argmin(apart[np.ix_(group, group)].max(axis=1)))]))
-        counts, variance = np.maximum(tally.counts, 1), tally.variance
-        view = Believed(tally.means, variance / counts[:, None], tally.means[references], counts[references])
+        view = Believed(means, doubt, means[references], counts[references])
         balls = [(ball.reference, ball.radius, list(ball.items)) for ball in draft.balls]
         return Candidate(
             labels, np.array(references), near, far, draft.pulls, draft.cost, view, draft.height, balls
         )  # fmt: skip
+
+    def _tests(
+        self, means: FloatArray, doubt: FloatArray, variance: FloatArray, pairs: IntArray, bound: FloatArray
+    ) -> Planned:
+        item, reference = pairs
+        return planned(means, doubt, variance, item, reference, np.ones(item.size, dtype=np.int64), bound[:, None])
+
+    def covers(self, epoch: Epoch) -> bool:
+        return covers_linkage(epoch, self._n_clusters)
 
     def stated(self, candidate: Candidate) -> dict[str, Any]:
         balls = [[reference, radius, items] for reference, radius, items in candidate.balls]
@@ -203,33 +232,24 @@ class AskedLinkage(Asked):
         """Of each arm: how likely one of its tests is about something false, roughly."""
         doubts = np.zeros(candidate.labels.size)
         for tests, sign in ((candidate.near, 1.0), (candidate.far, -1.0)):
-            for one in tests:
-                length = float(np.linalg.norm(one.guess.gap))
-                noise = float(one.guess.doubt.mean())
-                length = math.sqrt(max(length**2 - (self.dim - 1) * noise, 0.0))
-                margin = max(sign * (float(one.bound[0]) - length), 0.0)
-                odds = math.exp(-0.5 * margin**2 / max(noise, 1e-300))
-                for arm in (one.item, one.reference):
-                    doubts[arm] = max(doubts[arm], odds)
+            noise = tests.guess.doubt.mean(axis=1)
+            square = (tests.guess.gap**2).sum(axis=1)
+            length = np.sqrt(np.maximum(square - (self.dim - 1) * noise, 0.0))
+            margin = np.maximum(sign * (tests.bound[:, 0] - length), 0.0)
+            odds = np.exp(-0.5 * margin**2 / np.maximum(noise, np.finfo(float).tiny))
+            np.maximum.at(doubts, tests.item, odds)
+            np.maximum.at(doubts, tests.reference, odds)
         return doubts
 
     def holds(self, epoch: Epoch, means: FloatArray) -> bool:
-        truth = single_linkage(distances(means, "distance", np.ones(self.dim)), self._n_clusters)
+        truth, _ = single_linkage(distances(means, "distance", np.ones(self.dim)), self._n_clusters)
         return same_partition(truth, epoch.labels)
+
+
+def _centers(balls: list[Ball]) -> tuple[IntArray, FloatArray]:
+    """The references of balls, and their radii."""
+    return np.array([ball.reference for ball in balls]), np.array([ball.radius for ball in balls])
 
 
 def _members(labels: IntArray, k: int) -> IntArray:
     return np.flatnonzero(labels == k)
-
-
-def _spanning_edges(apart: FloatArray, labels: IntArray) -> list[tuple[int, int]]:
-    """The edges of a shortest spanning tree of each group."""
-    edges: list[tuple[int, int]] = []
-    for k in range(int(labels.max()) + 1):
-        group = _members(labels, k)
-        if group.size > 1:
-            # Distances of 0 are no edges to scipy: all are made a little longer by the same.
-            tree = minimum_spanning_tree(apart[np.ix_(group, group)] + 1e-9 * (1.0 + apart.max()))
-            i, j = tree.nonzero()
-            edges += [(int(group[a]), int(group[b])) for a, b in zip(i, j, strict=True)]
-    return edges

@@ -10,7 +10,8 @@ import numpy as np
 
 from coterie.engine.resolution.candidate import Candidate, Forecaster
 from coterie.engine.resolution.candidates import distances
-from coterie.engine.resolution.epoch import NEAR, Claimed, Epoch
+from coterie.engine.resolution.cover import covers_any_two, covers_references
+from coterie.engine.resolution.epoch import Epoch
 from coterie.engine.resolution.estimates import Believed, Tally, believed
 from coterie.engine.resolution.evidence import Evidence
 from coterie.problem.checks import FloatArray, IntArray
@@ -84,6 +85,10 @@ class Asked(ABC):
         """What a freeze says beside its labels, references and tests."""
 
     @abstractmethod
+    def covers(self, epoch: Epoch) -> bool:
+        """Whether the tests of an epoch say all that is claimed: what they leave open is never called proven."""
+
+    @abstractmethod
     def doubts(self, candidate: Candidate, tally: Tally) -> FloatArray:
         """(M) how likely each arm is in the wrong group, roughly."""
 
@@ -103,29 +108,34 @@ class Asked(ABC):
         """The forecast for a nearness of so many times the one that is asked for."""
         return math.inf
 
-    def left(self, one: Claimed, gap: FloatArray, doubt: FloatArray, variance: FloatArray, level: float) -> float:
-        """A forecast of contrasts that an unmet test still needs; infinite if all results speak against it.
+    def left(
+        self, epoch: Epoch, which: IntArray, gap: FloatArray, doubt: FloatArray, variance: FloatArray
+    ) -> FloatArray:  # fmt: skip
+        """Forecasts of contrasts that unmet tests still need; infinite if all results speak against one.
 
-        What the noise adds to a distance is taken off, and one standard deviation is given in its favour.
+        `which`: the tests; `gap`, `doubt` (n, d) of them. What the noise adds to a distance is taken off, and one
+        standard deviation is given in a test's favour.
         """
-        guess = Guess(gap, np.zeros_like(gap), doubt, variance)
-        sd = np.sqrt(doubt)
-        if one.kind == NEAR and self.family.norm == "distance":
-            length = float(np.linalg.norm(gap))
-            believed_length = math.sqrt(max(length**2 - float(doubt.sum()), 0.0)) - float(sd.mean())
-            hopeful = gap * (max(believed_length, 0.0) / max(length, 1e-300))
-            needed = self.family.near_needed(one.bound, one.ratio, hopeful[None], guess, level)[0]
-        elif one.kind == NEAR:
-            hopeful = np.sign(gap) * np.maximum(np.abs(gap) - sd, 0.0)
-            needed = self.family.near_needed(one.bound, one.ratio, hopeful[None], guess, level)[0]
-        else:
-            hopeful = gap + np.sign(gap) * sd
-            needed = self.family.far_needed(one.bound, one.ratio, hopeful[None], guess, level)[0]
-        count, evidence = one.test.count, one.test.evidence
-        if count < needed or not math.isfinite(needed):
-            return max(float(needed) - count, LEAST_LEFT * float(needed))
-        # It should be met by now: its parameters may not suit the means, so it is judged by how it went.
-        return count * (level - evidence) / max(evidence, LEAST_PACE * level)
+        sd, near = np.sqrt(doubt), epoch.is_near[which]
+        smaller = np.sign(gap) * np.maximum(np.abs(gap) - sd, 0.0)
+        if self.family.norm == "distance":
+            length = np.linalg.norm(gap, axis=1)
+            believed_length = np.sqrt(np.maximum(length**2 - doubt.sum(axis=1), 0.0)) - sd.mean(axis=1)
+            smaller = gap * (np.maximum(believed_length, 0.0) / np.where(length > 0.0, length, 1.0))[:, None]
+        needed = np.zeros(which.size)
+        for rows, make, hopeful in (
+            (near, self.family.near_needed, smaller),
+            (~near, self.family.far_needed, gap + np.sign(gap) * sd),
+        ):
+            tests, guess = which[rows], Guess(gap[rows], np.zeros_like(gap[rows]), doubt[rows], variance)
+            if tests.size:
+                needed[rows] = make(epoch.bound[tests], epoch.ratio[tests], hopeful[rows], guess, epoch.level)
+        count, evidence = epoch.count[which], epoch.evidence[which]
+        early = (count < needed) | ~np.isfinite(needed)
+        # One that should be met by now: its parameters may not suit the means, so it is judged by how it went.
+        with np.errstate(invalid="ignore"):  # without a contrast there is no evidence, and nothing is late
+            late = count * (epoch.level - evidence) / np.maximum(evidence, LEAST_PACE * epoch.level)
+        return np.where(early, np.maximum(needed - count, LEAST_LEFT * needed), late)
 
 
 def move_odds(
@@ -164,6 +174,9 @@ class AskedResolution(Asked):
     def stated(self, candidate: Candidate) -> dict[str, Any]:
         return dict(self._stated)
 
+    def covers(self, epoch: Epoch) -> bool:
+        return (covers_any_two if self._any_two else covers_references)(epoch, self.near, self.far)
+
     def doubts(self, candidate: Candidate, tally: Tally) -> FloatArray:
         """An arm of another group matters where that group lies far from its own reference."""
         odds = np.minimum(self._odds(candidate.labels, candidate.references, candidate.view, tally), 1.0)
@@ -173,12 +186,7 @@ class AskedResolution(Asked):
         """(M) how likely a claim about an arm is false, roughly: exp(−z²/2), z the distance from its bound."""
         odds = np.zeros(candidate.labels.size)
         for tests, near in ((candidate.near, True), (candidate.far, False)):
-            if not tests:
-                continue
-            items = np.array([one.item for one in tests])
-            references = np.array([one.reference for one in tests])
-            gaps = np.array([one.believed_gap for one in tests])
-            sd = np.sqrt(np.array([one.guess.doubt for one in tests]))
+            gaps, sd = tests.believed_gap, np.sqrt(tests.guess.doubt)
             if self.family.norm == "each":
                 z = (self.near - np.abs(gaps)) / sd if near else (np.abs(gaps) - self.far) / sd
                 margin = z.min(axis=1) if near else z.max(axis=1)
@@ -186,8 +194,8 @@ class AskedResolution(Asked):
                 lengths, spread = np.linalg.norm(gaps, axis=1), sd.mean(axis=1)
                 margin = ((self.near[0] - lengths) if near else (lengths - self.far[0])) / spread
             risk = np.exp(-0.5 * np.maximum(margin, 0.0) ** 2)
-            np.maximum.at(odds, items, risk)
-            np.maximum.at(odds, references, risk)
+            np.maximum.at(odds, tests.item, risk)
+            np.maximum.at(odds, tests.reference, risk)
         return odds
 
     def _odds(self, labels: IntArray, references: IntArray, view: Believed, tally: Tally) -> FloatArray:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from coterie.engine.resolution.candidate import Candidate, Planned
-from coterie.engine.resolution.epoch import FAR, NEAR, Claimed, Epoch
+from coterie.engine.resolution.epoch import FAR, NEAR, Epoch
 from coterie.engine.resolution.estimates import Tally
 from coterie.engine.resolution.questions import Asked
 from coterie.problem.checks import FloatArray, IntArray
@@ -99,8 +100,8 @@ class FreezingRun:
     def planned_tests(self) -> int:
         """Tests of the candidate at work, or of the last one that was looked at; 0 before there is one."""
         if self.epoch is not None:
-            return len(self.epoch.tests)
-        return 0 if self._candidate is None else len(self._candidate.near) + len(self._candidate.far)
+            return len(self.epoch)
+        return 0 if self._candidate is None else self._candidate.near.item.size + self._candidate.far.item.size
 
     @property
     def spent(self) -> int:
@@ -134,6 +135,23 @@ class FreezingRun:
         self.tally.pending[arm] -= 1
         if self.epoch is not None and number == self.epoch.number + 1:
             self.epoch.pending[arm] -= 1
+
+    def held_up(self, asks: Sequence[tuple[int, int]]) -> tuple[int, list[int]] | None:
+        """Results of no use before open asks, (arm, number), are answered, and the places of these; None if the next
+        ask was planned before.
+
+        Before a freeze: results beyond those that every arm must have. Then: results that no contrast has used.
+        """
+        epoch = self.epoch
+        if any(epoch is None or epoch.wants(arm) for arm in self._queue):
+            return None
+        if epoch is not None:
+            its = [i for i, (arm, number) in enumerate(asks) if number == epoch.number + 1 and epoch.wants(arm)]
+            return epoch.unused, its
+        missing = self._missing(self.tally.counts)
+        if not (missing > 0).any():
+            return 0, []
+        return int(np.maximum(-missing, 0).sum()), [i for i, (arm, _) in enumerate(asks) if missing[arm] > 0]
 
     # Asks.
 
@@ -224,7 +242,10 @@ class FreezingRun:
     # Freezes.
 
     def freeze(self, candidate: Candidate) -> None:
-        """Write a candidate and its tests down; from here on they are tested."""
+        """Write a candidate and its tests down; from here on they are tested.
+
+        One whose tests would not say all that is claimed is left: another result of every arm may give a better one.
+        """
         level = self._level
         frozen: dict[str, Any] = {
             "event": "freeze",
@@ -236,16 +257,21 @@ class FreezingRun:
             "references": candidate.references.tolist(),
         } | self.asked.stated(candidate)
         for kind, tests in ((NEAR, candidate.near), (FAR, candidate.far)):
-            frozen[kind] = [self._written(kind, one, level) for one in tests]
-        self.apply_freeze(frozen)
+            frozen[kind] = self._written(kind, tests, level)
+        epoch = self._tested(frozen)
+        if not epoch.covered:
+            self._queue.extend(range(self.n_arms))
+            return
+        self._begin(epoch)
         self._forecast_of_epoch = self._cost(candidate)
         self._candidate = candidate
 
-    def _written(self, kind: str, one: Planned, level: float) -> list[Any]:
+    def _written(self, kind: str, tests: Planned, level: float) -> list[list[Any]]:
         family = self.asked.family
         make = family.near_parameters if kind == NEAR else family.far_parameters
-        parameters = make(one.bound, one.ratio, one.guess, level)
-        return [one.item, one.reference, one.ratio, one.bound.tolist(), parameters]
+        parameters = make(tests.bound, tests.ratio, tests.guess, level)
+        columns = (one.tolist() for one in (tests.item, tests.reference, tests.ratio, tests.bound))
+        return [list(row) for row in zip(*columns, parameters, strict=True)]
 
     def change(self, asked: Asked, factor: FloatArray) -> None:
         """Ask for another resolution from here on: the epoch at work is left, and all results keep serving estimates.
@@ -262,21 +288,29 @@ class FreezingRun:
 
     def apply_freeze(self, frozen: dict[str, Any]) -> None:
         """A freeze that was decided: its tests begin."""
-        self.freezes.append(frozen)
-        self.epoch = Epoch(frozen, self.asked.family, self.n_arms)
+        self._begin(self._tested(frozen))
+
+    def _tested(self, frozen: dict[str, Any]) -> Epoch:
+        epoch = Epoch(frozen, self.asked.family, self.n_arms)
+        epoch.covered = self.asked.covers(epoch)
+        return epoch
+
+    def _begin(self, epoch: Epoch) -> None:
+        self.freezes.append(epoch.frozen)
+        self.epoch = epoch
         self._queue.clear()
         self._started_at = self._asks
         self._forecast_of_epoch = math.inf
         self._compare_at = 0
-        self.done = self.epoch.done
+        self.done = epoch.done
 
     def _still_best(self, epoch: Epoch) -> bool:
         """Whether it pays to go on with the tests of an epoch."""
         spent = self._asks - self._started_at
-        if self.asked.misplaced(epoch, self.tally):
+        if not epoch.covered or self.asked.misplaced(epoch, self.tally):
             return False
-        begun = (one for one in epoch.tests if not one.met and one.test.count >= BEGUN)
-        contradicted = any(not math.isfinite(self._left(one, epoch)) for one in begun)
+        begun = np.flatnonzero((epoch.met_at == 0) & (epoch.count >= BEGUN))
+        contradicted = not np.isfinite(self._left(epoch, begun)).all()
         doubtful = contradicted or spent >= LATE * self._forecast_of_epoch
         if not doubtful and spent < COMPARED * self._forecast_of_epoch:
             return True
@@ -297,14 +331,12 @@ class FreezingRun:
         again = self._cost(self.asked.again(self._candidate, self.tally, epoch.level))
         return max(again - spent, LEAST_AGAIN * again)
 
-    def _left(self, one: Claimed, epoch: Epoch) -> float:
-        """A forecast of the contrasts that an unmet test still needs, by all results so far."""
-        tally = self.tally
-        counts = tally.counts
-        gap = tally.means[one.item] - tally.means[one.reference]
-        variance = tally.variance
-        doubt = variance / counts[one.item] + variance / counts[one.reference]
-        return self.asked.left(one, gap, doubt, variance, epoch.level)
+    def _left(self, epoch: Epoch, tests: IntArray) -> FloatArray:
+        """Forecasts of the contrasts that unmet tests still need, by all results so far."""
+        tally, items, references = self.tally, epoch.item[tests], epoch.reference[tests]
+        gap, variance = tally.means[items] - tally.means[references], tally.variance
+        doubt = variance / tally.counts[items][:, None] + variance / tally.counts[references][:, None]
+        return self.asked.left(epoch, tests, gap, doubt, variance)
 
     def remaining(self) -> float:
         """Results still needed, by forecast; infinite before every arm was measured."""
@@ -348,10 +380,8 @@ class FreezingRun:
 
     def _wanted(self, epoch: Epoch) -> FloatArray:
         """(M) results of each arm that the unmet tests of an epoch still need, by forecast."""
-        wanted = np.zeros(self.n_arms)
-        for one in epoch.tests:
-            if not one.met:
-                left = self._left(one, epoch)
-                wanted[one.item] = max(wanted[one.item], left)
-                wanted[one.reference] = max(wanted[one.reference], left * one.ratio)
+        wanted, unmet = np.zeros(self.n_arms), np.flatnonzero(epoch.met_at == 0)
+        left = self._left(epoch, unmet)
+        np.maximum.at(wanted, epoch.item[unmet], left)
+        np.maximum.at(wanted, epoch.reference[unmet], left * epoch.ratio[unmet])
         return wanted

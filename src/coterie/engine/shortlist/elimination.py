@@ -63,7 +63,8 @@ class ListRound:
 class Elimination:
     """A list and its rounds. `pulls` and `sums` of the arms are the caller's, who keeps them up to date.
 
-    Rounds are numbered from 1. `settled` are pairs of arms that are known to differ, which the caller tells.
+    Rounds are numbered from 1. Pairs of arms that are known to differ strike off partitions as soon as they are settled;
+    bets of a round know those only that its record, or that of an earlier round, names: so anybody can make them again.
     """
 
     def __init__(self, listed: IntArray, level: float, pulls: FloatArray, sums: FloatArray) -> None:
@@ -73,11 +74,11 @@ class Elimination:
         self.log_e = np.zeros(len(listed))  # as long as it is alive; then what struck it off
         self.struck_by = np.zeros(len(listed), dtype=np.int64)  # the round that did; 0 if a pair did, or nothing
         self.possible: NDArray[np.bool_] = np.ones(len(listed), dtype=bool)  # no settled pair is in one group
+        self._named: NDArray[np.bool_] = self.possible  # … of the pairs that rounds name
         self.composed = self.used = 0  # rounds
         self._rounds: dict[int, ListRound] = {}  # those that are not used yet
         self._pulls, self._sums = pulls, sums
         self._n_clusters = int(listed[0].max()) + 1
-        self._blocks = blocks_of(listed)
         self._work = new_list_work(len(listed), self._n_clusters, sums.shape[1], SCALES.size)
         self._one_hot = (listed[:, None, :] == np.arange(self._n_clusters)[None, :, None]).astype(np.float64)
 
@@ -90,21 +91,21 @@ class Elimination:
     def likeliest(self) -> int:
         """The one with the largest p of those left."""
         left = self.left
-        return int(left[np.argmax(self.chances()[left])])
+        return int(left[np.argmax(self.chances(self.possible)[left])])
 
-    def chances(self) -> FloatArray:
-        """p of the listed partitions by all results so far; 0 where a settled pair is in one group.
+    def chances(self, possible: NDArray[np.bool_]) -> FloatArray:
+        """p of the listed partitions by all results so far; 0 where it is not possible.
 
         Those that rounds have struck off stay in: if one was the true one, the others are still judged by it.
         """
-        logs = np.zeros(len(self.listed))
-        log_posterior(self._work, self.listed, self._blocks, self._pulls, self._sums, SCALES, logs)
-        found = np.where(self.possible, np.exp(logs - logs[self.possible].max()), 0.0)
+        logs, blocks = np.zeros(len(self.listed)), blocks_of(self.listed[possible])
+        log_posterior(self._work, self.listed, blocks, self._pulls, self._sums, SCALES, logs)
+        found = np.where(possible, np.exp(logs - logs[possible].max()), 0.0)
         return np.asarray(found / found.sum())
 
     def plan(self, committed: FloatArray) -> IntArray:
         """The arms of the next round, ascending. `committed`: pulls of each arm, those under way included."""
-        chance = self.chances()
+        chance = self.chances(self.possible)
         urgency = np.where(self.alive > 0, np.exp(-URGENCY * np.maximum(self.log_e, 0.0)), 0.0)
         gain, top = np.zeros(committed.size), np.zeros(2, dtype=np.int64)
         expected_growth(self._work, self.listed, urgency, chance, self._pulls, self._sums, SCALES, gain, top)
@@ -132,11 +133,17 @@ class Elimination:
         spread = ((at - np.einsum("l,lmd->md", chance, at)) ** 2).sum(axis=2)
         return np.asarray(0.5 * chance @ spread)
 
-    def compose(self, arms: Sequence[int]) -> int:
-        """A round that takes each of these arms once, with bets from all results so far; its number."""
+    def compose(self, arms: Sequence[int], named: Sequence[tuple[int, int]]) -> int:
+        """A round that takes each of these arms once, with bets from all results so far; its number.
+
+        `named`: the settled pairs that its record names. One that would leave no partition possible is passed over.
+        """
         wanted = np.zeros(self._pulls.size, dtype=np.int64)
         wanted[list(arms)] = 1
-        chance = self.chances()
+        for arm, other in named:
+            fewer = self._named & (self.listed[:, arm] != self.listed[:, other])
+            self._named = fewer if fewer.any() else self._named
+        chance = self.chances(self._named)
         bets = np.maximum(chance - RIVAL * chance.max(), 0.0)
         self.composed += 1
         self._rounds[self.composed] = ListRound(wanted, bets, self._pulls.copy(), self._sums.copy())
@@ -157,6 +164,11 @@ class Elimination:
             self.struck_by[gone] = self.used
             self._strike_off(gone)
 
+    def held_up(self) -> tuple[int, frozenset[int]]:
+        """Results of rounds behind the first one that is not complete; the rounds that are not used yet."""
+        behind = (one.taken.sum() for number, one in self._rounds.items() if number > self.used + 1)
+        return int(sum(behind)), frozenset(self._rounds)
+
     def settle(self, arm: int, other: int) -> bool:
         """Strike off what has these two in one group: it is wrong, or two equal arms were settled.
 
@@ -165,7 +177,7 @@ class Elimination:
         possible = self.possible & (self.listed[:, arm] != self.listed[:, other])
         if not possible.any():
             return False
-        self.possible, self._blocks = possible, blocks_of(self.listed[possible])
+        self.possible = possible
         self._strike_off(np.flatnonzero(~possible))
         return True
 
@@ -174,4 +186,4 @@ class Elimination:
         if self.alive.sum() > 1:
             self.alive[gone] = 0
             if not self.alive.any():
-                self.alive[int(np.argmax(self.chances()))] = 1
+                self.alive[int(np.argmax(self.chances(self.possible)))] = 1

@@ -8,12 +8,13 @@ of a few bettors with weights that add up to 1. The stakes are fixed at the free
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray
-from coterie.theory.near_far.family import Family, Guess, PairTest, Parameters
-from coterie.theory.near_far.known import LEAST_DRIFT
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.theory.near_far.family import Family, Guess, PairTests, Parameters, both_sides, column, dot
+from coterie.theory.near_far.known import LEAST_DRIFT, clearest, gains
 from coterie.theory.near_far.one_sided import MULTIPLE_WEIGHTS, MULTIPLES, side_lag
 
 LARGEST_SHARE = 0.999
@@ -33,35 +34,36 @@ LEAST_DEVIATION = 0.01
 """Of the width: the smallest standard deviation of a result that stakes are made for, whatever the guess."""
 
 
-class BettingTest(PairTest):
-    """Sides Π (1 + λ·y_s), y = offsets − directions·Y, each a mixture over stakes λ; all have to reach the level.
+class BettingTests(PairTests):
+    """Sides Π (1 + λ·y_s), y as in `gains`, each a mixture over stakes λ; all have to reach the level.
 
-    `sides`: log E of each one now.
+    `offsets`, `rates`, `reaches`: (n, sides). `sides` (n, sides): log E of each one now.
     """
 
-    sides: FloatArray
-
-    def __init__(self, directions: FloatArray, offsets: FloatArray, rates: FloatArray, reaches: FloatArray) -> None:
+    def __init__(
+        self, directions: FloatArray | None, offsets: FloatArray, rates: FloatArray, reaches: FloatArray
+    ) -> None:
+        super().__init__(len(offsets))
         self._directions, self._offsets = directions, offsets
         self._stakes = stakes_of(rates, reaches)
-        self._logs = np.tile(np.log(MULTIPLE_WEIGHTS), (offsets.size, 1))
-        self.sides = np.zeros(offsets.size)
-        self._best = np.full(offsets.size, -np.inf)
-        self.count, self.evidence = 0, -math.inf
+        self._logs = np.tile(np.log(MULTIPLE_WEIGHTS), (*offsets.shape, 1))
+        self.sides = np.zeros(offsets.shape)
+        self._best = np.full(offsets.shape, -np.inf)
 
-    def add(self, item: FloatArray, block: FloatArray) -> None:
-        gain = self._offsets - self._directions @ (item - block.mean(axis=0))
-        self._logs += np.log1p(self._stakes * gain[:, None])
-        largest = self._logs.max(axis=1)
-        self.sides = largest + np.log(np.exp(self._logs - largest[:, None]).sum(axis=1))
-        np.maximum(self._best, self.sides, out=self._best)
-        self.count += 1
-        self.evidence = float(self._best.min())
+    def add(self, which: IntArray, item: FloatArray, block: FloatArray) -> None:
+        gain = gains(self._directions, self._offsets, which, item - block)
+        logs = self._logs[which] + np.log1p(self._stakes[which] * gain[..., None])
+        largest = logs.max(axis=-1)
+        self._logs[which] = logs
+        self.sides[which] = largest + np.log(np.exp(logs - largest[..., None]).sum(axis=-1))
+        self._best[which] = np.maximum(self._best[which], self.sides[which])
+        self.count[which] += 1
+        self.evidence[which] = self._best[which].min(axis=1)
 
 
 def stakes_of(rates: FloatArray, reaches: FloatArray) -> FloatArray:
-    """(sides, bettors): λ, multiples of each side's rate, but never so much that a contrast could cost everything."""
-    return np.asarray(np.minimum(rates[:, None] * MULTIPLES, LARGEST_SHARE / reaches[:, None]))
+    """(…, bettors): λ, multiples of each side's rate, but never so much that a contrast could cost everything."""
+    return np.asarray(np.minimum(rates[..., None] * MULTIPLES, LARGEST_SHARE / reaches[..., None]))
 
 
 class BoundedFamily(Family):
@@ -71,43 +73,44 @@ class BoundedFamily(Family):
         self.norm, self.dim = norm, widths.size
         self._widths = widths
 
-    def near_parameters(self, bound: FloatArray, ratio: int, guess: Guess, level: float) -> Parameters:
+    def near_parameters(self, bound: FloatArray, ratio: IntArray, guess: Guess, level: float) -> list[Parameters]:
         each = self.coordinate_bounds(bound)
-        bounds, reaches = np.repeat(each, 2), np.repeat(self._near_reaches(each), 2)
-        drifts = np.maximum(bounds - _signed(guess.gap[None])[0], LEAST_DRIFT * bounds)
-        variances = (1.0 + 1.0 / ratio) * np.repeat(self._variance(guess), 2)
-        return {"rates": best_rates(drifts, variances, reaches).tolist()}
+        bounds, reaches = np.repeat(each, 2, axis=1), np.repeat(self._near_reaches(each), 2, axis=1)
+        drifts = np.maximum(bounds - both_sides(guess.gap), LEAST_DRIFT * bounds)
+        variances = (1.0 + 1.0 / ratio)[:, None] * np.repeat(self._variance(guess), 2)
+        return [{"rates": one} for one in best_rates(drifts, variances, reaches).tolist()]
 
-    def far_parameters(self, bound: FloatArray, ratio: int, guess: Guess, level: float) -> Parameters:
+    def far_parameters(self, bound: FloatArray, ratio: IntArray, guess: Guess, level: float) -> list[Parameters]:
         variance = self._variance(guess)
-        direction = self._far_direction(bound, guess.gap, variance)
-        spread = (1.0 + 1.0 / ratio) * float(direction**2 @ variance)
-        drift = float(direction @ guess.gap) - self.far_offset(bound, direction)
-        drift = max(drift, LEAST_DRIFT * math.sqrt(spread) / 3.0)
-        reach = self._far_reach(bound, direction)
-        rate = best_rates(np.array([drift]), np.array([spread]), np.array([reach]))[0]
-        return {"direction": direction.tolist(), "rate": float(rate)}
+        directions = self._far_directions(bound, guess.gap, variance)
+        spreads = (1.0 + 1.0 / ratio) * (directions**2 @ variance)
+        drifts = dot(directions, guess.gap) - self.far_offsets(bound, directions)
+        drifts = np.maximum(drifts, LEAST_DRIFT * np.sqrt(spreads) / 3.0)
+        rates = best_rates(drifts, spreads, self._far_reaches(bound, directions))
+        return [{"direction": u, "rate": r} for u, r in zip(directions.tolist(), rates.tolist(), strict=True)]
 
-    def near_test(self, bound: FloatArray, ratio: int, parameters: Parameters) -> PairTest:
-        directions = np.repeat(np.eye(self.dim), 2, axis=0)
-        directions[1::2] *= -1.0
+    def near_tests(self, bound: FloatArray, ratio: IntArray, parameters: Sequence[Parameters]) -> PairTests:
         bounds = self.coordinate_bounds(bound)
-        reaches = np.repeat(self._near_reaches(bounds), 2)
-        return BettingTest(directions, np.repeat(bounds, 2), np.array(parameters["rates"], dtype=float), reaches)
+        reaches = np.repeat(self._near_reaches(bounds), 2, axis=1)
+        rates = column(parameters, "rates").reshape(len(parameters), 2 * self.dim)
+        return BettingTests(None, np.repeat(bounds, 2, axis=1), rates, reaches)
 
-    def far_test(self, bound: FloatArray, ratio: int, parameters: Parameters) -> PairTest:
-        direction = np.array(parameters["direction"], dtype=float)
-        offset, reach = self.far_offset(bound, direction), self._far_reach(bound, direction)
-        rate = np.array([float(parameters["rate"])])
-        return BettingTest(-direction[None], np.array([-offset]), rate, np.array([reach]))
+    def far_tests(self, bound: FloatArray, ratio: IntArray, parameters: Sequence[Parameters]) -> PairTests:
+        directions = column(parameters, "direction").reshape(len(parameters), self.dim)
+        offsets, reaches = self.far_offsets(bound, directions), self._far_reaches(bound, directions)
+        return BettingTests(directions, offsets[:, None], column(parameters, "rate")[:, None], reaches[:, None])
 
-    def near_needed(self, bound: FloatArray, ratio: int, gap: FloatArray, guess: Guess, level: float) -> FloatArray:
+    def near_needed(
+        self, bound: FloatArray, ratio: int | IntArray, gap: FloatArray, guess: Guess, level: float
+    ) -> FloatArray:
         bounds = self.coordinate_bounds(bound)
-        drifts = np.repeat(bounds, 2) - _signed(gap)
-        variances = (1.0 + 1.0 / ratio) * np.repeat(self._variance(guess), 2)
-        return betting_needed(drifts, variances, np.repeat(self._near_reaches(bounds), 2), level)
+        drifts = np.repeat(bounds, 2, axis=-1) - both_sides(gap)
+        variances = (1.0 + 1.0 / np.asarray(ratio))[..., None] * np.repeat(self._variance(guess), 2)
+        return betting_needed(drifts, variances, np.repeat(self._near_reaches(bounds), 2, axis=-1), level)
 
-    def far_needed(self, bound: FloatArray, ratio: int, gap: FloatArray, guess: Guess, level: float) -> FloatArray:
+    def far_needed(
+        self, bound: FloatArray, ratio: int | IntArray, gap: FloatArray, guess: Guess, level: float
+    ) -> FloatArray:
         variance = self._variance(guess)
         if self.norm == "each":
             over = np.maximum(np.abs(gap) - bound, 0.0) / variance
@@ -115,9 +118,9 @@ class BoundedFamily(Family):
             over = np.abs(gap)
         over = np.where(over.max(axis=1, keepdims=True) > 0.0, over, 1.0)  # no direction is far: any will do
         directions = over / np.linalg.norm(over, axis=1)[:, None]
-        offsets = directions @ bound if self.norm == "each" else np.full(len(gap), bound[0])
-        drifts = (directions * np.abs(gap)).sum(axis=1) - offsets
-        variances = (1.0 + 1.0 / ratio) * (directions**2 @ variance)
+        offsets = self.far_offsets(np.broadcast_to(bound, gap.shape), directions)
+        drifts = dot(directions, np.abs(gap)) - offsets
+        variances = (1.0 + 1.0 / np.asarray(ratio)) * (directions**2 @ variance)
         reaches = directions @ self._widths + offsets
         return betting_needed(drifts[:, None], variances[:, None], reaches[:, None], level)
 
@@ -125,14 +128,14 @@ class BoundedFamily(Family):
         """(d): a gap is near if each coordinate is within these; a distance is shared out equally."""
         return bound if self.norm == "each" else bound / math.sqrt(self.dim)
 
-    def far_offset(self, bound: FloatArray, direction: FloatArray) -> float:
-        """The most that a gap that is not far can have in a direction."""
+    def far_offsets(self, bound: FloatArray, directions: FloatArray) -> FloatArray:
+        """(n) the most that gaps that are not far can have in directions (n, d)."""
         if self.norm == "each":
-            return float(np.abs(direction) @ bound)
-        return float(bound[0]) * float(np.linalg.norm(direction))
+            return dot(np.abs(directions), bound)
+        return np.asarray(bound[:, 0] * np.linalg.norm(directions, axis=1))
 
-    def _far_reach(self, bound: FloatArray, direction: FloatArray) -> float:
-        return float(np.abs(direction) @ self._widths) + self.far_offset(bound, direction)
+    def _far_reaches(self, bound: FloatArray, directions: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(directions) @ self._widths + self.far_offsets(bound, directions))
 
     def _near_reaches(self, bounds: FloatArray) -> FloatArray:
         return np.maximum(self._widths - bounds, LEAST_REACH * self._widths)
@@ -140,18 +143,14 @@ class BoundedFamily(Family):
     def _variance(self, guess: Guess) -> FloatArray:
         return np.maximum(guess.variance, (LEAST_DEVIATION * self._widths) ** 2)
 
-    def _far_direction(self, bound: FloatArray, gap: FloatArray, variance: FloatArray) -> FloatArray:
-        """The unit direction in which a gap is best shown to be far."""
-        signs = np.where(gap < 0.0, -1.0, 1.0)
-        if self.norm == "distance":
-            found = gap
-        else:
-            found = signs * np.maximum(np.abs(gap) - bound, 0.0) / variance
-        length = float(np.linalg.norm(found))
-        if length > 0.0:
-            return np.asarray(found / length)
-        best = int(np.argmax((np.abs(gap) - bound) / np.sqrt(variance)))
-        return np.where(np.arange(self.dim) == best, signs, 0.0)
+    def _far_directions(self, bound: FloatArray, gap: FloatArray, variance: FloatArray) -> FloatArray:
+        """(n, d): the unit directions in which gaps are best shown to be far."""
+        found = gap
+        if self.norm == "each":
+            found = np.where(gap < 0.0, -1.0, 1.0) * np.maximum(np.abs(gap) - bound, 0.0) / variance
+        lengths = np.linalg.norm(found, axis=1)[:, None]
+        alone = clearest(gap, (np.abs(gap) - bound) / np.sqrt(variance))
+        return np.where(lengths > 0.0, found / np.where(lengths > 0.0, lengths, 1.0), alone)
 
 
 def best_rates(drifts: FloatArray, variances: FloatArray, reaches: FloatArray) -> FloatArray:
@@ -198,8 +197,3 @@ def _skewed_growth(drifts: FloatArray, variances: FloatArray, reaches: FloatArra
     stake = np.minimum(drifts / (reaches * upper), LARGEST_SHARE / reaches)
     share = (upper - drifts) / (upper + reaches)  # of contrasts that are −reach
     return np.asarray(share * np.log1p(-stake * reaches) + (1.0 - share) * np.log1p(stake * upper))
-
-
-def _signed(gap: FloatArray) -> FloatArray:
-    """(n, 2d): gaps (n, d) seen from above and from below, coordinate by coordinate."""
-    return np.stack([gap, -gap], axis=2).reshape(len(gap), -1)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray
+from coterie.problem.checks import FloatArray, IntArray
 
 _HALVINGS = 60
 _SMALLEST_MULTIPLIER, _LARGEST_MULTIPLIER = 1e-12, 1e6
@@ -45,11 +45,11 @@ def _best_rates(tilts: FloatArray, multipliers: FloatArray) -> FloatArray:
 
 
 def closest_tilts(
-    item: FloatArray, reference: FloatArray, ratio: int, coefficients: FloatArray, limit: FloatArray
+    item: FloatArray, reference: FloatArray, ratio: int | IntArray, coefficients: FloatArray, limit: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Tilts of items and references (n, d) that tell these rates best from the null Σ_c k_c·(p_c − p'_c) ≤ limit (n).
 
-    Rates lie strictly between 0 and 1; coefficients k (n, d).
+    Rates lie strictly between 0 and 1; coefficients k (n, d); `ratio`: R, one for all or (n, 1).
     """
 
     def excess(multiplier: FloatArray) -> FloatArray:
@@ -61,7 +61,7 @@ def closest_tilts(
 
 
 def best_multipliers(
-    item: FloatArray, reference: FloatArray, ratio: int, coefficients: FloatArray, limit: FloatArray
+    item: FloatArray, reference: FloatArray, ratio: int | IntArray, coefficients: FloatArray, limit: FloatArray
 ) -> FloatArray:
     """(n) multipliers m ≥ 0 for which ν = m·k costs least, for tilts and coefficients k (n, d) and limits (n)."""
 

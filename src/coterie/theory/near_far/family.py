@@ -10,12 +10,13 @@ anybody read the two stacks so far: it is a mixture of test martingales in the n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray
+from coterie.problem.checks import FloatArray, IntArray
 
 Parameters: TypeAlias = dict[str, Any]
 """The numbers of a test that are fixed at the freeze, as plain JSON. Any numbers are valid; some are better."""
@@ -23,10 +24,10 @@ Parameters: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Guess:
-    """What is believed about an item and a reference when a test is made; nothing here enters a proof.
+    """What is believed about items and references when tests are made; nothing here enters a proof.
 
-    `item`, `reference`: their estimated means (d). `doubt`: the variance of `gap` in each coordinate (d). `variance`:
-    of one result in each coordinate (d).
+    `item`, `reference`: their estimated means (n, d), one row a test. `doubt`: the variance of `gap` in each coordinate
+    (n, d). `variance`: of one result in each coordinate (d). Forecasts also take one row for all, as (d).
     """
 
     item: FloatArray
@@ -40,49 +41,74 @@ class Guess:
         return self.item - self.reference
 
 
-class PairTest(ABC):
-    """One test of an item against a reference: contrasts go in one by one, in order."""
+class PairTests(ABC):
+    """n tests of items against references: contrasts go in one by one, in the order of each test.
 
-    count: int = 0
-    """Contrasts so far."""
-    evidence: float = -np.inf
-    """The least of its sides, each at its largest so far: log E."""
+    `count` (n): contrasts so far. `evidence` (n): log E, the least of the sides of a test, each at its largest so far.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.count: IntArray = np.zeros(n, dtype=np.int64)
+        self.evidence: FloatArray = np.full(n, -np.inf)
 
     @abstractmethod
-    def add(self, item: FloatArray, block: FloatArray) -> None:
-        """One contrast: a result of the item (d) and a block of R results of the reference (R, d)."""
+    def add(self, which: IntArray, item: FloatArray, block: FloatArray) -> None:
+        """One contrast for each of some tests, none of them twice.
+
+        `item` (k, d): results of their items; `block` (k, d): means of blocks of R results of their references.
+        """
 
 
 class Family(ABC):
     """The near and far tests for one noise, d numbers a result, one norm.
 
-    `bound`: (d) of a near or far claim in scaled units; for the norm "distance" all its entries are the same number, a
-    distance.
+    Tests are made many at a time, one a row. `bound`: (n, d) of near or far claims in scaled units; for the norm
+    "distance" all entries of a row are the same number, a distance. `ratio`: (n), the results of R in a block.
+    Forecasts also take one bound (d) and one ratio for all.
     """
 
     norm: str
     dim: int
 
     @abstractmethod
-    def near_parameters(self, bound: FloatArray, ratio: int, guess: Guess, level: float) -> Parameters:
-        """Parameters of a near test that should reach this level soon."""
+    def near_parameters(self, bound: FloatArray, ratio: IntArray, guess: Guess, level: float) -> list[Parameters]:
+        """Parameters of near tests that should reach this level soon."""
 
     @abstractmethod
-    def far_parameters(self, bound: FloatArray, ratio: int, guess: Guess, level: float) -> Parameters:
-        """Parameters of a far test that should reach this level soon."""
+    def far_parameters(self, bound: FloatArray, ratio: IntArray, guess: Guess, level: float) -> list[Parameters]:
+        """Parameters of far tests that should reach this level soon."""
 
     @abstractmethod
-    def near_test(self, bound: FloatArray, ratio: int, parameters: Parameters) -> PairTest:
-        """The null: the means differ by `bound` or more."""
+    def near_tests(self, bound: FloatArray, ratio: IntArray, parameters: Sequence[Parameters]) -> PairTests:
+        """The nulls: the means differ by `bound` or more."""
 
     @abstractmethod
-    def far_test(self, bound: FloatArray, ratio: int, parameters: Parameters) -> PairTest:
-        """The null: the means differ by `bound` or less."""
+    def far_tests(self, bound: FloatArray, ratio: IntArray, parameters: Sequence[Parameters]) -> PairTests:
+        """The nulls: the means differ by `bound` or less."""
 
     @abstractmethod
-    def near_needed(self, bound: FloatArray, ratio: int, gap: FloatArray, guess: Guess, level: float) -> FloatArray:
+    def near_needed(
+        self, bound: FloatArray, ratio: int | IntArray, gap: FloatArray, guess: Guess, level: float
+    ) -> FloatArray:
         """(n) forecasts of contrasts for true gaps (n, d); infinite where a gap is not near."""
 
     @abstractmethod
-    def far_needed(self, bound: FloatArray, ratio: int, gap: FloatArray, guess: Guess, level: float) -> FloatArray:
+    def far_needed(
+        self, bound: FloatArray, ratio: int | IntArray, gap: FloatArray, guess: Guess, level: float
+    ) -> FloatArray:
         """(n) forecasts of contrasts for true gaps (n, d); infinite where a gap is not far."""
+
+
+def both_sides(gap: FloatArray) -> FloatArray:
+    """(n, 2d): gaps (n, d) seen from above and from below, coordinate by coordinate."""
+    return np.asarray(np.stack([gap, -gap], axis=2).reshape(len(gap), 2 * gap.shape[1]))
+
+
+def dot(one: FloatArray, other: FloatArray) -> FloatArray:
+    """(n): the inner products of the rows of two arrays (n, d)."""
+    return np.asarray(np.einsum("nd,nd->n", one, other))
+
+
+def column(parameters: Sequence[Parameters], name: str) -> FloatArray:
+    """One parameter of all tests, (n, …)."""
+    return np.array([one[name] for one in parameters], dtype=np.float64)

@@ -13,9 +13,9 @@ import math
 import numpy as np
 from scipy.stats import chi2
 
-from coterie.problem.checks import FloatArray
+from coterie.problem.checks import FloatArray, IntArray
 from coterie.theory.near_far.family import Guess
-from coterie.theory.near_far.known import KnownFamily, far_information
+from coterie.theory.near_far.known import KnownFamily, clearest, far_information
 
 SHARE_OF_BOUNDS = 0.1
 """Of δ: the probability that a bound of a variance is wrong."""
@@ -24,7 +24,7 @@ _DEGREES = 120
 """Of freedom that the first design gives at least: with δ = 0.1 a bound is then about 1.4 times the variance."""
 
 _RESOLUTION = 1e-9
-"""Of the largest result in scaled units, or of 1: a bound of a standard deviation is at least this."""
+"""Of the largest difference of results: a bound of a standard deviation is at least this."""
 
 
 def first_results(n_arms: int, dim: int, shape: str) -> int:
@@ -32,12 +32,15 @@ def first_results(n_arms: int, dim: int, shape: str) -> int:
     return max(2, 1 + math.ceil(_DEGREES / (n_arms * (dim if shape == "scalar" else 1))))
 
 
-def upper_variances(results: FloatArray, shape: str, delta: float, scale: FloatArray) -> FloatArray:
+def upper_variances(
+    results: FloatArray, shape: str, delta: float, scale: FloatArray, least_reach: float = 1.0
+) -> FloatArray:
     """(d) upper bounds σ₊² of the variances from the first results (M, n₀, d); one is wrong with probability 0.1·δ.
 
     Results and bounds are in scaled units, `scale` (d) is their unit: the one variance of the shape "scalar" is that of
     the measurements themselves. Results that are all equal within each arm have no Gaussian noise: the bound is then a
-    tiny number instead of 0.
+    tiny number instead of 0, a share of the largest result or of `least_reach`. Where the units are the user's own,
+    `least_reach` is 0: then it is a share of the largest result, and of 1 only if all results are the same.
     """
     n_arms, n, dim = results.shape
     inner = results - results[:, :1]  # exactly 0 where all results of an arm are equal
@@ -47,7 +50,7 @@ def upper_variances(results: FloatArray, shape: str, delta: float, scale: FloatA
         found = float(squares @ scale**2) / chi2.ppf(SHARE_OF_BOUNDS * delta, degrees * dim) / scale**2
     else:
         found = squares / chi2.ppf(SHARE_OF_BOUNDS * delta / dim, degrees)
-    reach = max(1.0, float(np.abs(results).max()))
+    reach = max(least_reach, float(np.abs(results).max())) or 1.0
     return np.asarray(np.maximum(found, (_RESOLUTION * reach) ** 2))
 
 
@@ -62,32 +65,30 @@ class GaussianFamily(KnownFamily):
         self._is_full = shape == "full"
         self._deviations = np.sqrt(upper)
 
-    def direction_proxy(self, direction: FloatArray) -> float:
-        """The variance of one result in a direction, or more: with any correlations standard deviations add up."""
+    def direction_proxy(self, directions: FloatArray) -> FloatArray:
+        """(n) the variance of one result in directions, or more: with any correlations standard deviations add up."""
         if self._is_full:
-            return float(np.abs(direction) @ self._deviations) ** 2
-        return super().direction_proxy(direction)
+            return np.asarray((np.abs(directions) @ self._deviations) ** 2)
+        return super().direction_proxy(directions)
 
     @property
     def distance_proxy(self) -> float:
         """The variance of one result in every direction, or more: with any correlations the trace."""
         return float(self.variance.sum()) if self._is_full else super().distance_proxy
 
-    def far_direction(self, bound: FloatArray, gap: FloatArray) -> FloatArray:
-        """The unit direction in which a gap is best shown to be far; with any correlations a coordinate may be best."""
-        found = super().far_direction(bound, gap)
+    def far_directions(self, bound: FloatArray, gap: FloatArray) -> FloatArray:
+        """(n, d): the unit directions in which gaps are best shown to be far; with any correlations a coordinate may be
+        best."""
+        found = super().far_directions(bound, gap)
         if not self._is_full:
             return found
-        best = int(np.argmax((np.abs(gap) - bound) / self._deviations))
-        alone = np.where(np.arange(self.dim) == best, np.where(gap < 0.0, -1.0, 1.0), 0.0)
+        alone = clearest(gap, (np.abs(gap) - bound) / self._deviations)
+        better = self.far_speeds(bound, gap, alone) > self.far_speeds(bound, gap, found)
+        return np.where(better[:, None], alone, found)
 
-        def speed(direction: FloatArray) -> float:
-            drift = float(direction @ gap) - self.far_offset(bound, direction)
-            return drift / math.sqrt(self.direction_proxy(direction))
-
-        return alone if speed(alone) > speed(found) else found
-
-    def far_needed(self, bound: FloatArray, ratio: int, gap: FloatArray, guess: Guess, level: float) -> FloatArray:
+    def far_needed(
+        self, bound: FloatArray, ratio: int | IntArray, gap: FloatArray, guess: Guess, level: float
+    ) -> FloatArray:
         """(n) forecasts of contrasts for true gaps (n, d); infinite where a gap is not far."""
         if not self._is_full:
             return super().far_needed(bound, ratio, gap, guess, level)
@@ -95,6 +96,8 @@ class GaussianFamily(KnownFamily):
         if self.norm == "distance":
             lengths = np.linalg.norm(gap, axis=1)
             along = np.where(lengths > 0.0, np.abs(gap) @ self._deviations, 1.0)
-            speeds = np.maximum(speeds, (lengths - bound[0]) * lengths / along)
+            speeds = np.maximum(speeds, (lengths - bound[..., 0]) * lengths / along)
         with np.errstate(divide="ignore"):
-            return np.asarray((1.0 + 1.0 / ratio) * far_information(level) / np.maximum(speeds, 0.0) ** 2)
+            return np.asarray(
+                (1.0 + 1.0 / np.asarray(ratio)) * far_information(level) / np.maximum(speeds, 0.0) ** 2
+            )  # fmt: skip

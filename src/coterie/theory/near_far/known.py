@@ -7,14 +7,14 @@ where the noise is known exactly (docs/RESOLUTION.md has the proofs).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray
-from coterie.theory.evidence import directed_log
+from coterie.problem.checks import FloatArray, IntArray
 from coterie.theory.near_far import one_sided
-from coterie.theory.near_far.family import Family, Guess, PairTest, Parameters
+from coterie.theory.near_far.family import Family, Guess, PairTests, Parameters, both_sides, column, dot
 from coterie.theory.near_far.radial import RADII, log_radial, radial_needed
 
 LEAST_DRIFT = 0.3
@@ -24,64 +24,89 @@ _GRID = np.geomspace(0.05, 1e7, 600)
 """Information at which forecasts of robust tests are looked up."""
 
 
-class SidedTest(PairTest):
-    """Sides Σ y_s with y = offsets − directions·Y, each a mixture over rates, which all have to reach the level."""
+class SidedTests(PairTests):
+    """Sides Σ y_s, each a mixture over rates, which all have to reach the level.
 
-    def __init__(self, directions: FloatArray, offsets: FloatArray, rates: FloatArray, proxies: FloatArray) -> None:
+    Of near tests y = offsets ∓ Y, coordinate by coordinate; of far tests, with `directions` (n, d), û·Y − offsets.
+    `offsets`, `rates`, `proxies`: (n, sides).
+    """
+
+    def __init__(
+        self, directions: FloatArray | None, offsets: FloatArray, rates: FloatArray, proxies: FloatArray
+    ) -> None:
+        super().__init__(len(offsets))
         self._directions, self._offsets, self._rates, self._proxies = directions, offsets, rates, proxies
-        self._sums = np.zeros(offsets.size)
-        self._best = np.full(offsets.size, -np.inf)
-        self.count, self.evidence = 0, -math.inf
+        self._sums = np.zeros(offsets.shape)
+        self._best = np.full(offsets.shape, -np.inf)
 
-    def add(self, item: FloatArray, block: FloatArray) -> None:
-        contrast = item - block.mean(axis=0)
-        self.count += 1
-        self._sums += self._offsets - self._directions @ contrast
-        now = one_sided.mixture(self._sums, self.count, self._rates, self._proxies)
-        np.maximum(self._best, now, out=self._best)
-        self.evidence = float(self._best.min())
+    def add(self, which: IntArray, item: FloatArray, block: FloatArray) -> None:
+        self.count[which] += 1
+        self._sums[which] += gains(self._directions, self._offsets, which, item - block)
+        now = one_sided.mixture(self._sums[which], self.count[which], self._rates[which], self._proxies[which])
+        self._best[which] = np.maximum(self._best[which], now)
+        self.evidence[which] = self._best[which].min(axis=1)
 
 
-class RobustTest(PairTest):
-    """The distance is less than `bound`: ½ + ½·(a mixture about a guess), against the best of all larger ones."""
+def gains(directions: FloatArray | None, offsets: FloatArray, which: IntArray, contrasts: FloatArray) -> FloatArray:
+    """(k, sides): y of one contrast (k, d) for each of some tests, near ones without directions, far ones with them."""
+    if directions is None:
+        return np.asarray(offsets[which] - both_sides(contrasts))
+    return np.asarray(dot(directions[which], contrasts)[:, None] - offsets[which])
 
-    def __init__(self, bound: float, proxy: float, start: FloatArray, spread: float) -> None:
+
+class RobustTests(PairTests):
+    """Distances are less than `bound`: ½ + ½·(a mixture about a guess), against the best of all larger ones.
+
+    `bound`, `proxy`, `spread`: (n). `start`: (n, d).
+    """
+
+    def __init__(self, bound: FloatArray, proxy: FloatArray, start: FloatArray, spread: FloatArray) -> None:
+        super().__init__(len(bound))
         self._bound, self._proxy, self._start, self._spread = bound, proxy, start, spread
-        self._sum = np.zeros(start.size)
-        self.count, self.evidence = 0, -math.inf
+        self._sum = np.zeros(start.shape)
 
-    def add(self, item: FloatArray, block: FloatArray) -> None:
-        self._sum += item - block.mean(axis=0)
-        self.count += 1
-        n, s = self.count / self._proxy, self._sum / self._proxy
-        length = math.sqrt(float(s @ s))
-        fits = (
-            length * length / (2.0 * n) if length >= n * self._bound else (length - n * self._bound / 2) * self._bound
-        )
-        mixed = np.logaddexp(0.0, directed_log(n, s, self._start, self._spread)) - math.log(2.0)
+    def add(self, which: IntArray, item: FloatArray, block: FloatArray) -> None:
+        self._sum[which] += item - block
+        self.count[which] += 1
+        bound, proxy, start, spread = (
+            one[which] for one in (self._bound, self._proxy, self._start, self._spread)
+        )  # fmt: skip
+        n, s = self.count[which] / proxy, self._sum[which] / proxy[:, None]
+        square = dot(s, s)
+        length = np.sqrt(square)
+        fits = np.where(length >= n * bound, square / (2.0 * n), (length - n * bound / 2.0) * bound)
+        # log E for a guess, as in `coterie.theory.evidence.directed_log`
+        guessed = (2.0 * dot(start, s) + spread * square - n * dot(start, start)) / (2.0 * (1.0 + n * spread))
+        guessed -= 0.5 * s.shape[1] * np.log1p(n * spread)
+        mixed = np.logaddexp(0.0, guessed) - math.log(2.0)
         # No mixture beats the best fit of all means: where both are huge, rounding would.
-        most = max(n * self._bound - length, 0.0) ** 2 / (2.0 * n)
-        self.evidence = max(self.evidence, min(float(mixed) - fits, most))
+        most = np.maximum(n * bound - length, 0.0) ** 2 / (2.0 * n)
+        self.evidence[which] = np.maximum(self.evidence[which], np.minimum(mixed - fits, most))
 
 
-class RadialTest(PairTest):
-    """The distance is less than `bound`, by its length alone: only for noise that is known exactly."""
+class RadialTests(PairTests):
+    """Distances are less than `bound`, by lengths alone: only for noise that is known exactly.
 
-    def __init__(self, bound: float, proxy: float, kappas: FloatArray, weights: FloatArray, dim: int) -> None:
+    `bound`, `proxy`: (n). `kappas`, `weights`: (n, radii).
+    """
+
+    def __init__(self, bound: FloatArray, proxy: FloatArray, kappas: FloatArray, weights: FloatArray, dim: int) -> None:
+        super().__init__(len(bound))
         self._bound, self._proxy, self._kappas, self._weights, self._dim = bound, proxy, kappas, weights, dim
-        self._sum = np.zeros(dim)
-        self.count, self.evidence = 0, -math.inf
+        self._sum = np.zeros((len(bound), dim))
 
-    def add(self, item: FloatArray, block: FloatArray) -> None:
-        self._sum += item - block.mean(axis=0)
-        self.count += 1
-        n, s = self.count / self._proxy, self._sum / self._proxy
-        length = math.sqrt(float(s @ s))
-        if length > n * self._bound + 10.0 * math.sqrt(n * self._dim):
-            return  # clearly far: differences of huge logarithms would be rounding alone
-        terms = np.log(self._weights) + log_radial(self._kappas, length, n, self._dim)
-        now = np.logaddexp.reduce(terms) - log_radial(np.array([self._bound]), length, n, self._dim)[0]
-        self.evidence = max(self.evidence, float(now))
+    def add(self, which: IntArray, item: FloatArray, block: FloatArray) -> None:
+        self._sum[which] += item - block
+        self.count[which] += 1
+        n = self.count[which] / self._proxy[which]
+        length = np.linalg.norm(self._sum[which] / self._proxy[which][:, None], axis=1)
+        # Of those that are clearly far, differences of huge logarithms would be rounding alone.
+        told = length <= n * self._bound[which] + 10.0 * np.sqrt(n * self._dim)
+        which, n, length = which[told], n[told, None], length[told, None]
+        with np.errstate(divide="ignore"):
+            terms = np.log(self._weights[which]) + log_radial(self._kappas[which], length, n, self._dim)
+        now = np.logaddexp.reduce(terms, axis=1) - log_radial(self._bound[which][:, None], length, n, self._dim)[:, 0]
+        self.evidence[which] = np.maximum(self.evidence[which], now)
 
 
 class KnownFamily(Family):
@@ -100,101 +125,125 @@ class KnownFamily(Family):
         """(d) of one result in each coordinate."""
         return self._diagonal
 
-    def direction_proxy(self, direction: FloatArray) -> float:
-        """The variance of one result in a direction, or more."""
-        return float(direction @ self._covariance @ direction)
+    def direction_proxy(self, directions: FloatArray) -> FloatArray:
+        """(n) the variance of one result in directions (n, d), or more."""
+        return np.asarray(np.einsum("ni,ij,nj->n", directions, self._covariance, directions))
 
     @property
     def distance_proxy(self) -> float:
         """The variance of one result in every direction, or more."""
         return self._proxy
 
-    def near_parameters(self, bound: FloatArray, ratio: int, guess: Guess, level: float) -> Parameters:
+    def near_parameters(self, bound: FloatArray, ratio: IntArray, guess: Guess, level: float) -> list[Parameters]:
         v = 1.0 + 1.0 / ratio
         if self._by_coordinates:
-            drifts = np.maximum(_sides(bound, guess.gap[None])[0], LEAST_DRIFT * np.repeat(bound, 2))
-            return {"rates": (drifts / (v * np.repeat(self.variance, 2))).tolist()}
-        length, doubt = float(np.linalg.norm(guess.gap)), float(guess.doubt.mean())
+            drifts = np.maximum(_sides(bound, guess.gap), LEAST_DRIFT * np.repeat(bound, 2, axis=1))
+            rates = drifts / (v[:, None] * np.repeat(self.variance, 2))
+            return [{"rates": one} for one in rates.tolist()]
+        limit, length, doubt = bound[:, 0], np.linalg.norm(guess.gap, axis=1), guess.doubt.mean(axis=1)
         if self.is_radial:
-            away = RADII * bound[0] - min(length, RADII[-1] * bound[0])
-            weights = 0.05 + np.exp(-0.5 * away**2 / (doubt + (0.15 * bound[0]) ** 2))
-            return {"kappas": (RADII * bound[0]).tolist(), "weights": (weights / weights.sum()).tolist()}
-        shrink = min(1.0, 0.8 * bound[0] / length) if length > 0.0 else 1.0
-        return {"from": (shrink * guess.gap).tolist(), "spread": doubt + 1e-3 * float(bound[0]) ** 2}
+            kappas = RADII * limit[:, None]
+            away = kappas - np.minimum(length, RADII[-1] * limit)[:, None]
+            weights = 0.05 + np.exp(-0.5 * away**2 / (doubt + (0.15 * limit) ** 2)[:, None])
+            weights /= weights.sum(axis=1, keepdims=True)
+            return [{"kappas": k, "weights": w} for k, w in zip(kappas.tolist(), weights.tolist(), strict=True)]
+        with np.errstate(divide="ignore"):
+            shrink = np.minimum(1.0, 0.8 * limit / length)
+        starts, spreads = shrink[:, None] * guess.gap, doubt + 1e-3 * limit**2
+        return [{"from": f, "spread": s} for f, s in zip(starts.tolist(), spreads.tolist(), strict=True)]
 
     @property
     def _by_coordinates(self) -> bool:
         return self.norm == "each" or self.dim == 1
 
-    def far_parameters(self, bound: FloatArray, ratio: int, guess: Guess, level: float) -> Parameters:
-        direction = self.far_direction(bound, guess.gap)
-        drift = float(direction @ guess.gap) - self.far_offset(bound, direction)
-        proxy = (1.0 + 1.0 / ratio) * self.direction_proxy(direction)
-        least = LEAST_DRIFT * math.sqrt(proxy) / 3.0
-        return {"direction": direction.tolist(), "rate": max(drift, least) / proxy}
+    def far_parameters(self, bound: FloatArray, ratio: IntArray, guess: Guess, level: float) -> list[Parameters]:
+        directions = self.far_directions(bound, guess.gap)
+        drifts = dot(directions, guess.gap) - self.far_offsets(bound, directions)
+        proxies = (1.0 + 1.0 / ratio) * self.direction_proxy(directions)
+        rates = np.maximum(drifts, LEAST_DRIFT * np.sqrt(proxies) / 3.0) / proxies
+        return [{"direction": u, "rate": r} for u, r in zip(directions.tolist(), rates.tolist(), strict=True)]
 
-    def far_offset(self, bound: FloatArray, direction: FloatArray) -> float:
-        """The most that a gap that is not far can have in a direction."""
+    def far_offsets(self, bound: FloatArray, directions: FloatArray) -> FloatArray:
+        """(n) the most that gaps that are not far can have in directions (n, d)."""
         if self.norm == "each":
-            return float(np.abs(direction) @ bound)
-        return float(bound[0]) * float(np.linalg.norm(direction))
+            return dot(np.abs(directions), bound)
+        return np.asarray(bound[:, 0] * np.linalg.norm(directions, axis=1))
 
-    def far_direction(self, bound: FloatArray, gap: FloatArray) -> FloatArray:
-        """The unit direction in which a gap is best shown to be far."""
+    def far_speeds(self, bound: FloatArray, gap: FloatArray, directions: FloatArray) -> FloatArray:
+        """(n) drifts of far tests in directions (n, d), in standard deviations of a result."""
+        drifts = dot(directions, gap) - self.far_offsets(bound, directions)
+        return np.asarray(drifts / np.sqrt(self.direction_proxy(directions)))
+
+    def far_directions(self, bound: FloatArray, gap: FloatArray) -> FloatArray:
+        """(n, d): the unit directions in which gaps are best shown to be far."""
         if self.norm == "distance":
-            candidates = [gap, np.linalg.solve(self._covariance, gap)]
+            candidates = [gap, np.linalg.solve(self._covariance, gap.T).T]
         else:
             over = np.sign(gap) * np.maximum(np.abs(gap) - bound, 0.0) / self.variance
-            best = int(np.argmax((np.abs(gap) - bound) / np.sqrt(self.variance)))
-            candidates = [over, np.where(np.arange(self.dim) == best, np.sign(gap) + (gap == 0.0), 0.0)]
-        found = [one / np.linalg.norm(one) for one in candidates if np.linalg.norm(one) > 0.0]
-        if not found:
-            found = [np.eye(self.dim)[0]]
-        speeds = [
-            (float(one @ gap) - self.far_offset(bound, one)) / math.sqrt(self.direction_proxy(one)) for one in found
-        ]
-        return np.asarray(found[int(np.argmax(speeds))])
+            candidates = [over, clearest(gap, (np.abs(gap) - bound) / np.sqrt(self.variance))]
+        found = np.tile(np.eye(self.dim)[0], (len(gap), 1))
+        fastest = np.full(len(gap), -np.inf)
+        for one in candidates:
+            lengths = np.linalg.norm(one, axis=1)
+            there = lengths > 0.0
+            units = one / np.where(there, lengths, 1.0)[:, None]
+            speeds = np.where(there, self.far_speeds(bound, gap, np.where(there[:, None], units, found)), -np.inf)
+            better = speeds > fastest
+            found, fastest = np.where(better[:, None], units, found), np.where(better, speeds, fastest)
+        return found
 
-    def near_test(self, bound: FloatArray, ratio: int, parameters: Parameters) -> PairTest:
-        v = 1.0 + 1.0 / ratio
+    def near_tests(self, bound: FloatArray, ratio: IntArray, parameters: Sequence[Parameters]) -> PairTests:
+        v, n = 1.0 + 1.0 / ratio, len(parameters)
         if self._by_coordinates:
-            directions = np.repeat(np.eye(self.dim), 2, axis=0)
-            directions[1::2] *= -1.0
-            rates = np.array(parameters["rates"])
-            return SidedTest(directions, np.repeat(bound, 2), rates, v * np.repeat(self.variance, 2))
+            rates = column(parameters, "rates").reshape(n, 2 * self.dim)
+            return SidedTests(None, np.repeat(bound, 2, axis=1), rates, v[:, None] * np.repeat(self.variance, 2))
         proxy = v * self.distance_proxy
         if self.is_radial:
-            kappas, weights = np.array(parameters["kappas"]), np.array(parameters["weights"])
-            return RadialTest(float(bound[0]), proxy, kappas, weights, self.dim)
-        return RobustTest(float(bound[0]), proxy, np.array(parameters["from"]), float(parameters["spread"]))
+            kappas, weights = column(parameters, "kappas"), column(parameters, "weights")
+            return RadialTests(bound[:, 0], proxy, kappas, weights, self.dim)
+        start = column(parameters, "from").reshape(n, self.dim)
+        return RobustTests(bound[:, 0], proxy, start, column(parameters, "spread"))
 
-    def far_test(self, bound: FloatArray, ratio: int, parameters: Parameters) -> PairTest:
-        direction = np.array(parameters["direction"])
-        proxy = np.array([(1.0 + 1.0 / ratio) * self.direction_proxy(direction)])
-        offset = np.array([-self.far_offset(bound, direction)])
-        return SidedTest(-direction[None], offset, np.array([float(parameters["rate"])]), proxy)
+    def far_tests(self, bound: FloatArray, ratio: IntArray, parameters: Sequence[Parameters]) -> PairTests:
+        directions = column(parameters, "direction").reshape(len(parameters), self.dim)
+        proxies = (1.0 + 1.0 / ratio) * self.direction_proxy(directions)
+        offsets, rates = self.far_offsets(bound, directions), column(parameters, "rate")
+        return SidedTests(directions, offsets[:, None], rates[:, None], proxies[:, None])
 
-    def near_needed(self, bound: FloatArray, ratio: int, gap: FloatArray, guess: Guess, level: float) -> FloatArray:
-        v = 1.0 + 1.0 / ratio
+    def near_needed(
+        self, bound: FloatArray, ratio: int | IntArray, gap: FloatArray, guess: Guess, level: float
+    ) -> FloatArray:
+        v = 1.0 + 1.0 / np.asarray(ratio)
         if self._by_coordinates:
-            return v * one_sided.needed(_sides(bound, gap), np.repeat(self.variance, 2), level)
-        lengths = np.linalg.norm(gap, axis=1) / float(bound[0])
-        unit = v * self.distance_proxy / float(bound[0]) ** 2  # contrasts for one unit of information
+            return np.asarray(v * one_sided.needed(_sides(bound, gap), np.repeat(self.variance, 2), level))
+        limit = bound[..., 0]
+        lengths = np.linalg.norm(gap, axis=1) / limit
+        unit = v * self.distance_proxy / limit**2  # contrasts for one unit of information
         if self.is_radial:
             return np.asarray(unit * radial_needed(lengths, self.dim, round(level, 6)))
         return np.asarray(unit * np.interp(lengths, *_robust_table(self.dim, round(level, 6)), right=np.inf))
 
-    def far_needed(self, bound: FloatArray, ratio: int, gap: FloatArray, guess: Guess, level: float) -> FloatArray:
+    def far_needed(
+        self, bound: FloatArray, ratio: int | IntArray, gap: FloatArray, guess: Guess, level: float
+    ) -> FloatArray:
         if self.norm == "each":
             over = np.maximum(np.abs(gap) - bound, 0.0)
             speeds = (over**2 / self.variance).sum(axis=1)
         else:
             lengths = np.linalg.norm(gap, axis=1)
-            units = gap / np.maximum(lengths, 1e-300)[:, None]
-            proxies = np.einsum("ij,jk,ik->i", units, self._covariance, units)
-            speeds = np.maximum(lengths - bound[0], 0.0) ** 2 / np.where(lengths > 0.0, proxies, 1.0)
+            units = gap / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+            proxies = np.einsum("ni,ij,nj->n", units, self._covariance, units)
+            speeds = np.maximum(lengths - bound[..., 0], 0.0) ** 2 / np.where(lengths > 0.0, proxies, 1.0)
         with np.errstate(divide="ignore"):
-            return np.asarray((1.0 + 1.0 / ratio) * far_information(level) / speeds)
+            return np.asarray((1.0 + 1.0 / np.asarray(ratio)) * far_information(level) / speeds)
+
+
+def clearest(gap: FloatArray, clear: FloatArray) -> FloatArray:
+    """(n, d): of each gap the signed coordinate direction in which it is clearest."""
+    found = np.zeros_like(gap)
+    rows, best = np.arange(len(gap)), clear.argmax(axis=1)
+    found[rows, best] = np.where(gap[rows, best] < 0.0, -1.0, 1.0)
+    return found
 
 
 def far_information(level: float) -> float:
@@ -204,8 +253,7 @@ def far_information(level: float) -> float:
 
 def _sides(bound: FloatArray, gap: FloatArray) -> FloatArray:
     """(n, 2d) how far gaps (n, d) lie within the bounds: from above, from below, coordinate by coordinate."""
-    both = np.stack([bound - gap, bound + gap], axis=2)
-    return np.asarray(both.reshape(len(gap), -1))
+    return np.asarray(np.repeat(bound, 2, axis=-1) - both_sides(gap))
 
 
 @lru_cache(64)

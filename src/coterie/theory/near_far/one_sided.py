@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray
+from coterie.problem.checks import FloatArray, IntArray
 
 MULTIPLES: FloatArray = np.array([0.25, 0.6, 1.0])
 MULTIPLE_WEIGHTS: FloatArray = np.array([0.1, 0.45, 0.45])
@@ -20,16 +20,16 @@ _FLUCTUATION, _FLUCTUATION_BY_SIDES = 0.54, 0.48
 """Standard deviations by which the slowest of several sides lags, measured: 0.54 for one, 0.87 for 2, 1.97 for 20."""
 
 
-def mixture(sums: FloatArray, count: int, rates: FloatArray, proxies: FloatArray) -> FloatArray:
-    """log Σ_k w_k·exp(λ_k·T − n·λ_k²·q/2) for each side: sums T, rates, variance proxies q (all of one shape)."""
+def mixture(sums: FloatArray, count: IntArray, rates: FloatArray, proxies: FloatArray) -> FloatArray:
+    """log Σ_k w_k·exp(λ_k·T − n·λ_k²·q/2) for each side: sums T, rates, variance proxies q (n, sides), counts (n)."""
     rate = rates[..., None] * MULTIPLES
-    terms = _LOG_WEIGHTS + rate * sums[..., None] - (0.5 * count) * rate**2 * proxies[..., None]
+    terms = _LOG_WEIGHTS + rate * sums[..., None] - (0.5 * count[:, None, None]) * rate**2 * proxies[..., None]
     largest = terms.max(axis=-1)
     return np.asarray(largest + np.log(np.exp(terms - largest[..., None]).sum(axis=-1)))
 
 
 def needed(drifts: FloatArray, proxies: FloatArray, level: float) -> FloatArray:
-    """(n) forecasts of results until all sides reach the level: drifts (n, sides), proxies (sides).
+    """(n) forecasts of results until all sides reach the level: drifts (n, sides), proxies (sides) or as drifts.
 
     Infinite where a drift is not positive.
     """

@@ -3,6 +3,7 @@ import { sayLogin, send, showProblem } from "./api.js";
 import { saysYes } from "./ask_back.js";
 import { watchCompiling } from "./compiling.js";
 import { explainFields, listNumbers, localNumbers, toNumber, toNumbers, whyNot } from "./numbers.js";
+import { clock, keepAsk, keptAsk, waitingFor } from "./still_out.js";
 import { localTimes } from "./times.js";
 
 const page = document.getElementById("campaign");
@@ -41,25 +42,36 @@ function empty() {
   find("understood").hidden = true;
 }
 
+function keep(found) {
+  ask = found;
+  keepAsk(id, found, worker());
+  find("still-out").hidden = true;
+}
+
+function sayStillOut() {
+  const found = keptAsk(id);
+  find("still-out").hidden = !found;
+  if (found) find("still-out").querySelector("span").textContent = `${found.name} is still asked of ${found.worker}, until ${clock(found.expires)}.`;
+}
+
 // Ask for the next item and show it. `told`: what to say beside it.
 async function next(told = "") {
   const answer = await send(`${base}/ask`, { worker: worker(), n: 1 });
+  keep(answer.done ? null : answer.asks[0] ?? null);
   if (answer.done) {
-    ask = null;
     finish();
     return;
   }
-  ask = answer.asks[0] ?? null;
   if (!ask) {
     show("start");
     say(told);
-    showProblem(find("start-problem"), "There is nothing to measure just now: results of others are awaited. Try again.");
+    showProblem(find("start-problem"), waitingFor(answer.waiting_for));
     return;
   }
   empty();
   find("item").textContent = ask.name;
   find("who").textContent = worker();
-  const until = new Date(ask.expires).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  const until = clock(ask.expires);
   const far = new Date(ask.expires) - Date.now() > 20 * 3600 * 1000;
   find("lease-note").textContent = far ? "" : `Yours until ${until}.`;
   show("result");
@@ -163,7 +175,9 @@ function resultId(lease) {
 async function report(path, body, told) {
   let warnings = [];
   try {
-    warnings = (await sendOrAskBack(path, body)).warnings ?? [];
+    const answer = await sendOrAskBack(path, body);
+    warnings = answer.warnings ?? [];
+    if (answer.not_counted) told = answer.not_counted[0].message;
   } catch (error) {
     if (error.code !== "lease_answered") throw error;
     told = `${ask.name} has been reported by somebody else already: this result was not saved.`;
@@ -202,11 +216,51 @@ function fail() {
 function undo() {
   const { lease, name } = ask;
   step(find("value-problem"), async () => {
-    await send(`${base}/undo`, { lease });
-    ask = null;
-    show("start");
+    await giveBack(lease);
     say(`Undone: ${name} was not measured.`);
     find("start").querySelector("button").focus();
+  });
+}
+
+// An ask of this page is nobody's any more; one that has ended meanwhile is as good as that.
+async function giveBack(lease) {
+  try {
+    await send(`${base}/undo`, { lease });
+  } catch (error) {
+    if (!["lease_answered", "unknown_lease", "archived"].includes(error.code)) throw error;
+  }
+  keep(null);
+  show("start");
+}
+
+// Whoever leaves the bench gives the ask back: nobody waits for it.
+function change() {
+  const { lease, name } = ask;
+  step(find("value-problem"), async () => {
+    await giveBack(lease);
+    say(`${name} was given back: it is not measured yet.`);
+    find("worker").focus();
+    find("worker").select();
+  });
+}
+
+function giveBackStillOut() {
+  const found = keptAsk(id);
+  if (!found) return;
+  step(find("start-problem"), async () => {
+    await giveBack(found.lease);
+    say(`${found.name} was given back: it is not measured yet.`);
+  });
+}
+
+// Logging out gives the ask back too; if that fails, it says so, and the person is still logged in.
+function logOut(event) {
+  if (!ask) return;
+  event.preventDefault();
+  const form = event.target;
+  step(find("value-problem"), async () => {
+    await giveBack(ask.lease);
+    form.submit();
   });
 }
 
@@ -245,11 +299,10 @@ if (measure) {
       fail();
     }
   });
-  find("change").addEventListener("click", () => {
-    show("start");
-    say("");
-    find("worker").focus();
-  });
+  find("change").addEventListener("click", change);
+  find("give-back").addEventListener("click", giveBackStillOut);
+  document.querySelector("form[action='/logout']")?.addEventListener("submit", logOut);
+  sayStillOut();
 }
 
 // ---- Everything else.
@@ -283,6 +336,7 @@ async function refresh() {
 
 function replace(html) {
   const live = find("live");
+  const waited = Boolean(find("waiting-for"));
   const open = [...live.querySelectorAll("details[open][id]")].map((part) => part.id);
   const focused = live.contains(document.activeElement) ? document.activeElement.id : "";
   const kept = ["proven", "picture"].map(find).filter(Boolean); // these are asked for by themselves
@@ -292,6 +346,10 @@ function replace(html) {
   localTimes(live);
   localNumbers(live);
   if (focused) find(focused)?.focus({ preventScroll: true });
+  if (measure && waited && !find("waiting-for")) {
+    showProblem(find("start-problem"), "");
+    if (!ask) say("There is something to measure again.");
+  }
   if (measure) measure.hidden = Boolean(live.querySelector("[data-done='1']")); // a correction may take a proof back
 }
 

@@ -1,4 +1,4 @@
-// The part of a campaign's page for its owner: lease time, archive, delete.
+// The part of a campaign's page for its owner: free an ask, lease time, archive, delete.
 import { sayLogin, send, showProblem } from "./api.js";
 import { toNumber } from "./numbers.js";
 
@@ -38,6 +38,12 @@ find("lease-time")?.addEventListener("submit", (event) => {
     const answer = await send(`${base}/lease-time`, { lease_seconds: 3600 * hours });
     find("manage-said").textContent = answer.changed ? "Saved: from the next ask on." : "It was so already.";
   }, field);
+});
+
+// An ask whose result will not come is given up; the part of the page with the button comes anew after that.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-free]");
+  if (button) step(() => send(`${base}/fail`, { lease: button.dataset.free, reason: "freed by an owner: no answer" }));
 });
 
 for (const [name, archived] of [["archive", true], ["unarchive", false]]) {

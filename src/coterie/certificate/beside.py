@@ -1,0 +1,225 @@
+"""What a certificate says beside its proof, all of it computed from the log: corrections, failures, remarks, words.
+
+A log of format 2 (`log_format` of its certificate) has traces of all that a reader must be told though no proof uses
+it. These events may stand anywhere in it:
+    {"event": "missed", "arm": m, "kind": "failed", "worker": "…"}      an ask without a result, or with a late one
+    {"event": "correction", "result": n, "row": …, "arm": m, "old": [...], "new": [...], "reason": "…", "by": "…",
+     "at": "…", "reopened": false}                                    the value of the n-th result was replaced
+    {"event": "items", "names": ["…", …]}                             what items are called
+and results carry "late": true if the result of a later ask came first, "asked": false if nobody asked for it. Logs of
+release 0.2 have nothing of it but missed asks: `verify` checks what they have, and says what cannot be checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coterie.certificate.alarms import LogResults, alarms_of_log, in_words
+from coterie.certificate.corrections import check_corrections, check_old_corrections
+from coterie.certificate.failures import check_failures, counted_failures, failures_in_words
+from coterie.certificate.fields import TOLERANCE
+from coterie.certificate.log import CORRECTION, ITEMS, MISSED
+from coterie.problem.checks import IntArray, short
+from coterie.problem.families import Model, noise_from_json
+from coterie.problem.sentences import revisions_in_words
+
+LOG_FORMAT = 2
+"""Of logs that have a trace of corrections."""
+
+BESIDE = (MISSED, CORRECTION, ITEMS)
+
+
+class Split(NamedTuple):
+    """A log: the events that a proof can use, and those that stand beside it."""
+
+    proof: list[Any]
+    missed: list[dict[str, Any]]
+    corrections: list[dict[str, Any]]
+    items: list[dict[str, Any]]
+
+
+def split_log(events: Sequence[Any]) -> Split:
+    """The events of a log by what they are for."""
+    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in BESIDE}
+    rest = []
+    for one in events:
+        kind = one.get("event") if isinstance(one, dict) else None
+        (found[kind] if isinstance(kind, str) and kind in found else rest).append(one)
+    return Split(rest, found[MISSED], found[CORRECTION], found[ITEMS])
+
+
+def stated_beside(certificate: dict[str, Any], events: Sequence[Any]) -> dict[str, Any]:
+    """What a certificate of this release says beside its proof, by its own fields and the log."""
+    log = split_log(events)
+    noise = noise_from_json(certificate["noise"], certificate["dim"])
+    found: dict[str, Any] = {"log_format": LOG_FORMAT, "corrections": log.corrections and [
+        {key: value for key, value in one.items() if key != "event"} for one in log.corrections
+    ]}  # fmt: skip
+    if log.missed:
+        found["failures"] = counted_failures(log.missed)
+    alarms = alarms_of_log(_results(certificate, log), noise)
+    return found | {"remarks": [one.to_json() for one in alarms]}
+
+
+def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple[list[str], list[str]]:
+    """Problems and warnings. The proof was read before, so fields and events of the log that it uses are as they must be."""
+    traced, stated = "log_format" in certificate, certificate.get("log_format")
+    if traced and (isinstance(stated, bool) or stated != LOG_FORMAT):
+        return [f"log_format must be {LOG_FORMAT}, or missing in certificates of release 0.2, got {short(stated)}"], []
+    results = [one for one in log.proof if isinstance(one, dict) and one.get("event") == "result"]
+    problems: list[str] = []
+    warnings: list[str] = []
+    if traced or log.corrections:
+        more, said = check_corrections(certificate, log.corrections, results)
+    else:
+        more, said = check_old_corrections(certificate, results)
+        said.append(
+            "the certificate is of release 0.2 or older, whose logs have no trace of corrections: whether results were "
+            "corrected beyond what it lists cannot be checked"
+        )
+    problems += more
+    warnings += said
+    problems += check_failures(certificate, log.missed, exactly=traced)
+    problems += _words(certificate, traced)
+    problems += _names(certificate, log.items, traced)
+    record = _results(certificate, log)
+    if log.missed:
+        warnings.append(failures_in_words(log.missed, record.arms))
+    sure, possible = (alarms_of_log(record, noise, slack) for slack in (-TOLERANCE, TOLERANCE))
+    warnings += in_words(possible)
+    if traced:
+        problems += _remarks(certificate.get("remarks"), [one.to_json() for one in sure], [one.to_json() for one in possible])
+    return problems, warnings
+
+
+def _remarks(stated: Any, sure: list[dict[str, Any]], possible: list[dict[str, Any]]) -> list[str]:
+    """The remarks must be the alarms that the log gives; one that rounding decides may be there or not."""
+    if not isinstance(stated, list) or not all(isinstance(one, dict) for one in stated):
+        return [f"remarks must list the alarms that the log gives, got {short(stated)}"]
+    by_kind = {one.get("kind") if isinstance(one.get("kind"), str) else None: one for one in stated}
+    problems = [
+        f"the log gives an alarm that the remarks do not have: {one['seen']}"
+        for one in sure
+        if one["kind"] not in by_kind
+    ]
+    wanted = {one["kind"]: one for one in possible}
+    for place, one in enumerate(stated):
+        its = wanted.pop(one.get("kind"), None) if isinstance(one.get("kind"), str) else None
+        if its is None or not _same_alarm(one, its):
+            problems.append(f"remark {place} of the certificate is not what the log gives: {short(one)}")
+    return problems
+
+
+def _same_alarm(stated: dict[str, Any], found: dict[str, Any]) -> bool:
+    if stated.keys() != found.keys() or stated["seen"] != found["seen"]:
+        return False
+    numbers = [(stated[name], found[name]) for name in ("evidence", "threshold", "level")]
+    return all(
+        isinstance(mine, int | float)
+        and not isinstance(mine, bool)
+        and abs(mine - its) <= TOLERANCE * max(1.0, abs(its))
+        for mine, its in numbers
+    )
+
+
+def _words(certificate: dict[str, Any], needed: bool) -> list[str]:
+    """The sentence about revisions, where there were any."""
+    said = certificate.get("revisions_in_words")
+    revisions = certificate.get("revisions")
+    if not revisions:
+        return [] if said is None else ["revisions_in_words is for a run that was revised"]
+    if said is None and not needed:
+        return []
+    gone = [arm for one in revisions for arm in one["retired"]]
+    wanted = revisions_in_words(gone)
+    return [] if said == wanted else [f"revisions_in_words must say what is promised, {wanted!r}, got {short(said)}"]
+
+
+def _names(certificate: dict[str, Any], items: list[dict[str, Any]], needed: bool) -> list[str]:
+    """Names are those of the log; groups, as a campaign numbers them, are those of the labels."""
+    problems = []
+    names = certificate.get("names")
+    stated = items[-1].get("names") if items else None
+    if len(items) > 1 or ((items or needed) and names != stated):
+        problems.append(f"names must be what the log calls the items, {short(stated)}, got {short(names)}")
+    groups = certificate.get("groups")
+    if groups is not None:
+        present = list(certificate.get("present", range(certificate["n_arms"])))
+        labels = certificate["labels"]
+        right = isinstance(groups, list) and len(groups) > max(present) and all(type(one) is int for one in groups)
+        if not right or len({(groups[arm], label) for arm, label in zip(present, labels, strict=True)}) != len(
+            {groups[arm] for arm in present}
+        ) or len({groups[arm] for arm in present}) != len(set(labels)):
+            problems.append("groups must number the groups of labels, in another order at most")
+    return problems
+
+
+def _results(certificate: dict[str, Any], log: Split) -> LogResults:
+    """The results that counted, of all items there ever were, and the pairs of which both were decided on before."""
+    revisions = certificate.get("revisions") or []
+    events = _until(log.proof, len(revisions), certificate["t"] if not revisions else None)
+    results = [one for one in events if one["event"] == "result"]
+    n_arms = int(certificate["n_arms"]) + sum(len(one["retired"]) for one in revisions)
+    arms = np.array([one["arm"] for one in results], dtype=np.int64)
+    values = np.array([one["values"] for one in results], dtype=np.float64).reshape(arms.size, -1)
+    late = np.array([one.get("late") is True for one in results], dtype=np.float64)
+    asked = np.array([one.get("asked") is not False for one in results], dtype=np.float64)
+    failed = [
+        one["arm"]
+        for one in log.missed
+        if one.get("kind") in ("failed", "expired") and type(one.get("arm")) is int and 0 <= one["arm"] < n_arms
+    ]
+    pairs = _pairs(events, certificate["labels"], certificate.get("present"))
+    return LogResults(arms, values, late, asked, np.array(failed, dtype=np.int64), n_arms, pairs)
+
+
+def _until(events: Sequence[Any], revisions: int, t: int | None) -> list[dict[str, Any]]:
+    """The events up to the t-th result, or up to the revision after so many."""
+    found, seen, counted = [], 0, 0
+    for one in events:
+        seen += one["event"] == "revision"
+        if seen > revisions or (one["event"] == "result" and counted == t):
+            break
+        counted += one["event"] == "result"
+        found.append(one)
+    return found
+
+
+def _pairs(events: Sequence[dict[str, Any]], labels: Sequence[int], present: Sequence[int] | None) -> IntArray:
+    """(n, 2) results of complete rounds, in their order, up to the first that is not complete.
+
+    A round is composed before any of its results, so any pairing by its composition will do: pulls of one item, and of
+    items that the candidate of the round has in one group, if that candidate is what is claimed.
+    """
+    group = dict(enumerate(labels) if present is None else zip(present, labels, strict=True))
+    same: dict[int, bool] = {}
+    rounds: dict[int, tuple[bool, dict[int, int], dict[int, list[int]]]] = {}
+    number = 0
+    for one in events:
+        if one["event"] == "freeze":
+            its = {arm: label for arm, label in enumerate(one["labels"]) if label != -1}
+            same[one["epoch"]] = its.keys() == group.keys() and len({(its[m], group[m]) for m in its}) == len(
+                set(its.values())
+            ) == len(set(group.values()))
+        elif one["event"] == "round":
+            rounds[one["round"]] = (same.get(one["epoch"], False), {m: n for m, n in one["pulls"]}, {})
+        elif one["event"] == "result":
+            if one["round"] in rounds:
+                rounds[one["round"]][2].setdefault(one["arm"], []).append(number)
+            number += 1
+    found: list[tuple[int, int]] = []
+    for _, (alike, pulls, came) in sorted(rounds.items()):
+        if any(len(came.get(m, ())) < n for m, n in pulls.items()):
+            break
+        left: dict[int, list[int]] = {}
+        for m in sorted(came):
+            rows = came[m]
+            found += zip(rows[::2], rows[1::2], strict=False)
+            if len(rows) % 2 and alike:
+                left.setdefault(group[m], []).append(rows[-1])
+        for rows in left.values():
+            found += zip(rows[::2], rows[1::2], strict=False)
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
