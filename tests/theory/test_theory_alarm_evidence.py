@@ -198,7 +198,9 @@ def test_dependence_evidence_matches_oracle() -> None:
         for column in range(2):
             its = [values[arms == arm, column] for arm in range(n_arms)]
             sups = [
-                max(0.0, math.log(np.mean([rank_course(x, *bet, 0.0) for bet in BETS], axis=0).max())) if len(x) else 0.0
+                max(0.0, math.log(np.mean([rank_course(x, *bet, 0.0) for bet in BETS], axis=0).max()))
+                if len(x)
+                else 0.0
                 for x in its
             ]
             wanted.append(max(sups) - math.log(2 * 2 * n_arms / 0.01))

@@ -111,9 +111,7 @@ def _order(results: LogResults) -> list[LogAlarm]:
     if fisher is not None:
         value, threshold, arm = fisher
         whose = "items" if arm < 0 else f"item {arm}"
-        found.append(
-            LogAlarm("dependence", f"successive results of {whose} depend on one another", value, threshold)
-        )
+        found.append(LogAlarm("dependence", f"successive results of {whose} depend on one another", value, threshold))
     return found
 
 

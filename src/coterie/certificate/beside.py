@@ -91,7 +91,9 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     sure, possible = (alarms_of_log(record, noise, slack) for slack in (-TOLERANCE, TOLERANCE))
     warnings += in_words(possible)
     if traced:
-        problems += _remarks(certificate.get("remarks"), [one.to_json() for one in sure], [one.to_json() for one in possible])
+        problems += _remarks(
+            certificate.get("remarks"), [one.to_json() for one in sure], [one.to_json() for one in possible]
+        )
     return problems, warnings
 
 
@@ -150,9 +152,12 @@ def _names(certificate: dict[str, Any], items: list[dict[str, Any]], needed: boo
         present = list(certificate.get("present", range(certificate["n_arms"])))
         labels = certificate["labels"]
         right = isinstance(groups, list) and len(groups) > max(present) and all(type(one) is int for one in groups)
-        if not right or len({(groups[arm], label) for arm, label in zip(present, labels, strict=True)}) != len(
-            {groups[arm] for arm in present}
-        ) or len({groups[arm] for arm in present}) != len(set(labels)):
+        if (
+            not right
+            or len({(groups[arm], label) for arm, label in zip(present, labels, strict=True)})
+            != len({groups[arm] for arm in present})
+            or len({groups[arm] for arm in present}) != len(set(labels))
+        ):
             problems.append("groups must number the groups of labels, in another order at most")
     return problems
 

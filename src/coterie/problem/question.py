@@ -34,7 +34,10 @@ class ExactGroups:
     @property
     def claim(self) -> str:
         """What is claimed, in a sentence."""
-        return f"exactly {self.n_clusters} groups; the items of a group are alike, those of different groups are not"
+        return (
+            f"if there are exactly {self.n_clusters} groups, the items of a group are alike, those of different groups "
+            "are not"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """What the settings say beyond the number of groups, as plain JSON values."""

@@ -49,9 +49,7 @@ class DependenceEvidence(NamedTuple):
         return self.value >= self.threshold
 
 
-def dependence_evidence(
-    arms: IntArray, values: FloatArray, n_arms: int, level: float = LEVEL
-) -> DependenceEvidence:
+def dependence_evidence(arms: IntArray, values: FloatArray, n_arms: int, level: float = LEVEL) -> DependenceEvidence:
     """The evidence of results (n, d) of these arms (n), in their order; of an item at most so many of the first.
 
     Parameters
