@@ -184,7 +184,7 @@ def test_replay_of_a_pool(here: Path) -> None:
     assert found["done"]
     (here / "pool.csv").write_text("\n".join(rows[:4]))
     shown = ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--delta", 1e-9)
-    assert "ran dry" in shown
+    assert "the method asked for one more" in shown
     assert "All 3 measurements are not enough" in shown
     assert "Undecided" in shown
     (here / "pool.csv").write_text("\n".join(rows))

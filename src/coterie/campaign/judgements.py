@@ -15,7 +15,7 @@ from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
-from coterie.problem.sentences import assumption_in_words, error_in_words, groups_in_words
+from coterie.problem.sentences import assumption_in_words, error_in_words, groups_in_words, rates_in_words
 from coterie.session.corrections import in_words
 from coterie.session.verdicts import looks_mixed, proves_at_least
 from coterie.session.verdicts_json import alarm_json, alarms_json, homogeneity_json
@@ -115,7 +115,9 @@ def assumed(state: State) -> str:
     if isinstance(asked, ExactGroups):
         asked_and_assumed = f"Assumed: exactly {asked.n_clusters} groups; {rest}."
     else:
-        asked_and_assumed = f"Asked for: {asked.words}: {asked.claim}. Assumed: {rest}."
+        rates = rates_in_words(asked, settings.run.noise)
+        beside = "" if rates is None else f" ({rates})"
+        asked_and_assumed = f"Asked for: {asked.words}: {asked.claim}{beside}. Assumed: {rest}."
     return f"{asked_and_assumed} Error probability allowed: {settings.delta:g}. Method: {how}."
 
 

@@ -33,7 +33,9 @@ from coterie.cli.methods import MeasuringCommand, MeasuringMethod, Register
 from coterie.cli.noise_option import NoiseOption, noise_from_text, noise_sentence
 from coterie.cli.options import DEFAULT_THRESHOLD, Delta, DistanceRatio, Json, StoppingThreshold, Store
 from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for
-from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups
+from coterie.problem.families import noise_of, trials_of
+from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups, Resolution
+from coterie.problem.sentences import rates_in_words
 from coterie.problem.settings import DELTA, METHOD, question_of
 
 if TYPE_CHECKING:
@@ -160,7 +162,12 @@ def new(
     each = f"{numbers} number{'' if numbers == 1 else 's'} each"
     question = question_of(count, dim=numbers, **asked)
     typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {question.words}, {each}")
-    if not isinstance(question, ExactGroups):
+    if isinstance(question, Resolution):
+        model = noise_of(stated, numbers)
+        question = question.in_counts(trials_of(model))
+        rates = rates_in_words(question, model)
+        typer.echo(f"What will be proven: {question.claim}{'' if rates is None else f' ({rates})'}.")
+    elif not isinstance(question, ExactGroups):
         typer.echo(f"What will be proven: {question.claim}.")
     typer.echo(noise_sentence(stated, numbers, question.kind))
     if noise is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coterie.problem.checks import short
-from coterie.problem.families import Bounded, Counts, Model, Unknown, bounds_variance
+from coterie.problem.families import Bounded, Counts, Model, Unknown, bounds_variance, trials_of
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 
 PAIRS_SHARE = 0.2
@@ -93,6 +93,15 @@ def _epochs(first: int, end: int) -> str:
     if first == end:
         return "(no epoch)"
     return f"(epoch {first})" if end == first + 1 else f"(epochs {first} to {end - 1})"
+
+
+def rates_in_words(question: Question, noise: Model) -> str | None:
+    """A resolution of counts in rates too; None where results are no counts, or of single trials."""
+    trials = trials_of(noise)
+    if not isinstance(question, Resolution) or trials is None or trials == 1:
+        return None
+    alike, apart = (", ".join(f"{one / trials:g}" for one in bounds) for bounds in (question.alike, question.apart))
+    return f"alike and apart are in successes of {trials} trials, as rates {alike} and {apart}"
 
 
 def assumption_in_words(noise: Model, question_kind: str) -> str:
