@@ -1,4 +1,4 @@
-"""Errors of the command line name options, not Python's classes; noises are known in any case; rates are percentages."""
+"""Errors of the command line name options, not classes; noises are known in any case; rates are percentages."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _message(error: Exception) -> str:
 app = typer.Typer(
     cls=_OneLineErrors,
     name="coterie",
-    help="Which of these items are alike, when every look at an item costs something and is noisy?",
+    help="Find out which items are alike, when every measurement costs something and is noisy.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

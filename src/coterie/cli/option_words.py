@@ -15,6 +15,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"(?:noise=)?(?:coterie\.)?AtMost\(([^()]*)\)", r"at-most:\1"),
     (r"(?:noise=)?(?:coterie\.)?Exactly\(([^()]*)\)", r"exactly:\1"),
     (r"(?:noise=)?(?:coterie\.)?Bounded\(lo=\(?([^,()]*),?\)?, hi=\(?([^,()]*),?\)?\)", r"bounded:\1,\2"),
+    (r"(?:noise=)?(?:coterie\.)?Bounded\(([^,()]*), ([^,()]*)\)", r"bounded:\1,\2"),
     (r"(?:noise=)?(?:coterie\.)?Gaussian\(shape='(\w+)'\)", r"gaussian:\1"),
     (r"(?:noise=)?(?:coterie\.)?Gaussian\(\)", "gaussian"),
     (r"noise=None", "--noise any"),

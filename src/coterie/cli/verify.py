@@ -16,7 +16,7 @@ def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="The certificate, a JSON file.")],
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The measurement log, a CSV file.")],
 ) -> None:
-    """Recompute a certificate from the measurement log alone; exit code 1 and what is wrong if it does not hold."""
+    """Check a certificate against its measurement log. If it does not hold: what is wrong, and exit code 1."""
     from coterie.certificate import Certificate, read_certificate
     from coterie.certificate import verify as recompute
     from coterie.problem.families import noise_from_json
