@@ -34,7 +34,8 @@ def read_or_ask(
 ) -> Pool:
     """`coterie.tables.pool.read_pool`; on a terminal, copies that nothing was said about are asked about."""
     from coterie.tables.errors import TableError
-    from coterie.tables.pool import COPIES, read_pool
+    from coterie.tables.pool import read_pool
+    from coterie.tables.repeated_rows import COPIES
 
     try:
         return read_pool(file, values, items, wide, leave_out_holes, sheet, copies)

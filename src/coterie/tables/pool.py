@@ -27,7 +27,7 @@ from coterie.tables.errors import TableError
 from coterie.tables.files import Table, is_empty, read_table
 from coterie.tables.fit import Spread, spread_of
 from coterie.tables.holes import check_items_left, complete_rows
-from coterie.tables.repeated_rows import CHANCE, repeated_rows
+from coterie.tables.repeated_rows import without_copies
 from coterie.tables.shuffle import Order, content_order
 from coterie.tables.tidying import (
     item_by_item,
@@ -46,11 +46,6 @@ VALUE = "value"
 
 COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
 """Columns of numbers that often say when or which; they are named where their content does not show it."""
-
-COPIES = ("drop", "keep")
-"""What may be said about rows that are copies of others."""
-
-_FEW_COPIES = 3  # copies that a message lists
 
 LONGEST_SCALE = 10
 """Whole numbers within such a range look like ratings."""
@@ -84,7 +79,7 @@ class Pool:
     numbers: tuple[int, ...] | None = None
     cut: dict[str, Any] | None = None
     remarks: tuple[str, ...] = ()  # what was done to the table before it was read
-    copies: str | None = None  # what was said about rows that are copies, if there are any: one of COPIES
+    copies: str | None = None  # what was said about rows that are copies, if there are any: drop or keep
     unmeasured: tuple[str, ...] = ()  # columns of numbers that were left out for what they hold
 
     @property
@@ -207,7 +202,7 @@ def read_pool(
         for given, name in ((wide, "wide"), (leave_out_holes, "leave_out_holes")):
             if given:
                 raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
-        return _answered(_arrays(pool), copies)
+        return without_copies(_arrays(pool), copies)
     if wide not in (False, True, "rows", "columns"):
         raise TableError(f"wide must be True, False, 'rows' or 'columns', got {short(wide)}", field="wide")
     table = read_table(pool, sheet)
@@ -257,47 +252,7 @@ def read_pool(
         unmeasured=tuple(counting), picked=values is not None, holes=holes, numbers=rows_left,
         remarks=(*headings, *units, *words),
     )  # fmt: skip
-    return _answered(read, copies)
-
-
-def _answered(pool: Pool, copies: str | None) -> Pool:
-    """The pool after what was said about copies: without them, or with a remark that they were kept."""
-    if copies not in (None, *COPIES):
-        raise TableError(f"copies must be drop or keep, got {short(copies)}", field="copies")
-    found = repeated_rows(pool.arms, pool.rows)
-    if found is None:
-        return pool
-    count, of = len(found.rows), len(pool.rows)
-    if found.times is not None:
-        counted = f"every row of {pool.source} is there {found.times} times, or a multiple of that"
-        counted += f": {count} of {of} rows are copies"
-    else:
-        counted = f"{count} of {of} rows of {pool.source} repeat another row of their item exactly"
-    pairs = list(zip(found.rows, found.first, strict=True))
-    shown = [f"{pool.place(row)} is {pool.place(first)}" for row, first in pairs[:_FEW_COPIES]]
-    named = f"{counted} ({', '.join(shown)}{', …' if len(pairs) > _FEW_COPIES else ''})"
-    if copies is None:
-        what = (
-            f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables. If somebody "
-            "copied them, --copies drop counts each measurement once; if each is a measurement of its own, say "
-            '--copies keep (in Python copies="drop" or copies="keep")'
-        )
-        raise TableError(what, field="copies")
-    if copies == "keep":
-        remark = f"warning: {named}; they were kept, as you say that each is a measurement of its own."
-        return replace(pool, copies=copies, remarks=(*pool.remarks, remark))
-    kept = np.ones(of, dtype=bool)
-    kept[list(found.rows)] = False
-    numbers_before = range(of) if pool.numbers is None else pool.numbers
-    return replace(
-        pool,
-        arms=pool.arms[kept],
-        rows=pool.rows[kept],
-        lines=None if pool.lines is None else tuple(np.array(pool.lines)[kept].tolist()),
-        numbers=tuple(np.array(numbers_before)[kept].tolist()),
-        copies=copies,
-        remarks=(*pool.remarks, f"Left out, as copies: {named}."),
-    )
+    return without_copies(read, copies)
 
 
 def _check_shape(table: Table) -> None:

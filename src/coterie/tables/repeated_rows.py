@@ -22,15 +22,25 @@ a limit of detection, counts once.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.tables.errors import TableError
+
+if TYPE_CHECKING:
+    from coterie.tables.pool import Pool
 
 CHANCE = 0.001
 """The probability of a false alarm, of each of the two rules."""
+
+COPIES = ("drop", "keep")
+"""What may be said about rows that are copies of others."""
+
+_FEW_COPIES = 3  # copies that a message lists
 
 _PART = 5.0  # of an item's spread: within it, results are spread smoothly over the digits
 _FEWEST_STEPS = 4.0  # of the last digit in such a part, for a column to have many digits
@@ -144,3 +154,43 @@ def _last_digit(values: FloatArray) -> float:
         if chisquare(digits).pvalue > _PREFERRED:
             return float(10.0 ** (used - places))
     return math.inf
+
+
+def without_copies(pool: Pool, copies: str | None) -> Pool:
+    """The pool after what was said about copies: without them, or with a remark that they were kept."""
+    if copies not in (None, *COPIES):
+        raise TableError(f"copies must be drop or keep, got {short(copies)}", field="copies")
+    found = repeated_rows(pool.arms, pool.rows)
+    if found is None:
+        return pool
+    count, of = len(found.rows), len(pool.rows)
+    if found.times is not None:
+        counted = f"every row of {pool.source} is there {found.times} times, or a multiple of that"
+        counted += f": {count} of {of} rows are copies"
+    else:
+        counted = f"{count} of {of} rows of {pool.source} repeat another row of their item exactly"
+    pairs = list(zip(found.rows, found.first, strict=True))
+    shown = [f"{pool.place(row)} is {pool.place(first)}" for row, first in pairs[:_FEW_COPIES]]
+    named = f"{counted} ({', '.join(shown)}{', …' if len(pairs) > _FEW_COPIES else ''})"
+    if copies is None:
+        what = (
+            f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables. If somebody "
+            "copied them, --copies drop counts each measurement once; if each is a measurement of its own, say "
+            '--copies keep (in Python copies="drop" or copies="keep")'
+        )
+        raise TableError(what, field="copies")
+    if copies == "keep":
+        remark = f"warning: {named}; they were kept, as you say that each is a measurement of its own."
+        return replace(pool, copies=copies, remarks=(*pool.remarks, remark))
+    kept = np.ones(of, dtype=bool)
+    kept[list(found.rows)] = False
+    numbers_before = range(of) if pool.numbers is None else pool.numbers
+    return replace(
+        pool,
+        arms=pool.arms[kept],
+        rows=pool.rows[kept],
+        lines=None if pool.lines is None else tuple(np.array(pool.lines)[kept].tolist()),
+        numbers=tuple(np.array(numbers_before)[kept].tolist()),
+        copies=copies,
+        remarks=(*pool.remarks, f"Left out, as copies: {named}."),
+    )
