@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def table(rng: np.random.Generator, values: Any, items: int, each: int) -> tuple
     return arms, np.asarray(values(rng, arms.size), dtype=float).reshape(arms.size, -1)
 
 
-KINDS = {
+KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "integers": lambda rng, n: np.round(rng.normal(0, 30, n)),
     "two decimals": lambda rng, n: np.round(rng.normal(7, 0.2, n), 2),
     "heavy tails": lambda rng, n: np.round(rng.standard_t(3, n), 2),

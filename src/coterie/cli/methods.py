@@ -85,9 +85,8 @@ class SimulationCommand(TyperCommand):
                 parameter.help = f"How to choose what to measure. {listed}."  # type: ignore[attr-defined]
             elif "--distance-ratio" in parameter.opts:
                 needing = " and ".join(one.name for one in offered if "distance_ratio" in one.needs)
-                parameter.help = (
-                    f"For {needing}: at least which share of the largest distance of groups the smallest is."  # type: ignore[attr-defined]
-                )
+                text = f"For {needing}: at least which share of the largest distance of groups the smallest is."
+                parameter.help = text  # type: ignore[attr-defined]
         return found
 
 
