@@ -55,7 +55,11 @@ def test_units_in_cells_are_left_out_and_named_and_no_column_is_lost(here: Path)
     (here / "wine.csv").write_text(lined("barrel;proline;place", wine(" mg/l")))
     shown = ok("wine.csv", "-k", 2)
     assert "Units were left out: proline in mg/l." in shown
-    assert "Values: proline, place" in shown
+    assert "Values: proline (--values picks)." in shown
+    assert (
+        "place (the same in every item). If that is wrong, name all columns of values: --values proline,place" in shown
+    )
+    assert "Values: proline, place" in ok("wine.csv", "-k", 2, "--values", "proline,place")
     assert "barrel is the only column without numbers" in shown
     (here / "plain.csv").write_text(lined("barrel;proline;place", wine()))
     np.testing.assert_array_equal(read_pool("wine.csv").rows, read_pool("plain.csv").rows)
@@ -157,14 +161,19 @@ def test_ratings_are_not_proposed_to_be_gaussian(here: Path) -> None:
         assert "gaussian" not in shown
 
 
-def test_a_column_of_days_is_doubted(here: Path) -> None:
+def test_a_column_of_days_is_left_out_and_said(here: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [f"{ad},{day},{rng.normal(ad == 'a', 0.1):.3f}" for ad in "abc" for day in range(9)]
     (here / "days.csv").write_text(lined("ad,day,level", lines))
-    assert "warning: day is used as a measurement; if it only says when or which, leave it out: --values level" in ok(
-        "days.csv", "-k", 2
-    )
-    assert "day is used" not in ok("days.csv", "-k", 2, "--values", "day,level")
+    shown = ok("days.csv", "-k", 2)
+    assert "Values: level (--values picks)." in shown
+    assert "note: left out, since it measures nothing: day (a time: it never falls from row to row)." in shown
+    assert "Values: day, level" in ok("days.csv", "-k", 2, "--values", "day,level")
+    # Without an order of its own its name alone does not say it: then it is used, and doubted.
+    rng.shuffle(lines)
+    (here / "days.csv").write_text(lined("ad,day,level", [line for k, line in enumerate(lines) if k not in (2, 9, 11)]))
+    shown = ok("days.csv", "-k", 2)
+    assert "warning: day is used as a measurement; if it only says when or which, leave it out: --values level" in shown
 
 
 def test_successes_of_trials_by_any_name(here: Path) -> None:

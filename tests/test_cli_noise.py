@@ -177,4 +177,4 @@ def test_a_method_of_the_paper_needs_a_number(here: Path) -> None:
     made = CliRunner().invoke(app, ["campaign", "new", "x", "-k", "2", "-a", "3", "--method", "boc"])
     assert made.exit_code == 2
     assert 'method "boc" needs to know the noise' in made.stderr
-    assert 'method="croc"' in made.stderr
+    assert "--method croc" in made.stderr

@@ -351,10 +351,14 @@ def test_what_it_looks_like() -> None:
     result = coterie.cluster(World(), 7, 3, progress=False, noise=1.0)
     looks = "  homogeneity: each group looks like one: its measurements differ by no more than chance (tested at 1 %).>"
     assert repr(result).splitlines() == [
-        f"<Result after {result.t} measurements: the groups are proven, labels [0, 1, 1, 2, 0, 2, 2]",
+        f"<Result after {result.t} measurements: {result.session.verdict}, labels [0, 1, 1, 2, 0, 2, 2]",
         looks,
     ]
-    assert repr(result.session).endswith(f"croc: {result.t} measurements, the groups are proven\n{looks}")
+    assert repr(result.session).endswith(f"croc: {result.t} measurements, {result.session.verdict}\n{looks}")
+    assert result.session.verdict == (
+        "proven: at least 3 groups; and if there are exactly 3 groups, the items of a group are alike, those of "
+        "different groups are not"
+    )
     assert repr(coterie.Session(7, 3, 3, noise=1.0)) == (
         "<Session 7 arms in 3 groups, dim=3, delta=0.05, croc: 0 measurements, 7 arms not measured yet>"
     )
@@ -454,9 +458,10 @@ def test_a_proof_of_groups_that_look_mixed_warns() -> None:
     assert result.homogeneity is not None
     assert result.homogeneity == result.session.homogeneity
     assert not result.homogeneity
-    assert str(said[0].message) == f"the groups are proven if there are exactly 2 groups, but {result.homogeneity}"
+    against = "proven: at least 2 groups; not proven: that the items of a group are alike, since a group looks mixed"
+    assert str(said[0].message) == f"{against}: {result.homogeneity}"
     first, second = repr(result).splitlines()
-    assert ": the groups are proven, but a group looks mixed, labels [" in first
+    assert f": {against}, labels [" in first
     assert second == f"  homogeneity: {result.homogeneity.seen()}>"
 
 
@@ -466,9 +471,10 @@ def test_a_proof_of_what_is_refuted_warns(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.warns(UserWarning, match="the data refute K = 2") as said:
         result = coterie.cluster(World(CLOSE, seed=1), 12, 2, on_alarm="continue", progress=False, noise=1.0)
     assert result.done
-    assert str(said[0].message) == f"the groups are proven for K = 2 only, and the data refute K = 2: {result.alarm}"
+    against = "not proven: that the items of a group are alike, since the data refute K = 2"
+    assert str(said[0].message) == f"proven: at least 2 groups; {against}: {result.alarm}"
     lines = repr(result).splitlines()
-    assert "the groups are proven for K = 2 only, and the data refute K = 2" in lines[0]
+    assert against in lines[0]
     assert lines[1].startswith("  alarm: K = 2 is refuted: items 0, 4 and 8 are pairwise known to differ")
     assert len(lines) == 3
 

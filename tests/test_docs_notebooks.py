@@ -16,6 +16,9 @@ from coterie.session import progress_line as progress
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "docs" / "notebooks").glob("*.ipynb"))
 
+PROVEN = "proven: if there are exactly 2 groups, the items of a group are alike, those of different groups are not"
+"""What the paper's rules prove of two groups."""
+
 
 def shown(cell: Any) -> list[str]:
     """What a cell shows as text; not what goes to stderr, where the engine may say that it compiles, nor pictures."""
@@ -83,8 +86,8 @@ print(result.t)
     shows = [one for one in notebook.cells[0].outputs if one.output_type == "display_data"]
     assert len(shows) == 1
     count = int(shown(notebook.cells[0])[-1])
-    assert shows[0].data["text/plain"] == f"{count} measurements: the groups are proven"
-    assert shows[0].data["text/html"] == f"<div>{count} measurements: the groups are proven</div>"
+    assert shows[0].data["text/plain"] == f"{count} measurements: {PROVEN}"
+    assert shows[0].data["text/html"] == f"<div>{count} measurements: {PROVEN}</div>"
     updates = [one for one in changes if "measurements" in one]
     assert 2 <= len(updates) <= count + 1
     moving = re.compile(r"\d+ measurements(, about [^;]+)?; .+")

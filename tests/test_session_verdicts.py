@@ -61,7 +61,7 @@ def test_an_alarm_says_what_it_saw_and_what_to_do(names: list[str] | None) -> No
     )
     assert coterie.Session.from_dict(session.to_dict()).alarm == alarm
     lines = repr(session).splitlines()
-    proven = "the groups are proven for K = 2 only, and the data refute K = 2"  # both may show at once
+    proven = "not proven: that the items of a group are alike, since the data refute K = 2"  # both may show at once
     assert (proven if session.done else "not proven, and K = 2 is refuted") in lines[0]
     assert lines[1].rstrip(">") == f"  alarm: {alarm.seen}"
 
@@ -110,10 +110,12 @@ def test_only_croc_raises_alarms() -> None:
 
 def test_a_proof_of_what_is_refuted_does_not_look_like_one(refuted_and_done: coterie.Session) -> None:
     first, *rest = repr(refuted_and_done).splitlines()
-    assert first.endswith("the groups are proven for K = 2 only, and the data refute K = 2")
+    assert first.endswith(
+        "proven: at least 2 groups; not proven: that the items of a group are alike, since the data refute K = 2"
+    )
     assert rest[0].startswith("  alarm: K = 2 is refuted: items a, e and i are pairwise known to differ")
     assert rest[1].startswith("  homogeneity: ")
-    with pytest.raises(coterie.SessionDone, match="for K = 2 only, and the data refute K = 2 after"):
+    with pytest.raises(coterie.SessionDone, match=r"not proven: that .* since the data refute K = 2"):
         refuted_and_done.ask()
     certificate = refuted_and_done.certificate
     assert certificate is not None
@@ -196,7 +198,7 @@ def test_groups_that_look_mixed_are_named() -> None:
         "K may be too small, the noise not as stated, or items of a group not exactly alike."
     )
     lines = repr(session).splitlines()
-    assert lines[0].endswith("the groups are proven, but a group looks mixed")
+    assert lines[0].endswith("not proven: that the items of a group are alike, since a group looks mixed")
     assert lines[1] == f"  homogeneity: {found.seen()}>"
     named = mixed_session(names=[f"S{k}" for k in range(12)]).homogeneity
     assert named is not None
@@ -212,7 +214,14 @@ def test_groups_that_look_like_one_are_said_to() -> None:
     assert found
     assert found.mixed == ()
     assert str(found) == ("each group looks like one: its measurements differ by no more than chance (tested at 1 %).")
-    assert repr(session).splitlines()[0].endswith("measurements, the groups are proven")
+    assert (
+        repr(session)
+        .splitlines()[0]
+        .endswith(
+            "measurements, proven: at least 3 groups; and if there are exactly 3 groups, the items of a group are "
+            "alike, those of different groups are not"
+        )
+    )
 
 
 @pytest.mark.parametrize("offset", [1e9, -(2.0**39)])

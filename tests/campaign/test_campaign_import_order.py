@@ -25,25 +25,27 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     names = ["a", "b", "c"]
     rows = [{"arm": "cab"[k % 3], "x": float(k)} for k in range(30)]
     id, plain = (store.create("x", 3, 2, 1, names=names, noise=1.0)["id"] for _ in range(2))
-    answer = store.import_table(id, rows, seed=2)
-    assert (answer["accepted"], answer["order"]) == (30, {"shuffled": True, "seed": 2})
+    answer = store.import_table(id, rows)
+    order = answer["order"]
+    assert (answer["accepted"], order["shuffled"]) == (30, True)
+    assert order == store.preview_import(id, rows[::-1])["order"]  # of the content, whatever the order of its rows
     found = told(store, id)
     assert [arm for arm, _ in found] == [2, 0, 1] * 10  # the items alternate as in the table
     for arm, name in enumerate(names):
         values = [row["x"] for row in rows if row["arm"] == name]
-        assert [x for one, x in found if one == arm] == shuffled_plainly(values, name, 2)
+        assert [x for one, x in found if one == arm] == shuffled_plainly(values, name, order["seed"])
     (note,) = notes(store, id)
     assert note["seq"] == 1  # before the results
     assert {key: note[key] for key in ("source", "measurements", "order")} == {
         "source": "the table",
         "measurements": 30,
-        "order": {"shuffled": True, "seed": 2},
+        "order": order,
     }
     line = log_rows(store.events(id, limit=1)["events"])[0]  # of the page
     assert (line["said"], line["text"]) == ("imported", "the table")
-    assert line["detail"] == "30 measurements, shuffled within each item, seed 2"
+    assert line["detail"] == f"30 measurements, shuffled within each item, seed {order['seed']}"
     seq = store.latest(id)
-    again = store.import_table(id, rows, seed=3)  # the same rows in another order are the same rows
+    again = store.import_table(id, rows, in_order=True)  # the same rows in another order are the same rows
     assert (again["accepted"], again["duplicates"], store.latest(id)) == (0, 30, seq)
     assert opened().status(id)["evidence"] == store.status(id)["evidence"]  # a replay agrees
     answer = store.import_table(plain, rows, in_order=True)
@@ -52,8 +54,8 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     assert notes(store, plain)[0]["order"] == {"shuffled": False}
     line = log_rows(store.events(plain, limit=1)["events"])[0]
     assert line["detail"] == "30 measurements, in the order of the table"
-    with pytest.raises(BadValue, match="seed must be at least 0, got -1"):
-        store.import_table(plain, rows, seed=-1)
+    with pytest.raises(BadValue, match="in_order must be True or False"):
+        store.import_table(plain, rows, in_order="no")  # type: ignore[arg-type]
 
 
 def test_a_file_that_grew_brings_in_its_new_rows_only(opened: Callable[[], Campaigns]) -> None:

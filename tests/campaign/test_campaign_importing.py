@@ -47,12 +47,9 @@ def test_export_and_import_are_each_others_inverse(store: Campaigns, world: Any,
     count = store.status(first)["measurements"]
     assert store.import_table(second, path, in_order=True)["accepted"] == count
     assert measured(store.export(second, "csv")) == measured(text)
-    assert store.import_table(second, path) == {
-        "accepted": 0,
-        "duplicates": count,
-        "done": store.status(second)["done"],
-        "order": {"shuffled": True, "seed": 0},
-    }
+    again = store.import_table(second, path)
+    assert again.pop("order")["shuffled"]
+    assert again == {"accepted": 0, "duplicates": count, "done": store.status(second)["done"]}
 
 
 def test_the_same_file_twice_counts_once_and_a_changed_one_is_new(store: Campaigns, tmp_path: Path) -> None:
@@ -313,8 +310,9 @@ def test_ids_are_ids_in_any_case(lite: Campaigns, tmp_path: Path, heading: str) 
     path.write_text(f"{heading},arm,a,b\nm1,0,1,2\n")
     assert lite.import_table(id, path)["accepted"] == 1
     path.write_text(f"{heading},arm,a,b\nm1,0,1,2\nm2,1,3,4\n")  # the file has grown
-    shuffled = {"shuffled": True, "seed": 0}
-    assert lite.import_table(id, path) == {"accepted": 1, "duplicates": 1, "done": False, "order": shuffled}
+    again = lite.import_table(id, path)
+    assert again.pop("order")["shuffled"]
+    assert again == {"accepted": 1, "duplicates": 1, "done": False}
     assert [row["id"] for row in lite.measurements(id)["measurements"]] == ["m1", "m2"]
     path.write_text(f"{heading},arm,a,b\nm3,0,1,2\nm3,1,3,4\n")
     with pytest.raises(BadValue, match=f"line 3, column '{heading}': 'm3' is the id of line 2 too"):

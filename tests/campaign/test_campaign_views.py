@@ -50,9 +50,10 @@ def test_results_after_the_stop_show_that_there_are_more_groups(tmp_path: Path) 
         status = store.status(right)
         assert (status["done"], status["misfits"], status["doubt"]) == (True, [], None)
         assert proven(store, right) == ["yes"] * 6
-        assert (
-            status["verdict"]
-            == f"Proven after {status['t']} measurements: 2 groups, wrong with probability at most 0.05."
+        assert status["verdict"] == (
+            f"Proven after {status['t']} measurements: at least 2 groups; and if there are exactly 2 groups, the items "
+            "of a group are alike, those of different groups are not (wrong with probability at most 0.05; that there are "
+            "at least 2, with at most 0.055 if there are fewer)."
         )
         assert status["homogeneity"]["text"].startswith("Each group looks like one: its measurements differ by no more")
         guess = store.create("guess", 6, 2, 1, method="uniform", threshold="heuristic", noise=1.0)["id"]
@@ -200,7 +201,9 @@ def test_groups_that_look_mixed_are_said_and_not_called_proven(tmp_path: Path) -
         (group,) = (one for one in status["groups"] if one["label"] == 1)
         assert looks["text"].startswith(f"Group {group['id']} (items 4, 5, 6, 7, 8, 9, 10 and 11) looks mixed: its ")
         assert looks["text"].endswith("or items of a group not exactly alike.")
-        assert "but the measurements speak against that: a group looks mixed." in status["verdict"]
+        assert status["verdict"].endswith(
+            ": at least 2 groups; not proven: that the items of a group are alike, since a group looks mixed."
+        )
         assert proven(store, id) == ["no"] * 12
         assert json.loads(store.export(id, "certificate"))["homogeneity"]["threshold"] == looks["threshold"]
         guess = store.create("guess", 12, 2, 1, method="uniform", threshold="heuristic", noise=1.0)["id"]
@@ -218,7 +221,8 @@ def test_a_proof_of_what_is_refuted_says_so(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(CrocMethodRun, "alarm", property(lambda _: (0, 1, 3)))
         status = store.status(id)
         assert status["verdict"].startswith(
-            f"Proven after {status['t']} measurements for exactly 2 groups only; but the measurements refute 2 groups: "
+            f"Proven after {status['t']} measurements: at least 2 groups; not proven: that the items of a group are "
+            "alike, since the measurements refute 2 groups: "
         )
         assert status["alarm"]["names"] == ["0", "1", "3"]
         assert proven(store, id) == ["no"] * 6

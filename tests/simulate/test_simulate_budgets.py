@@ -44,7 +44,7 @@ def test_the_smallest_gap_falls_as_the_budget_grows() -> None:
     ("given", "says"),
     [
         ({"n_arms": 1}, "n_arms must be at least 2"),
-        ({"n_clusters": 8}, "n_clusters must be smaller than n_arms"),
+        ({"n_clusters": 8}, "n_clusters must be smaller than the number of items"),
         ({"gap": 0.0}, "gap must"),
         ({"gap": math.nan}, "gap must"),
         ({"budget": 0}, "budget must be at least 1"),

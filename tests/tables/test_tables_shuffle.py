@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -14,9 +15,7 @@ import coterie
 from coterie.tables import TableError, replay_pool
 from coterie.tables.pool import read_pool
 from coterie.tables.replay import group_pool
-from coterie.tables.shuffle import LARGEST_SEED, Order, check_order
-
-SHUFFLED = {"shuffled": True, "seed": 0}
+from coterie.tables.shuffle import Order, content_order
 
 
 def sorted_table(seed: Any, n_clusters: int, counts: list[int], gap: float = 1.0) -> dict[str, Any]:
@@ -80,37 +79,32 @@ def test_rows_change_places_among_those_of_their_item() -> None:
     assert Order(0).rearranged(np.zeros(0, dtype=np.int64), names.__getitem__).size == 0
 
 
-@pytest.mark.parametrize(
-    ("seed", "what"),
-    [
-        (-1, "seed must be at least 0, got -1"),
-        (1.5, "seed must be an integer, got 1.5"),
-        (0.0, "seed must be an integer, got 0.0"),
-        ("7", "seed must be an integer, got '7'"),
-        (None, "seed must be an integer, got None"),
-        (True, "seed must be an integer, got True"),
-        (np.bool_(False), "seed must be an integer"),
-        ([1], "seed must be an integer"),
-        (LARGEST_SEED + 1, "seed must be at most 9007199254740991 .*, got a number of 54 bits"),
-        pytest.param(10**5000, "seed must be at most 9007199254740991 .*, got a number of 16610 bits", id="huge"),
-    ],
-)
-def test_bad_seeds(seed: Any, what: str) -> None:
-    with pytest.raises(TableError, match=what) as caught:
-        replay_pool({"a": [[0.0]], "b": [[0.0]], "c": [[9.0]]}, 2, seed=seed)
-    assert caught.value.field == "seed"
+def plain_seed(content: dict[str, Any]) -> int:
+    """The oracle: 53 bits of the SHA-256 of all rows, sorted, each its item's name and its numbers as Python writes
+    them.
+    """
+    rows = sorted([name, *map(repr, row)] for name, block in content.items() for row in block.tolist())
+    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    return int(digest[:14], 16) // 8
 
 
-def test_seed_and_in_order_exclude_each_other() -> None:
-    assert check_order(LARGEST_SEED, False) == Order(LARGEST_SEED)
-    assert check_order(np.int64(3), False).as_dict() == {"shuffled": True, "seed": 3}
-    json.dumps(check_order(np.int64(3), False).as_dict())
-    assert check_order(0, True).as_dict() == {"shuffled": False}
-    with pytest.raises(TableError, match="seed 3 shuffles the measurements, in_order keeps their order: give one"):
-        check_order(3, True)
+def test_the_seed_follows_from_the_content_and_nothing_else() -> None:
+    """One seed a table: the order of rows, columns' names and the way numbers are written do not change it."""
+    content = sorted_table(3, 2, [9, 7, 8])
+    seed = plain_seed(content)
+    assert 0 <= seed < 2**53
+    assert read_pool(content).order() == Order(seed)
+    rows = as_rows(content)
+    for given in (rows, rows[::-1], [{"sample": row["arm"], "other": str(row["x"])} for row in rows]):
+        assert read_pool(given).order() == Order(seed)
+    other = content | {"item1": content["item1"] + 1e-9}
+    assert read_pool(other).order() != Order(seed)
+    assert read_pool(content).order(in_order=True) == Order(None)
     for wrong in ("yes", 1, None):
         with pytest.raises(TableError, match="in_order must be True or False"):
-            check_order(0, wrong)
+            content_order([], wrong)
+    with pytest.raises(TypeError, match="seed"):
+        replay_pool(content, 2, seed=1)  # type: ignore[call-arg]
 
 
 # What is grouped.
@@ -119,7 +113,8 @@ def test_seed_and_in_order_exclude_each_other() -> None:
 def test_a_pool_is_used_in_the_order_of_its_shuffle() -> None:
     """The same as a session that gets the rows as the oracle shuffles them; verify accepts its log."""
     content = sorted_table(5, 2, [60, 90, 60, 90, 60, 60], gap=1.5)
-    blocks = [shuffled_plainly(block.tolist(), name, 11) for name, block in content.items()]
+    seed = plain_seed(content)
+    blocks = [shuffled_plainly(block.tolist(), name, seed) for name, block in content.items()]
     used = [0] * 6
 
     def measure(arm: int) -> Any:
@@ -127,26 +122,24 @@ def test_a_pool_is_used_in_the_order_of_its_shuffle() -> None:
         return blocks[arm][used[arm] - 1]
 
     result = coterie.cluster(measure, 6, 2, delta=0.01, noise=1.0, progress=False)
-    found, session = group_pool(read_pool(content), 2, delta=0.01, noise=1.0, seed=11)
+    found, session = group_pool(read_pool(content), 2, delta=0.01, noise=1.0)
     assert found["done"]
     assert found["dry"] is None
-    assert found["order"] == {"shuffled": True, "seed": 11}
+    assert found["order"] == {"shuffled": True, "seed": seed}
     assert (found["t"], found["pulls"]) == (result.t, used)
     assert found["certificate"] == result.session.certificate
     assert session.events == result.session.events
     assert coterie.verify(found["certificate"], session.events)
 
 
-def test_the_same_table_and_seed_give_the_same_answer() -> None:
-    content = sorted_table(6, 2, [80] * 6)
-    answers = [replay_pool(content, 2, noise=1.0, seed=seed) for seed in (0, 0, 1)]
-    assert answers[0] == answers[1] == replay_pool(content, 2, noise=1.0)
-    assert answers[0]["order"] == SHUFFLED
-    assert answers[2]["certificate"] != answers[0]["certificate"]
-    for seed in (0, 1):
-        assert (
-            replay_pool(content, 2, noise=1.0, seed=seed)["means"] == answers[0]["means"]
-        )  # of all rows, in any order
+def test_the_same_rows_give_the_same_answer_in_any_order() -> None:
+    """Nobody gets another shuffle by rearranging the file."""
+    rows = as_rows(sorted_table(6, 2, [80] * 6))
+    answers = [replay_pool(given, 2, noise=1.0) for given in (rows, rows, rows[::-1], rows[1::2] + rows[::2])]
+    assert answers[0] == answers[1]
+    for other in answers[2:]:
+        for key in ("done", "t", "pulls", "labels", "order", "certificate", "counts"):
+            assert other[key] == answers[0][key], key
 
 
 def test_an_items_order_is_its_own() -> None:
@@ -168,7 +161,7 @@ def test_an_items_order_is_its_own() -> None:
     for given in (more, backwards, rows, by_value):
         assert stack(given, "item1") == wanted
     assert stack(content, "item1", 5) != wanted
-    assert stack({**content, "item1": content["item1"][::-1]}, "item1") != wanted  # its own rows: as another seed would
+    assert stack({**content, "item1": content["item1"][::-1]}, "item1") == wanted
 
 
 def test_only_the_order_within_an_item_enters() -> None:
@@ -191,7 +184,8 @@ def test_the_rest_of_a_dry_pool_is_told_in_turn(method: str, in_order: bool) -> 
     content = sorted_table(9, 3, [30, 4, 25, 30, 30, 12], gap=1.0)
     blocks = [block.tolist() for block in content.values()]
     if not in_order:
-        blocks = [shuffled_plainly(block, name, 0) for block, name in zip(blocks, content, strict=True)]
+        seed = plain_seed(content)
+        blocks = [shuffled_plainly(block, name, seed) for block, name in zip(blocks, content, strict=True)]
     oracle = coterie.Session(6, 3, 1, delta=1e-6, method=method, noise=1.0)
     used = [0] * 6
     while used[arm := oracle.ask()] < len(blocks[arm]):
@@ -237,22 +231,17 @@ TABLES, DELTA = 300, 0.01
 def test_sorted_tables_error_rate_within_delta(n_clusters: int, counts: list[int]) -> None:
     """300 tables with each item's rows sorted by value: wrong groups are proven with probability at most 0.01.
 
-    More than 14 of 300 have a probability below 1e-6. Half of the tables have a seed of their own, half have items of
-    other names and the default seed. In the order of the file the same tables are wrong far more often, in at least 30
-    (with a probability of 0.01 each, 30 or more of 300 would have one below 1e-19): so the first bound can fail.
+    More than 14 of 300 have a probability below 1e-6. In the order of the file the same tables are wrong far more
+    often, in at least 30 (with a probability of 0.01 each, 30 or more of 300 would have one below 1e-19): so the first
+    bound can fail.
     """
     truth = [m % n_clusters for m in range(6)]
     wrong = {False: 0, True: 0}
     proven = 0
     for number in range(TABLES):
         content = sorted_table([n_clusters, number], n_clusters, counts)
-        seed = number if number % 2 else 0
-        if not number % 2:
-            content = {f"table {number}, {name}": block for name, block in content.items()}
         for in_order in (False, True):
-            found = replay_pool(
-                content, n_clusters, delta=DELTA, noise=1.0, seed=0 if in_order else seed, in_order=in_order
-            )
+            found = replay_pool(content, n_clusters, delta=DELTA, noise=1.0, in_order=in_order)
             wrong[in_order] += found["done"] and not coterie.same_partition(found["labels"], truth)
             proven += found["done"] and not in_order
     assert proven >= 0.8 * TABLES

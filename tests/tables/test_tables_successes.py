@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app
 from coterie.tables import TableError, replay_pool
+from coterie.tables.columns import TOTALS
 from coterie.tables.pool import read_pool
 from coterie.tables.shuffle import Order
-from coterie.tables.successes import BURST_LEVEL, TOTALS, as_counts, independence
+from coterie.tables.successes import BURST_LEVEL, as_counts, independence
 
 RATES = {"a": 0.05, "b": 0.05, "c": 0.05, "d": 0.30, "e": 0.30}
 

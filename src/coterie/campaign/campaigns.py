@@ -279,7 +279,6 @@ class Campaigns(ServerAccess):
         id: str,
         table: Any,
         values: Sequence[str] | None = None,
-        seed: int = 0,
         in_order: bool = False,
         sheet: str | None = None,
         writer: Writer | None = None,
@@ -292,12 +291,13 @@ class Campaigns(ServerAccess):
         Columns, in any case: `arm` (number or name), the values (those that `values` names; or the campaign's
         `value_names`; or v0, v1, …; or, if the campaign has no value_names, all the others), and `id`; without ids they
         follow from the content, so that the same file twice counts once. Nobody asked for these measurements: they take
-        their place in the order of the table, where each item's are shuffled among themselves by `seed` and the item's
-        name (the log and the answer's `order` say so). How many there are of an item must not depend on their values.
-        `in_order=True` does not shuffle: for a campaign's own export, and for any table in which the order of an item's
-        measurements has nothing to do with their values. `sheet`: of an Excel file, unless it is the first one.
+        their place in the order of the table, where each item's are shuffled among themselves by a seed from the
+        table's content and the item's name (the log and the answer's `order` say so). How many there are of an
+        item must not depend on their values. `in_order=True` does not shuffle: for a campaign's own export, and for any
+        table in which the order of an item's measurements has nothing to do with their values. `sheet`: of an Excel
+        file, unless it is the first one.
         """
-        content = read_import(table, values, seed, in_order, sheet)
+        content = read_import(table, values, in_order, sheet)
         return import_in_parts(self._campaigns, id, content, writer)
 
     def preview_import(
@@ -305,7 +305,6 @@ class Campaigns(ServerAccess):
         id: str,
         table: Any,
         values: Sequence[str] | None = None,
-        seed: int = 0,
         in_order: bool = False,
         sheet: str | None = None,
     ) -> dict[str, Any]:
@@ -314,7 +313,7 @@ class Campaigns(ServerAccess):
         `rows`, `items`, `unknown_items`, `problems` (each with its `place` in the table, `column` and `message`; the
         first 50 are listed, `problem_count` has their number), and how many measurements are `new` or `duplicates`.
         """
-        return preview_import(self._campaigns, id, read_import(table, values, seed, in_order, sheet))
+        return preview_import(self._campaigns, id, read_import(table, values, in_order, sheet))
 
     # Reading.
 

@@ -16,6 +16,7 @@ from coterie.problem.checks import short
 from coterie.tables.cells import numbers_and_others, refuse_unclear_marks, text_of
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table
+from coterie.tables.tidying import words_as_numbers
 from coterie.tables.time_limit import check_time
 
 LISTED = 50
@@ -59,7 +60,7 @@ def _look_at_rows(
     table: Table, settings: CampaignSettings, arm_at: int, places: list[int]
 ) -> tuple[list[dict[str, Any]], list[str], set[int]]:
     """All problems of single cells, the names that no item has, and the items that there are."""
-    found, bad = numbers_and_others(table, places)
+    found, bad = numbers_and_others(words_as_numbers(table, places), places)
     at: dict[int, list[dict[str, Any]]] = {}
     for row, place, what in bad:
         at.setdefault(row, []).append(_at(table, row, place, what))
@@ -105,7 +106,7 @@ def _checked_by_the_campaign(
 def _shown(table: Table, arm_at: int, places: list[int]) -> list[dict[str, Any]]:
     """The first rows, as they are understood: the number, if a cell holds one."""
     first = Table(**(vars(table) | {"rows": table.rows[:SHOWN_ROWS]}))
-    numbers, bad = numbers_and_others(first, places)
+    numbers, bad = numbers_and_others(words_as_numbers(first, places), places)
     if bad:
         return []
     return [

@@ -17,7 +17,8 @@ from coterie.tables.cells import numbers, text_of, whole
 from coterie.tables.columns import ITEM_NAMES, item_column, listed, place_of, places_of, value_columns
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, read_table
-from coterie.tables.shuffle import Order, check_order
+from coterie.tables.shuffle import Order, content_order
+from coterie.tables.tidying import words_as_numbers
 from coterie.tables.time_limit import check_time
 
 
@@ -51,12 +52,12 @@ class TableImport:
         return [rows[place] for place in self.order.rearranged(arms, settings.name_of).tolist()]
 
 
-def read_import(
-    table: Any, values: Sequence[str] | None, seed: Any, in_order: Any, sheet: str | None = None
-) -> TableImport:
+def read_import(table: Any, values: Sequence[str] | None, in_order: Any, sheet: str | None = None) -> TableImport:
     """Read a file or rows that are to be imported; `BadValue` names what is wrong with them or with the order."""
     with table_errors_as_bad_values():
-        return TableImport(read_table(table, sheet), values or None, check_order(seed, in_order))
+        content = read_table(table, sheet)
+        order = content_order((list(map(text_of, row)) for row in content.rows), in_order)
+        return TableImport(content, values or None, order)
 
 
 def columns_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] | None) -> tuple[int, list[int]]:
@@ -82,7 +83,7 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     Without a column of ids, the ids follow from the table's content and the row's number.
     """
     arm_at, places = columns_of(table, settings, wanted)
-    rows = numbers(table, places)
+    rows = numbers(words_as_numbers(table, places), places)
     id_at = _id_column(table)
     index, numbered = index_of(settings)
     seen: dict[str, int] = {}

@@ -15,10 +15,10 @@ from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
-from coterie.problem.sentences import assumption_in_words
+from coterie.problem.sentences import assumption_in_words, error_in_words, groups_in_words, rates_in_words
 from coterie.session.corrections import in_words
 from coterie.session.remarks import confirming_words
-from coterie.session.verdicts import looks_mixed
+from coterie.session.verdicts import looks_mixed, proves_at_least
 from coterie.session.verdicts_json import alarm_json, alarms_json, homogeneity_json
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ def assumed(state: State) -> str:
     if isinstance(asked, ExactGroups):
         asked_and_assumed = f"Assumed: exactly {asked.n_clusters} groups; {rest}."
     else:
-        asked_and_assumed = f"Asked for: {asked.words}: {asked.claim}. Assumed: {rest}."
+        rates = rates_in_words(asked, settings.run.noise)
+        beside = "" if rates is None else f" ({rates})"
+        asked_and_assumed = f"Asked for: {asked.words}: {asked.claim}{beside}. Assumed: {rest}."
     return f"{asked_and_assumed} Error probability allowed: {settings.delta:g}. Method: {how}."
 
 
@@ -134,7 +136,7 @@ def _refuted(state: State) -> str:
     k, noise = state.settings.run.shape[1], state.session.noise
     other = "larger than was said" if noise.kind == "known" else "not as was said"
     return (
-        f"but the measurements refute {k} groups: there are at least {k + 1}, or the noise is {other}. "
+        f"the measurements refute {k} groups: there are at least {k + 1}, or the noise is {other}. "
         "Ask for more groups (coterie campaign clusters), or import the measurements into another campaign."
     )
 
@@ -172,23 +174,19 @@ def _verdict(state: State) -> str:
             mixed = ", and a group looks mixed" if looks_mixed(session) else ""
             reached = f"the evidence has reached the heuristic threshold (no proof){mixed}"
             return f"Stopped after {session.t} measurements: {reached}."
-        if refuted:
-            only = f"for exactly {settings.n_clusters} groups only"
-            return f"Proven after {session.t} measurements {only}; {_refuted(state)}"
-        if looks_mixed(session):
-            return (
-                f"Proven after {session.t} measurements if there are exactly {settings.n_clusters} groups and the "
-                f"noise is as stated ({wrong}), but the measurements speak against that: a group looks mixed."
-            )
         asked = session.settings.question
-        if not isinstance(asked, ExactGroups):
-            assert session.labels is not None
-            count = int(session.labels.max()) + 1
-            groups = "1 group" if count == 1 else f"{count} groups"
-            return f"Proven after {session.t} measurements: {groups}; {asked.claim}; {wrong}."
-        return f"Proven after {session.t} measurements: {settings.n_clusters} groups, {wrong}."
+        if isinstance(asked, ExactGroups):
+            k, at_least = asked.n_clusters, proves_at_least(session)
+            against = _refuted(state) if refuted else "a group looks mixed." if looks_mixed(session) else None
+            said = groups_in_words(k, at_least, against, f" after {session.t} measurements")
+            wrong = error_in_words(session.n_arms, k, settings.delta, session.noise, at_least)
+            return f"{said[0].upper()}{said[1:]}" + ("" if against else f" ({wrong}).")
+        assert session.labels is not None
+        count = int(session.labels.max()) + 1
+        groups = "1 group" if count == 1 else f"{count} groups"
+        return f"Proven after {session.t} measurements: {groups}; {asked.claim}; {wrong}."
     if refuted:
-        return f"Not proven, after {session.t} measurements; {_refuted(state)}"
+        return f"Not proven, after {session.t} measurements; but {_refuted(state)}"
     if session.labels is None:
         left = int((session.pulls[session.items.present] == 0).sum())
         return f"{left} of {len(session.items.present)} items have not been measured yet."

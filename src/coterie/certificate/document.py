@@ -8,8 +8,9 @@ from typing import Any
 
 from coterie.certificate.checking import Verdict, verify
 from coterie.certificate.claim import read_certificate
+from coterie.problem.families import noise_from_json
 from coterie.problem.html import table_html
-from coterie.problem.question import ExactGroups
+from coterie.problem.sentences import error_in_words, groups_in_words
 
 MOST_GROUPS = 50
 """Groups that a notebook shows."""
@@ -38,7 +39,7 @@ class Certificate(dict[str, Any]):
         return table_html((), self._facts()) + self._groups_html()
 
     def _facts(self) -> list[tuple[str, Any]]:
-        facts: list[tuple[str, Any]] = [("claimed", self._claimed()), ("assumed", self.get("assumes", "see the noise"))]
+        facts: list[tuple[str, Any]] = [("claimed", self.claimed), ("assumed", self.get("assumes", "see the noise"))]
         facts.append(("measurements that counted", self.get("t")))
         if self.get("alarm"):
             facts.append(("alarm", f"more groups than claimed: items {_listed(self['alarm']['arms'])} differ"))
@@ -46,12 +47,32 @@ class Certificate(dict[str, Any]):
         facts.append(("checked", "not here: certificate.verify(session.events) recomputes it from the measurements"))
         return facts
 
-    def _claimed(self) -> str:
+    @property
+    def claimed(self) -> str:
+        """What is claimed, and how often it is wrong at most, in a sentence."""
         said, k = self.get("claim"), self.get("n_clusters")
         if isinstance(said, str):
             return said
-        exact = ExactGroups(k).claim if isinstance(k, int) and k > 0 else f"{k} groups"
-        return f"{exact}; wrong with probability at most {self.get('delta')}"
+        if not isinstance(k, int) or k < 1:
+            return f"{k} groups; wrong with probability at most {self.get('delta')}"
+        return f"{groups_in_words(k, self._at_least(), self._against()).removeprefix('proven: ')}; {self._wrong(k)}"
+
+    def _at_least(self) -> bool:
+        """Whether at least K groups are proven whatever their number: by pairs or an epoch, without revisions."""
+        return self.get("by") in ("pairs", "epoch") and "present" not in self
+
+    def _against(self) -> str | None:
+        if self.get("alarm"):
+            return f"the data refute K = {self.get('n_clusters')}"
+        seen = self.get("homogeneity") or {}
+        mixed = seen and any(one >= seen["threshold"] for one in seen["evidence"])
+        return "a group looks mixed" if mixed else None
+
+    def _wrong(self, k: int) -> str:
+        delta, n_arms, dim = (self.get(key) for key in ("delta", "n_arms", "dim"))
+        if not (isinstance(delta, float) and isinstance(n_arms, int) and isinstance(dim, int)):
+            return f"wrong with probability at most {delta}"
+        return error_in_words(n_arms, k, delta, noise_from_json(self["noise"], dim), self._at_least())
 
     def _groups_html(self) -> str:
         labels = self.get("labels") or []

@@ -30,6 +30,7 @@ from coterie.cli.demo import demo
 from coterie.cli.group import group
 from coterie.cli.hardness import hardness
 from coterie.cli.methods import MeasuringCommand, SimulationCommand, methods
+from coterie.cli.option_words import in_option_words
 from coterie.cli.reproduce import reproduce
 from coterie.cli.serve import serve
 from coterie.cli.simulate import simulate
@@ -49,7 +50,7 @@ class _OneLineErrors(TyperGroup):
             _discard_output()
             raise typer.Exit(_PIPE_CLOSED) from None
         except (ValueError, TypeError, ImportError, OSError) as error:
-            message = " ".join(_message(error).split()) or type(error).__name__
+            message = in_option_words(" ".join(_message(error).split())) or type(error).__name__
             typer.echo(f"coterie: {message}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
@@ -67,7 +68,7 @@ def _message(error: Exception) -> str:
 app = typer.Typer(
     cls=_OneLineErrors,
     name="coterie",
-    help="Which of these items are alike, when every look at an item costs something and is noisy?",
+    help="Find out which items are alike, when every measurement costs something and is noisy.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

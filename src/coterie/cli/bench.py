@@ -16,7 +16,10 @@ def bench(
         typer.Argument(metavar="[PART]...", help="What to measure, such as speed or needed.", show_default="all"),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Little of everything, kept apart in build/bench: to see that it runs.")
+        bool,
+        typer.Option(
+            "--quick", help="Run a little of everything, only to see that it works; the results go to build/bench."
+        ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder for the results.", show_default="bench/results")
@@ -24,14 +27,17 @@ def bench(
     trials: Annotated[
         int | None,
         typer.Option(
-            "--trials", "-n", help="Trials of each cell, in parts that leave it open.", show_default="by part"
+            "--trials",
+            "-n",
+            help="Runs for each cell of a table, where the part lets you choose.",
+            show_default="by part",
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Measure nothing; print what was kept: all headlines, or these parts.")
+        bool, typer.Option("--show", help="Run nothing: print the results that were kept, of all parts or of these.")
     ] = False,
 ) -> None:
-    """Measure speed, memory and the measurements needed, side by side with other ways, and keep tables as JSON.
+    """Compare speed, memory and measurements needed with those of other methods; the tables are kept as JSON.
 
     Needs a clone of the repository. Each part is kept as soon as it is measured; Ctrl-C loses only the one under way.
     """

@@ -30,13 +30,15 @@ def budget(
     register: Register = None,
     measurements: Annotated[
         int | None,
-        typer.Option("--measurements", "-n", help="Also look for the smallest gap for which so many are enough."),
+        typer.Option(
+            "--measurements", "-n", help="Also find the smallest gap for which this many measurements are enough."
+        ),
     ] = None,
     runs: Annotated[int, typer.Option("--runs", help="Simulated runs for each gap that is tried.")] = 40,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Plan a campaign: how many measurements will groups so far apart need, and what is a number of them enough for?
+    """Plan a campaign: how many measurements it will need, and how close groups may lie that a number can tell apart.
 
     Runs are simulated, with groups of equal sizes on a line. It is a plan, not a promise.
     """

@@ -33,14 +33,16 @@ from coterie.cli.methods import MeasuringCommand, MeasuringMethod, Register
 from coterie.cli.noise_option import NoiseOption, noise_from_text, noise_sentence
 from coterie.cli.options import DEFAULT_THRESHOLD, Delta, DistanceRatio, Json, StoppingThreshold, Store
 from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for
-from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups
+from coterie.problem.families import noise_of, trials_of
+from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups, Resolution
+from coterie.problem.sentences import rates_in_words
 from coterie.problem.settings import DELTA, METHOD, question_of
 
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
 
 campaign_app = typer.Typer(
-    help="Campaigns: measure for days, from several benches, through crashes. Everything is in a database.",
+    help="Campaigns: measure for days, with several people, and lose nothing in a crash. A database keeps the results.",
     no_args_is_help=True,
 )
 
@@ -72,7 +74,9 @@ def new(
     norm: Norm = NORMS[0],
     claim: Claim = CLAIMS[0],
     groups: Groups = GROUPS[0],
-    arms: Annotated[int | None, typer.Option("--arms", "-a", help="How many items there are, if not named.")] = None,
+    arms: Annotated[
+        int | None, typer.Option("--arms", "-a", help="How many items there are, if they have no names.")
+    ] = None,
     names: Annotated[str | None, typer.Option("--names", help="The items' names, as a,b,c.")] = None,
     names_file: NamesFile = None,
     sheet: Sheet = None,
@@ -86,7 +90,9 @@ def new(
     register: Register = None,
     threshold: StoppingThreshold = DEFAULT_THRESHOLD,
     distance_ratio: DistanceRatio = None,
-    lease_seconds: Annotated[float, typer.Option("--lease-seconds", help="How long a worker may take.")] = 3600.0,
+    lease_seconds: Annotated[
+        float, typer.Option("--lease-seconds", help="How many seconds a worker may take for a measurement.")
+    ] = 3600.0,
     on_expiry: Annotated[
         Expiry,
         typer.Option(
@@ -169,7 +175,12 @@ def new(
     each = f"{numbers} number{'' if numbers == 1 else 's'} each"
     question = question_of(count, dim=numbers, **asked)
     typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {question.words}, {each}")
-    if not isinstance(question, ExactGroups):
+    if isinstance(question, Resolution):
+        model = noise_of(stated, numbers)
+        question = question.in_counts(trials_of(model))
+        rates = rates_in_words(question, model)
+        typer.echo(f"What will be proven: {question.claim}{'' if rates is None else f' ({rates})'}.")
+    elif not isinstance(question, ExactGroups):
         typer.echo(f"What will be proven: {question.claim}.")
     typer.echo(noise_sentence(stated, numbers, question.kind))
     if noise is None:
@@ -186,7 +197,7 @@ def ask(
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """What to measure next. The items are leased to the worker; asking again gives its open ones back first.
+    """Get the next items to measure, leased to this worker. Items that it has not told yet are given again first.
 
     If nothing that is measured now could be used before somebody answers an earlier ask, it says for whom it waits, and
     until when; the exit code is then 75: try again later.
@@ -221,12 +232,14 @@ def tell(
     campaign: Name,
     values: Annotated[
         list[str],
-        typer.Argument(metavar="VALUE …", help="The numbers measured. Negative ones: -1.5, or after -- if you like."),
+        typer.Argument(metavar="VALUE …", help="The numbers that were measured, such as 6.8 -1.5."),
     ],
     arm: Annotated[
-        str | None, typer.Option("--arm", "--item", "-a", help="What was measured: its number or name.")
+        str | None, typer.Option("--arm", "--item", "-a", help="The item that was measured: its name or number.")
     ] = None,
-    lease: Annotated[str | None, typer.Option("--lease", "-l", help="The ask that this answers.")] = None,
+    lease: Annotated[
+        str | None, typer.Option("--lease", "-l", help="The lease that `ask` printed for this measurement.")
+    ] = None,
     id: Annotated[
         str | None,
         typer.Option(
@@ -235,13 +248,15 @@ def tell(
             show_default="that of the lease, or a new one",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Save a value far from the earlier ones unasked.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Save a value that is far from the earlier ones without asking.")
+    ] = False,
     worker: Worker = None,
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """Report a measurement: of a lease, or of an arm. A value far from the item's earlier ones is asked back first.
+    """Report a measurement. If the value is far from the item's earlier ones, you are asked whether it is right.
 
     With --arm only, it answers the worker's oldest open ask for that arm; if there is none, nobody asked for it, and
     that is fine too. Example: coterie campaign tell beans --lease 3f… -- -1.5 2
@@ -296,7 +311,7 @@ def _meant_item(campaign: str, store: str, values: list[str], names: list[str] |
 @campaign_app.command()
 def fail(
     campaign: Name,
-    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The ask whose measurement will not come.")],
+    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The lease whose measurement will not come.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; it must have nothing to do with the values.")] = "",
     store: Store = "coterie.db",
     register: Register = None,
@@ -313,7 +328,7 @@ def fail(
 
 @campaign_app.command()
 def status(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
-    """How far a campaign is: its groups, the evidence, who measures."""
+    """Show how far a campaign is: its groups, the evidence, who measures."""
     with open_store(store) as campaigns:
         found = campaigns.status(find_campaign(campaigns, campaign))
     if as_json:
@@ -328,7 +343,7 @@ def status(campaign: Name, store: Store = "coterie.db", register: Register = Non
 
 @campaign_app.command()
 def partial(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
-    """What is proven so far: pairs apart and alike, letters of the items, the groups each may still belong to."""
+    """Show what is proven so far: which items differ, which are alike, and the groups that each may still be in."""
     with open_store(store) as campaigns:
         found = campaigns.partial(find_campaign(campaigns, campaign))
     if as_json:
@@ -341,12 +356,12 @@ def partial(campaign: Name, store: Store = "coterie.db", register: Register = No
 
 @campaign_app.command(name="list")
 def list_campaigns(
-    archived: Annotated[bool, typer.Option("--archived", help="Those that are archived too.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="List archived campaigns too.")] = False,
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """All campaigns of the store."""
+    """List all campaigns of the store."""
     with open_store(store) as campaigns:
         found = campaigns.list(archived)
     if as_json:
@@ -365,7 +380,7 @@ def backup(
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
-    """Copy the whole store, complete, while it is being used. The copy is a store like the original."""
+    """Copy the whole store while it is being used. The copy is a store like the original."""
     with open_store(store) as campaigns:
         campaigns.backup(file)
     if as_json:

@@ -13,12 +13,12 @@ from coterie.cli.options import Json, Store
 
 def campaign_budget(
     campaign: Name,
-    more: Annotated[int, typer.Argument(metavar="MORE", help="So many more measurements.")],
+    more: Annotated[int, typer.Argument(metavar="MORE", help="How many more measurements you can make.")],
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """What can be proven with so many more measurements: the chance to be done by then, and what if not.
+    """Forecast what a number of further measurements will prove: the chance to be done by then, and what if not.
 
     It is a forecast from the measurements so far, no promise.
     """

@@ -12,7 +12,7 @@ from coterie.cli.campaign import Name, find_campaign, open_store, print_json
 from coterie.cli.campaign_input import split_commas
 from coterie.cli.campaign_items import Sheet
 from coterie.cli.campaign_text import order_sentence
-from coterie.cli.group import InOrder, ShuffleSeed
+from coterie.cli.group import InOrder
 from coterie.cli.methods import Register
 from coterie.cli.options import Json, Store
 
@@ -35,19 +35,24 @@ Columns = Annotated[
 
 def import_measurements(
     campaign: Name,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV, Excel or Parquet: arm, the values, and id.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A CSV, Excel or Parquet file with a column item, the values and, if there is one, an id.",
+        ),
+    ],
     values: Columns = None,
-    seed: ShuffleSeed = 0,
     in_order: InOrder = False,
     sheet: Sheet = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only look: what would be taken in, and what is wrong.")
+        bool, typer.Option("--check", help="Write nothing: print what would be taken in, and what is wrong.")
     ] = False,
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """Take in measurements that were made before; all of them or, on any error, none.
+    """Take in measurements that were made before: all of them or, if anything is wrong, none.
 
     Each item's measurements are shuffled among themselves, since a file may be sorted by value. What a campaign has
     exported is imported with --in-order. Without a column id, ids follow from the file's content: the same file twice
@@ -55,7 +60,7 @@ def import_measurements(
     """
     with open_store(store) as campaigns:
         id = find_campaign(campaigns, campaign)
-        what = (id, file, split_commas(values), seed, in_order, sheet)
+        what = (id, file, split_commas(values), in_order, sheet)
         answer = campaigns.preview_import(*what) if check else campaigns.import_table(*what)
     if as_json:
         print_json(answer)
@@ -87,7 +92,11 @@ def export(
     ] = None,
     before: Annotated[
         int | None,
-        typer.Option("--before", metavar="SEQ", help="Only measurements before this row: all that a damaged log has."),
+        typer.Option(
+            "--before",
+            metavar="SEQ",
+            help="Only measurements before this row of the log, to save what can be read of a damaged one.",
+        ),
     ] = None,
     decimal_comma: Annotated[
         bool,

@@ -14,13 +14,13 @@ from coterie.cli.options import Json, Store
 
 def undo(
     campaign: Name,
-    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The ask that nobody has measured.")],
+    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The lease that nobody has measured.")],
     reason: Annotated[str, typer.Option("--reason", help="Why, for the log.")] = "",
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """Give back an ask that was not measured: its lease is freed, and it is no failure.
+    """Give a lease back that was not measured. It does not count as a failure.
 
     If something was measured and could not be used, that is `coterie campaign fail`.
     """
@@ -35,7 +35,7 @@ def undo(
 
 
 def archive(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
-    """Put a campaign away: it can be read, nothing is written to it, and lists leave it out."""
+    """Archive a campaign: it can still be read, but not written to, and lists leave it out."""
     with open_store(store) as campaigns:
         answer = campaigns.archive(find_campaign(campaigns, campaign))
     if as_json:
@@ -46,7 +46,7 @@ def archive(campaign: Name, store: Store = "coterie.db", register: Register = No
 
 
 def unarchive(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
-    """Take an archived campaign up again, as it was."""
+    """Bring an archived campaign back, as it was."""
     with open_store(store) as campaigns:
         answer = campaigns.unarchive(find_campaign(campaigns, campaign))
     if as_json:
@@ -63,7 +63,7 @@ def delete(
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
-    """Delete a campaign with all its measurements, its log and its tokens. To keep it out of the way, archive it."""
+    """Delete a campaign with all its measurements, its log and its tokens. To hide it only, archive it."""
     with open_store(store) as campaigns:
         id = find_campaign(campaigns, campaign)
         (found,) = (one for one in campaigns.list(archived=True) if one["id"] == id)
@@ -82,7 +82,9 @@ def delete(
 
 def lease_time(
     campaign: Name,
-    seconds: Annotated[float, typer.Argument(metavar="SECONDS", help="How long a worker may take.")],
+    seconds: Annotated[
+        float, typer.Argument(metavar="SECONDS", help="How many seconds a worker may take for a measurement.")
+    ],
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,

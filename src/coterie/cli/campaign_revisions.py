@@ -20,18 +20,16 @@ By = Annotated[str | None, typer.Option("--by", help="Who says so; kept on recor
 
 def items(
     campaign: Name,
-    add: Annotated[
-        list[str] | None, typer.Option("--add", help="An item that joins: its name. May be repeated.")
-    ] = None,
+    add: Annotated[list[str] | None, typer.Option("--add", help="The name of an item to add; may be repeated.")] = None,
     add_count: Annotated[
-        int | None, typer.Option("--add-count", help="How many items join, where items have no names.")
+        int | None, typer.Option("--add-count", help="How many items to add, where items have no names.")
     ] = None,
     retire: Annotated[
-        list[str] | None, typer.Option("--retire", help="An item that broke: its name or number. May be repeated.")
+        list[str] | None, typer.Option("--retire", help="The name or number of an item to retire; may be repeated.")
     ] = None,
     costs: Annotated[
         list[float] | None,
-        typer.Option("--cost", help="What one measurement of an item that joins costs; one for each, in their order."),
+        typer.Option("--cost", help="What one measurement of an added item costs; one for each, in their order."),
     ] = None,
     reason: Reason = None,
     by: By = None,
@@ -39,7 +37,7 @@ def items(
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """Items join a campaign under way, or are retired; without an option, list them.
+    """Add items to a running campaign, or retire some; without an option, list them.
 
     Nothing is measured again. The results of retired items are kept, and nothing is claimed about them.
     """
@@ -76,14 +74,14 @@ def _list_items(campaign: str, store: str, as_json: bool) -> None:
 
 def clusters(
     campaign: Name,
-    n_clusters: Annotated[int, typer.Argument(help="How many groups there are: more than was said before.")],
+    n_clusters: Annotated[int, typer.Argument(help="How many groups there are; more than before.")],
     reason: Reason = None,
     by: By = None,
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
 ) -> None:
-    """There are more groups than was said: after an alarm, say. Nothing is measured again."""
+    """Ask for more groups than before, such as after an alarm. No measurement is lost."""
     _revise(campaign, store, as_json, n_clusters=n_clusters, reason=reason, by=by)
 
 

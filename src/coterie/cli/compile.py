@@ -8,7 +8,7 @@ import typer
 
 
 def compile_command() -> None:
-    """Compile everything now, so that no command, server or notebook has to wait for it later.
+    """Compile everything now, so that nothing has to wait for it later.
 
     It takes about a quarter of a minute once, and seconds if it was done before. The machine code is kept by numba:
     beside the package, in a folder of the user if that cannot be written, or where NUMBA_CACHE_DIR says. It is for this

@@ -20,7 +20,10 @@ def demo(
     register: Register = None,
     threshold: Annotated[
         Threshold,
-        typer.Option("--threshold", help="heuristic: the paper's experiments; proven: with the guarantee."),
+        typer.Option(
+            "--threshold",
+            help="When to stop. heuristic: as in the paper's experiments; proven: later, with a guarantee.",
+        ),
     ] = Threshold.heuristic,
     seconds: Annotated[
         float,

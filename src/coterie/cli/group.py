@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coterie.cli.group_copies import Copies, read_or_ask
 from coterie.cli.group_files import check_folder, write_files
 from coterie.cli.methods import MeasuringMethod, Register
 from coterie.cli.noise_option import NoiseOption
@@ -18,13 +19,11 @@ from coterie.cli.table_noise import stated_noise, write_proposal
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
 
-ShuffleSeed = Annotated[int, typer.Option("--seed", help="By which each item's measurements are shuffled.")]
 InOrder = Annotated[
     bool,
     typer.Option(
         "--in-order",
-        help="Of a table that grows, do not shuffle: the order of an item's measurements in the file has nothing to do "
-        "with their values.",
+        help="Do not shuffle: the order of an item's measurements in the file has nothing to do with their values.",
     ),
 ]
 
@@ -76,6 +75,7 @@ def group(
             help="Leave out rows with an empty cell; the reasons for it have nothing to do with the values.",
         ),
     ] = False,
+    copies: Copies = None,
     delta: Delta = DELTA,
     growing: Annotated[
         bool | None,
@@ -90,16 +90,14 @@ def group(
     register: Register = None,
     threshold: StoppingThreshold = DEFAULT_THRESHOLD,
     distance_ratio: DistanceRatio = None,
-    seed: Annotated[
-        int | None,
+    shuffled: Annotated[
+        bool,
         typer.Option(
-            "--seed",
+            "--shuffled",
             help="Of a table that grows, but by a number of rows that does not depend on their values: shuffle each "
-            "item's rows by this seed.",
-            show_default="in the order of the file",
+            "item's rows, by a seed from the content of the table.",
         ),
-    ] = None,
-    in_order: InOrder = False,
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -133,9 +131,9 @@ def group(
     Without any of these, the items that are proven to differ are named.
 
     A table that grows (--growing): the method asks for items as it would live, and gets each item's measurements one
-    after the other as they stand in the file, or with --seed shuffled. What is proven then holds at every moment, and
-    it is said how many of the measurements would have been enough. --method, --threshold, --distance-ratio, --seed and
-    --in-order are for this.
+    after the other as they stand in the file, or with --shuffled in an order drawn by a seed. What is proven then holds
+    at every moment, and it is said how many of the measurements would have been enough. --method, --threshold,
+    --distance-ratio and --shuffled are for this.
     """
     from coterie.methods import method_named
 
@@ -143,16 +141,15 @@ def group(
         raise ValueError("--wide has an item in each row, --items-in-columns in each column: give one of the two")
     method_named(method)
     asked = _asked(clusters, alike, apart, norm, claim, groups)
-    replaying = _replaying(method, threshold.value, distance_ratio, seed, in_order)
+    replaying = _replaying(method, threshold.value, distance_ratio, shuffled)
     if replaying and growing is False:
         raise ValueError(f"--finished: {', '.join(replaying)} are for a table that grows, give one of the two")
     from coterie.tables.grouping import group as grouping
-    from coterie.tables.pool import read_pool
 
     layout = "columns" if items_in_columns else wide
-    pool = read_pool(file, _columns(values), items, layout, leave_out_holes, sheet)
+    pool = read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies)
     if alike is not None:
-        asked_for(clusters, alike, apart, norm, claim, groups, pool.dim)
+        asked = dict(asked_for(clusters, alike, apart, norm, claim, groups, pool.dim))
     if clusters is not None and not 2 <= clusters < len(pool.names):
         what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
         raise ValueError(what)
@@ -170,7 +167,8 @@ def group(
 
         given = {
             "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
-            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--delta": None if delta == DELTA else delta,
+            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--copies": pool.copies,
+            "--delta": None if delta == DELTA else delta,
             "--finished": growing is False,
         }  # fmt: skip
         print_finished(found, ["coterie", "group", str(file), *_words(given)], noise)
@@ -192,14 +190,12 @@ def _asked(
     return dict(asked_for(clusters, alike, apart, norm, claim, groups))
 
 
-def _replaying(
-    method: str, threshold: str, distance_ratio: float | None, seed: int | None, in_order: bool
-) -> dict[str, Any]:
+def _replaying(method: str, threshold: str, distance_ratio: float | None, shuffled: bool) -> dict[str, Any]:
     """The options of a table that grows, as far as they were given: one of them says that it does."""
-    given = {"method": method, "threshold": threshold, "distance_ratio": distance_ratio, "seed": seed}
-    left_out = {"method": METHOD, "threshold": DEFAULT_THRESHOLD.value, "distance_ratio": None, "seed": None}
+    given = {"method": method, "threshold": threshold, "distance_ratio": distance_ratio}
+    left_out = {"method": METHOD, "threshold": DEFAULT_THRESHOLD.value, "distance_ratio": None}
     found = {name: value for name, value in given.items() if value != left_out[name]}
-    return found | ({"in_order": True} if in_order else {})
+    return found | ({"in_order": False} if shuffled else {})
 
 
 def _words(given: dict[str, Any]) -> list[str]:

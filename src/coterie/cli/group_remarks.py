@@ -62,7 +62,7 @@ def _reading_lines(read: dict[str, Any]) -> list[str]:
         lines.append(f"Measured only once: {first_names(read['once'])} (a name mistyped makes a new item).")
     for names in read["spelt_alike"][:_MANY]:
         lines.append(f"warning: {' and '.join(names)} are taken for different items; one item needs one spelling.")
-    left = ", ".join(f"{one['column']} ({one['why']})" for one in read["left_out"])
+    left = ", ".join(f"{one['column']} ({one['why']})" for one in read["left_out"] if not one["by_content"])
     out = f" Left out: {left}." if left else ""
     values = f"Values: {', '.join(read['values'])} (--values picks).{out}"
     holes = read["holes"]
@@ -76,7 +76,22 @@ def _reading_lines(read: dict[str, Any]) -> list[str]:
             f"warning: {first_names(counters)} {'is' if len(counters) == 1 else 'are'} used as a measurement; if it "
             f"only says when or which, leave it out: --values {shlex.quote(rest)}"
         )
-    return [*lines, values, *_cut_lines(read["cut"], read["measurements"]), *_column_lines(read)]
+    cut = _cut_lines(read["cut"], read["measurements"])
+    return [*lines, values, *_unmeasured_lines(read), *cut, *_column_lines(read)]
+
+
+def _unmeasured_lines(read: dict[str, Any]) -> list[str]:
+    """Columns of numbers that were left out because of what they hold."""
+    found = [one for one in read["left_out"] if one["by_content"]]
+    if not found:
+        return []
+    named = ", ".join(f"{one['column']} ({one['why']})" for one in found[:_MANY])
+    every = [*read["values"], *(one["column"] for one in found)]
+    option = shlex.quote(",".join(f'"{one}"' if "," in one else one for one in every))
+    return [
+        f"note: left out, since {'it measures' if len(found) == 1 else 'they measure'} nothing: {named}. If that is "
+        f"wrong, name all columns of values: --values {option}"
+    ]
 
 
 def _cut_lines(cut: dict[str, Any] | None, count: int) -> list[str]:
@@ -207,11 +222,16 @@ def _unknown_noise_lines(found: dict[str, Any]) -> list[str]:
     lines.append(f"Repeats vary by {shown} ({noise['freedom']} degrees of freedom{_without(noise)}).")
     if noise["kind"] == "any" and found["read"]["whole"] is not None:
         low, high = found["read"]["whole"]
-        lines.append(
+        ratings = (
             f"note: all values are whole numbers from {low} to {high}. If they are ratings, and items of equal mean "
             f"are alike to you whatever the shares, state --noise bounded:{low},{high} with the ends of the scale "
             "(docs/howto/ratings.md)."
         )
+        zero_or_one = (
+            "note: all values are 0 or 1. If the results of an item are independent of each other, state --noise "
+            "counts: then fewer are needed (docs/howto/clicks.md)."
+        )
+        lines.append(zero_or_one if (low, high) == (0, 1) and len(columns) == 1 else ratings)
     elif noise["kind"] == "any" and not found["slips"]["heavy_tails"]:
         lines += _proposal_lines(noise)
     small = [i for i, verdict in enumerate(noise["verdicts"]) if verdict == "too small"]

@@ -74,12 +74,10 @@ def _trusted(found: dict[str, Any]) -> bool:
 def _verdict_lines(found: dict[str, Any]) -> list[str]:
     k, lines, dry = found["n_clusters"], _forecast_lines(found), found["dry"]
     if dry is not None:
-        its = "one measurement of it is all there is"
-        if dry["recorded"] > 1:
-            its = f"{dry['recorded']} measurements of it are all there are"
+        its = "only one measurement" if dry["recorded"] == 1 else f"only {dry['recorded']} measurements"
         lines.append(
-            f"After {dry['t']} measurements the method asked for {dry['name']} again, but {its}. So all "
-            "that was left was added, in turn over the items."
+            f"{dry['name']} has {its}. After {dry['t']} in all the method asked for one more, so from there on the "
+            "rest of the table was used, in turn over the items."
         )
     if found["done"]:
         enough = f"{found['t']} of {found['recorded']} measurements would have been enough"

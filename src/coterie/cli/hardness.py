@@ -30,10 +30,12 @@ def hardness(
     centers: CentersFile = None,
     dim: Dim = 50,
     rescale: Rescale = None,
-    delta: Annotated[float, typer.Option("--delta", "-d", help="For the lower bound on the pulls.")] = DELTA,
+    delta: Annotated[
+        float, typer.Option("--delta", "-d", help="The error probability, for the lower bound on the measurements.")
+    ] = DELTA,
     as_json: Json = False,
 ) -> None:
-    """How hard an instance is (D*), where the pulls should go, and how many any method needs on average.
+    """Show how hard an instance is (D*), how measurements are best shared, and how many any method needs on average.
 
     The centers are taken as they are, unless --rescale is given.
     """

@@ -23,8 +23,12 @@ InstanceFile = Annotated[
     Path | None,
     typer.Option("--instance", help='A JSON file: {"labels": [0, 0, 1], "centers": [[0.0], [3.0]]}.'),
 ]
-LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The cluster of each arm, from 0 (csv or npy).")]
-CentersFile = Annotated[Path | None, typer.Option("--centers", help="One center a row (csv or npy).")]
+LabelsFile = Annotated[
+    Path | None, typer.Option("--labels", help="The group of each item, counted from 0 (csv or npy).")
+]
+CentersFile = Annotated[
+    Path | None, typer.Option("--centers", help="The center of each group, one on each row (csv or npy).")
+]
 Dim = Annotated[int, typer.Option("--dim", help="Principal components kept, for mnist.")]
 Rescale = Annotated[
     float | None,

@@ -85,7 +85,8 @@ class SimulationCommand(TyperCommand):
                 parameter.help = f"How to choose what to measure. {listed}."  # type: ignore[attr-defined]
             elif "--distance-ratio" in parameter.opts:
                 needing = " and ".join(one.name for one in offered if "distance_ratio" in one.needs)
-                parameter.help = f"r, in (0, 1], for {needing}."  # type: ignore[attr-defined]
+                text = f"For {needing}: at least which share of the largest distance of groups the smallest is."
+                parameter.help = text  # type: ignore[attr-defined]
         return found
 
 
@@ -160,7 +161,7 @@ def methods(
     register: Register = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the methods: what each does, what it needs, and whether it certifies its groups."""
+    """List the methods: what each does, what it needs, and whether it gives a certificate."""
     listed = [described(method) for method in offered_methods(simulation=True)]
     if as_json:
         typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))

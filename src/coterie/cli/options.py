@@ -23,16 +23,26 @@ DEFAULT_THRESHOLD = Threshold(THRESHOLD)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Delta = Annotated[float, typer.Option("--delta", "-d", help="The error probability that is allowed.")]
 StoppingThreshold = Annotated[
-    Threshold, typer.Option("--threshold", help="For methods that have several; heuristic comes without a proof.")
+    Threshold,
+    typer.Option(
+        "--threshold",
+        help="When to stop, for methods with a choice. proven: with a guarantee; heuristic: earlier, without a proof.",
+    ),
 ]
 DistanceRatio = Annotated[
     float | None,
-    typer.Option("--distance-ratio", help="r, in (0, 1], for methods that need it.", show_default=False),
+    typer.Option(
+        "--distance-ratio",
+        help="At least how large the smallest distance of two groups is, as a share of the largest; for some methods.",
+        show_default=False,
+    ),
 ]
 Store = Annotated[
     str,
     typer.Option(
-        "--store", envvar="COTERIE_STORE", help="A SQLite file, a FOLDER/, or postgresql://user@host/database."
+        "--store",
+        envvar="COTERIE_STORE",
+        help="The database: a SQLite file, a FOLDER/, or postgresql://user@host/database.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]

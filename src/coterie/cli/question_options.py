@@ -21,7 +21,7 @@ Alike = Annotated[
         "--alike",
         metavar="E",
         help="Instead of --clusters, with --apart: groups up to a resolution. Differences below E do not matter. In "
-        "the units of the measurements, one number or one for each, as 0.1,15.",
+        "the units of the measurements, one number or one for each, as 0.1,15; of counts also as rates, 2%.",
         show_default=False,
     ),
 ]
@@ -126,6 +126,8 @@ def resolution_from_text(
 
 def _numbers(text: str, option: str) -> Any:
     parts = [part for part in re.split(r"[\s,;]+", text.strip()) if part]
+    if parts and all(part.endswith("%") for part in parts):
+        return parts  # rates, for counts
     try:
         found = [float(part) for part in parts]
     except ValueError:

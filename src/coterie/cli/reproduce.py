@@ -15,7 +15,7 @@ TrialCount = Annotated[
     typer.Option(
         "--trials",
         "-n",
-        help="Independent runs of each cell; where the proven threshold takes minutes a run, at most a few.",
+        help="Independent runs for each cell; only a few where one run takes minutes.",
         show_default="256, as in the paper; 32 for MNIST as described",
     ),
 ]
@@ -37,10 +37,10 @@ def reproduce(
         typer.Option("--scheduler", metavar="ADDRESS", help="Run on this Dask cluster.", show_default=False),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Take over the trials that an earlier run left in the folder.")
+        bool, typer.Option("--resume", help="Keep the runs that an earlier call left in the folder.")
     ] = False,
 ) -> None:
-    """Run the paper's tables and figures again, and write them beside the printed numbers.
+    """Compute the paper's tables and figures again, and write them beside the printed numbers.
 
     Finished trials are kept as they finish: after Ctrl-C or a crash, --resume goes on and gives the same numbers.
     """

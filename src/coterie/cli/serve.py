@@ -16,16 +16,18 @@ def serve(
         str,
         typer.Option(
             "--host",
-            help="The address to listen at; others than this machine's need a --token of 20 characters or more.",
+            help="The address to listen at; for any that other machines can reach, --token is needed, of 20 characters "
+            "or more.",
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port; 0: any that is free.", min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.", min=0, max=65535)] = 8000,
     token: Annotated[
         str | None,
         typer.Option(
             "--token",
             envvar="COTERIE_TOKEN",
-            help="Whoever has it may read and write; in COTERIE_TOKEN it stays out of the list of processes.",
+            help="The token with which clients may read and write. Set COTERIE_TOKEN instead to keep it out of the "
+            "list of processes.",
             show_default="one is made and printed once",
             show_envvar=True,
         ),
@@ -33,14 +35,17 @@ def serve(
     read_token: Annotated[
         str | None,
         typer.Option(
-            "--read-token", envvar="COTERIE_READ_TOKEN", help="Whoever has it may only read.", show_default="none"
+            "--read-token",
+            envvar="COTERIE_READ_TOKEN",
+            help="A token with which clients may only read.",
+            show_default="none",
         ),
     ] = None,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Make a new token; the earlier ones hold no longer.")
+        bool, typer.Option("--new-token", help="Make a new token; earlier ones stop working.")
     ] = False,
     rate: Annotated[
-        float, typer.Option("--rate", help="Requests a second for each token; 0: no limit.", min=0.0)
+        float, typer.Option("--rate", help="The most requests per second for each token; 0 is no limit.", min=0.0)
     ] = 2000.0,
     max_body: Annotated[
         float, typer.Option("--max-body", help="The largest body of a request, in MiB.", min=0.001)
@@ -50,16 +55,19 @@ def serve(
         typer.Option(
             "--proxy",
             metavar="ADDRESS",
-            help="A reverse proxy in front, as 127.0.0.1: only from there X-Forwarded-For and -Proto are believed.",
+            help="The address of a reverse proxy in front: X-Forwarded-For and X-Forwarded-Proto are believed only "
+            "from there.",
             show_default="none",
         ),
     ] = None,
-    connections: Annotated[
-        int, typer.Option("--connections", help="Connections at once, of everybody together.", min=1)
-    ] = 1000,
+    connections: Annotated[int, typer.Option("--connections", help="The most connections at a time.", min=1)] = 1000,
     connections_per_address: Annotated[
         int,
-        typer.Option("--connections-per-address", help="Connections at once from one address; not for proxies.", min=1),
+        typer.Option(
+            "--connections-per-address",
+            help="The most connections at a time from one address, proxies excepted.",
+            min=1,
+        ),
     ] = 200,
     asks_per_token: Annotated[
         int, typer.Option("--asks-per-token", help="Asks of a campaign that one token may have open at once.", min=1)

@@ -49,15 +49,18 @@ def simulate(
     ] = None,
     threshold: Annotated[
         Threshold,
-        typer.Option("--threshold", help="proven: with the guarantee; heuristic: the paper's, without."),
+        typer.Option(
+            "--threshold",
+            help="When to stop. proven: with a guarantee; heuristic: earlier, as in the paper's experiments.",
+        ),
     ] = DEFAULT_THRESHOLD,
-    trials: Annotated[int, typer.Option("--trials", "-n", help="Independent runs.")] = 256,
+    trials: Annotated[int, typer.Option("--trials", "-n", help="How many independent runs.")] = 256,
     seed: Seed = 0,
     workers: Workers = None,
     scheduler: Scheduler = None,
     max_pulls: Annotated[
         int | None,
-        typer.Option("--max-pulls", help="Give a run up after so many measurements.", show_default="never"),
+        typer.Option("--max-pulls", help="Give a run up after this many measurements.", show_default="never"),
     ] = None,
     distance_ratio: DistanceRatio = None,
     noise: Annotated[
@@ -83,7 +86,7 @@ def simulate(
     groups: Groups = GROUPS[0],
     as_json: Json = False,
 ) -> None:
-    """Run a method many times on an instance whose groups are known, and count its pulls and its errors.
+    """Run a method many times on an instance whose groups are known, and count its measurements and its errors.
 
     iris, yeast and mnist are rescaled to D* = 2 as in the paper, unless --rescale says otherwise. A method that needs a
     distance ratio gets that of the instance, unless --distance-ratio says otherwise.

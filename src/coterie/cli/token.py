@@ -12,7 +12,7 @@ from coterie.cli.campaign_text import campaign_meant
 from coterie.cli.options import Json, Store
 
 token_app = typer.Typer(
-    help="Tokens for a server: made, listed and revoked while it runs.",
+    help="Make, list and revoke the tokens of a server, while it runs.",
     no_args_is_help=True,
 )
 
@@ -27,20 +27,22 @@ class Role(StrEnum):
 
 @token_app.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it; rows that it writes keep it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name for it, which the log shows beside what it writes.")
+    ],
     role: Annotated[
         Role,
         typer.Option(
-            "--role", help="reader: looks; worker: asks, tells, fails, its own leases only; owner: everything."
+            "--role", help="reader: may look; worker: may ask, tell and fail its own leases; owner: may do everything."
         ),
     ] = Role.worker,
     campaign: Annotated[
-        str | None, typer.Option("--campaign", help="The only campaign that it is for.", show_default="all")
+        str | None, typer.Option("--campaign", help="The only campaign that it may be used for.", show_default="all")
     ] = None,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
-    """Make a token and print it, this once: the store keeps its hash. Servers know it within a second."""
+    """Make a token and print it. It is shown only once, since the store keeps its hash. It works within a second."""
     from coterie.campaign import Campaigns
 
     with Campaigns(store, create=False) as campaigns:
@@ -54,7 +56,7 @@ def new(
 
 @token_app.command(name="list")
 def list_tokens(store: Store = "coterie.db", as_json: Json = False) -> None:
-    """All tokens, without their secrets; those that were revoked too."""
+    """List all tokens, without their secrets; revoked ones too."""
     from coterie.campaign import Campaigns
 
     with Campaigns(store, create=False) as campaigns:
@@ -78,8 +80,8 @@ def list_tokens(store: Store = "coterie.db", as_json: Json = False) -> None:
 def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name or id.")], store: Store = "coterie.db"
 ) -> None:
-    """End a token: whoever logged in with it is logged out, and its open asks are given back. Servers know within a
-    second.
+    """Revoke a token. It stops working within a second, whoever logged in with it is logged out, and its open asks are
+    given back.
     """
     from coterie.campaign import Campaigns
 

@@ -220,13 +220,12 @@ class RemoteCampaign:
         name: str = "table.csv",
         sheet: str | None = None,
         values: Sequence[str] | None = None,
-        seed: int = 0,
         in_order: bool = False,
         check: bool = False,
     ) -> dict[str, Any]:
         """Take in a table of results, a CSV or Excel file, all or nothing; `check`: only look what it would do."""
         flags = {"in_order": str(in_order).lower(), "check": str(check).lower()}
-        query = query_of(name=name, sheet=sheet, values=values, seed=seed, **flags)
+        query = query_of(name=name, sheet=sheet, values=values, **flags)
         answer = self.connection.send("POST", f"{self._path}/import?{query}", content=content)
         return cast(dict[str, Any], answer.json())
 

@@ -45,6 +45,7 @@ __all__ = [
     "noise_from_json",
     "dimension_of",
     "bounds_variance",
+    "trials_of",
     "taken_apart",
     "KINDS",
     "LARGEST",
@@ -138,6 +139,12 @@ def bounds_variance(noise: Model) -> bool:
     return isinstance(stated, Gaussian) and stated.shape != "full"
 
 
+def trials_of(noise: Model) -> int | None:
+    """Of how many trials each number of a result is a count; None if results are no counts."""
+    stated = noise.statement if isinstance(noise, Unknown) else None
+    return stated.trials if isinstance(stated, Counts) else None
+
+
 def taken_apart(noise: Model, first: int, second: int) -> bool:
     """Whether evidence under this noise takes two numbers of a result to vary apart, so that copies count twice."""
     if isinstance(noise, Noise):
@@ -169,8 +176,9 @@ def noise_of(given: Any, dim: Any) -> Model:
     if isinstance(given, STATEMENT_CLASSES):
         return Unknown(given, d)
     if isinstance(given, str):
-        if given in STATEMENTS and given not in WITHOUT_DEFAULTS:
-            return Unknown(STATEMENTS[given](), d)
+        kind = given.strip().lower()
+        if kind in STATEMENTS and kind not in WITHOUT_DEFAULTS:
+            return Unknown(STATEMENTS[kind](), d)
         raise ValueError(
             'noise must be None (any noise), "gaussian", "counts", "symmetric", a standard deviation, one for each '
             f"number, a covariance, or a coterie.Gaussian, Counts, Bounded, AtMost or Symmetric, got {short(given)}"

@@ -7,6 +7,7 @@ in every certificate. docs/CROC.md (K groups) and docs/RESOLUTION.md (the other 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -34,7 +35,10 @@ class ExactGroups:
     @property
     def claim(self) -> str:
         """What is claimed, in a sentence."""
-        return f"exactly {self.n_clusters} groups; the items of a group are alike, those of different groups are not"
+        return (
+            f"if there are exactly {self.n_clusters} groups, the items of a group are alike, those of different groups "
+            "are not"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """What the settings say beyond the number of groups, as plain JSON values."""
@@ -74,6 +78,9 @@ class Resolution:
     Euclidean distance of all numbers; where η differs between them, each is divided by its η first). `claim`:
     "references" (every item is within η of its group's reference item, and any two references are more than ε apart) or
     "any-two" (any two items of a group are within η, and any two groups have items more than ε apart).
+
+    Where results are counts, the bounds may be rates, as percentages: `Resolution("2%", "5%")` with `Counts(100)` is
+    `Resolution(2, 5)`, in successes of 100 trials.
     """
 
     kind: ClassVar[str] = "resolution"
@@ -81,8 +88,14 @@ class Resolution:
     apart: tuple[float, ...]
     norm: str
     claims: str
+    rates: bool  # whether alike and apart are shares of the trials of a count, not differences of results
 
     def __init__(self, alike: Any, apart: Any, norm: str = "each", claim: str = "references") -> None:
+        read = [_in_percent(value) for value in (alike, apart)]
+        if (read[0] is None) != (read[1] is None):
+            raise ValueError(f"give both alike and apart in percent, or none, got {short(alike)} and {short(apart)}")
+        if read[0] is not None:
+            alike, apart = read
         epsilon, eta = (_bound(value, name) for value, name in ((alike, "alike"), (apart, "apart")))
         if epsilon.size != eta.size and 1 not in (epsilon.size, eta.size):
             raise ValueError(f"alike has {epsilon.size} numbers and apart {eta.size}: give as many, or one for all")
@@ -109,6 +122,19 @@ class Resolution:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "norm", norm)
         object.__setattr__(self, "claims", claim)
+        object.__setattr__(self, "rates", read[0] is not None)
+
+    def in_counts(self, trials: int | None) -> Resolution:
+        """The same in successes, if it is in rates; `trials`: of a count, None where results are no counts."""
+        if not self.rates:
+            return self
+        if trials is None:
+            raise ValueError(
+                f"alike and apart of {self.bounds} are rates, which go with counts: state that results are counts "
+                "(noise=coterie.Counts(trials)), or give differences in the units of the results"
+            )
+        alike, apart = ([trials * one for one in bounds] for bounds in (self.alike, self.apart))
+        return Resolution(alike, apart, self.norm, self.claims)
 
     @classmethod
     def of(cls, given: Any) -> Resolution:
@@ -147,6 +173,9 @@ class Resolution:
                 f"the resolution has {len(self.apart)} numbers, but the measurements have {dim}: give one for all, or "
                 f"{dim}"
             )
+        if self.rates:
+            alike, apart = (_percent(np.broadcast_to(one, dim).tolist()) for one in (self.alike, self.apart))
+            return Resolution(alike, apart, self.norm, self.claims)
         return Resolution(self.epsilon(dim), self.eta(dim), self.norm, self.claims)
 
     def epsilon(self, dim: int) -> FloatArray:
@@ -183,6 +212,8 @@ class Resolution:
     @property
     def bounds_in_words(self) -> tuple[str, str]:
         """ε and η as text: a number each, or one for each number of a measurement."""
+        if self.rates:
+            return ", ".join(_percent(self.alike)), ", ".join(_percent(self.apart))
         return _text(self.alike), _text(self.apart)
 
     @property
@@ -198,10 +229,11 @@ class Resolution:
 
     def to_json(self) -> dict[str, Any]:
         """What the settings say, as plain JSON values; `of` takes the inner dictionary."""
+        alike, apart = (_percent(one) if self.rates else list(one) for one in (self.alike, self.apart))
         return {
             "resolution": {
-                "alike": list(self.alike) if len(self.alike) > 1 else self.alike[0],
-                "apart": list(self.apart) if len(self.apart) > 1 else self.apart[0],
+                "alike": alike if len(alike) > 1 else alike[0],
+                "apart": apart if len(apart) > 1 else apart[0],
                 "norm": self.norm,
                 "claim": self.claims,
             }
@@ -211,16 +243,18 @@ class Resolution:
         raise AttributeError(f"a resolution cannot be changed, tried to set {name!r}")
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return Resolution, (self.alike, self.apart, self.norm, self.claims)
+        bounds = (_percent(one) if self.rates else one for one in (self.alike, self.apart))
+        return Resolution, (*bounds, self.norm, self.claims)
 
     def __eq__(self, other: object) -> bool:
         return self.to_json() == other.to_json() if isinstance(other, Resolution) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.alike, self.apart, self.norm, self.claims))
+        return hash((self.alike, self.apart, self.norm, self.claims, self.rates))
 
     def __repr__(self) -> str:
-        alike, apart = (one[0] if len(one) == 1 else one for one in (self.alike, self.apart))
+        written = (tuple(_percent(one)) if self.rates else one for one in (self.alike, self.apart))
+        alike, apart = (one[0] if len(one) == 1 else one for one in written)
         return f"Resolution(alike={alike!r}, apart={apart!r}, norm={self.norm!r}, claim={self.claims!r})"
 
 
@@ -229,6 +263,22 @@ Question: TypeAlias = ExactGroups | Resolution | SingleLinkage
 
 QUESTIONS = frozenset({ExactGroups.kind, Resolution.kind, SingleLinkage.kind})
 """Their kinds."""
+
+
+def _in_percent(given: Any) -> list[float] | None:
+    """The shares that were given as percentages, "2%" or ["2%", "5%"]; None if they are no percentages."""
+    parts = [given] if isinstance(given, str) else given
+    if not isinstance(parts, list | tuple) or not all(isinstance(one, str) for one in parts):
+        return None
+    try:
+        found = [float(one.strip().removesuffix("%")) / 100.0 for one in parts if one.strip().endswith("%")]
+    except ValueError:
+        return None
+    return found if found and len(found) == len(parts) and all(0.0 <= one <= 1.0 for one in found) else None
+
+
+def _percent(bounds: Iterable[float]) -> list[str]:
+    return [f"{round(100.0 * one, 12):g}%" for one in bounds]
 
 
 def _bound(given: Any, name: str) -> FloatArray:

@@ -5,14 +5,66 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coterie.problem.checks import short
-from coterie.problem.families import Bounded, Counts, Model, Unknown
+from coterie.problem.families import Bounded, Counts, Model, Unknown, bounds_variance, trials_of
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
+
+PAIRS_SHARE = 0.2
+"""α: the share of δ that CROC spends on pairs from the start, for a known noise and a bounded variance."""
 
 
 def claim_in_words(question: Question, delta: float, height: float | None = None) -> str:
     """What is claimed, and how often it is wrong at most. `height`: h of single linkage, once it is fixed."""
     at = f", with h = {height:g}" if isinstance(question, SingleLinkage) and height is not None else ""
     return f"{question.claim}{at}; wrong with probability at most {delta:g}"
+
+
+def groups_in_words(n_clusters: int, at_least: bool, against: str | None = None, after: str = "") -> str:
+    """What a proof of K groups says, in a clause: what holds whatever the number of groups is, and what if it is K.
+
+    Parameters
+    ----------
+    n_clusters
+        K, the number of groups that was stated.
+    at_least
+        Whether it is proven without K that there are at least K groups. CROC proves it, by pairs and by its frozen
+        tests (docs/CROC.md, section 10: Lemma 5 is on all partitions into at most K groups); a list of partitions and
+        the paper's rules do not.
+    against
+        What in the data speaks against K, if anything does: then likeness is not called proven.
+    after
+        What follows the word "proven", such as " after 40 measurements".
+
+    Returns
+    -------
+    str
+        The clause, without a full stop.
+    """
+    least = f"proven{after}: at least {n_clusters} groups; "
+    if against is not None:
+        return f"{least if at_least else ''}not proven: that the items of a group are alike, since {against}"
+    claim = ExactGroups(n_clusters).claim
+    return f"{least}and {claim}" if at_least else f"proven{after}: {claim}"
+
+
+def error_in_words(n_arms: int, n_clusters: int, delta: float, noise: Model, at_least: bool) -> str:
+    """How often what `groups_in_words` says is wrong at most."""
+    wrong = f"wrong with probability at most {delta:g}"
+    without = error_without_number(n_arms, n_clusters, delta, noise)
+    if not at_least or without <= delta:
+        return wrong
+    return f"{wrong}; that there are at least {n_clusters}, with at most {without:.2g} if there are fewer"
+
+
+def error_without_number(n_arms: int, n_clusters: int, delta: float, noise: Model) -> float:
+    """The probability, at most, that CROC proves at least K groups where there are fewer (docs/CROC.md, section 10).
+
+    (1 − α)δ + αδ·H₀/H, where H₀ = M(M − 1)/2 pairs of items may be equal, and H is the number that the level of pairs
+    counts on; α is 0 where no pairs are compared from the start.
+    """
+    pairs = (n_arms - n_clusters + 1) * (n_arms - n_clusters) / 2
+    alpha = PAIRS_SHARE if not isinstance(noise, Unknown) or bounds_variance(noise) else 0.0
+    most = n_arms * (n_arms - 1) / 2
+    return min(1.0, delta * (1.0 - alpha + alpha * most / max(pairs, 1.0)))
 
 
 def choices_in_words(
@@ -41,6 +93,15 @@ def _epochs(first: int, end: int) -> str:
     if first == end:
         return "(no epoch)"
     return f"(epoch {first})" if end == first + 1 else f"(epochs {first} to {end - 1})"
+
+
+def rates_in_words(question: Question, noise: Model) -> str | None:
+    """A resolution of counts in rates too; None where results are no counts, or of single trials."""
+    trials = trials_of(noise)
+    if not isinstance(question, Resolution) or trials is None or trials == 1:
+        return None
+    alike, apart = (", ".join(f"{one / trials:g}" for one in bounds) for bounds in (question.alike, question.apart))
+    return f"alike and apart are in successes of {trials} trials, as rates {alike} and {apart}"
 
 
 def assumption_in_words(noise: Model, question_kind: str) -> str:

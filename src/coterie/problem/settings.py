@@ -21,7 +21,7 @@ from coterie.problem.checks import (
     short,
 )
 from coterie.problem.costs import check_cost_unit, check_costs, cost_of
-from coterie.problem.families import Model, noise_from_json, noise_of
+from coterie.problem.families import Model, noise_from_json, noise_of, trials_of
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
 
@@ -141,6 +141,9 @@ class Settings:
         arms = checked("n_arms", check_count, n_arms, "n_arms", 1)
         question = question_of(n_arms, n_clusters, dim, resolution, groups)
         d = checked("dim", check_count, dim, "dim", 1)
+        model = checked("noise", noise_of, noise, d)
+        if isinstance(question, Resolution):
+            question = checked("resolution", question.in_counts, trials_of(model))
         return cls(
             arms,
             question,
@@ -148,7 +151,7 @@ class Settings:
             checked("delta", check_delta, delta),
             method,  # `coterie.methods` knows which there are
             checked("threshold", check_threshold_kind, threshold),
-            checked("noise", noise_of, noise, d),
+            model,
             None if distance_ratio is None else checked("distance_ratio", check_distance_ratio, distance_ratio),
             checked("instance", _checked_instance, instance, (arms, question.n_clusters, d)),
             None if names is None else checked("names", _checked_names, names, arms),
@@ -198,6 +201,7 @@ class Settings:
                 "resolution",
             )
         chosen = checked("resolution", asked.changed_to, given)
+        chosen = checked("resolution", chosen.in_counts, trials_of(self.noise))
         if len(chosen.apart) > 1:
             chosen = checked("resolution", chosen.for_dim, self.dim)
         bounds = zip(chosen.eta(self.dim).tolist(), asked.eta(self.dim).tolist(), strict=True)

@@ -254,7 +254,7 @@ def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
         if alarm is not None:
             return f"{result.session.verdict}: {alarm}"
         if verdicts.looks_mixed(result.session):
-            return f"{result.session.verdict} if there are exactly {k} groups, but {result.homogeneity}"
+            return f"{result.session.verdict}: {result.homogeneity}"
         grave = [str(one) for one in result.session.alarms if not one.harmless]
         return f"{result.session.verdict}, but there are alarms. {' '.join(grave)}" if grave else None
     guess = "there are no groups yet" if result.labels is None else "the groups are a guess"

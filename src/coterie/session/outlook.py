@@ -88,7 +88,7 @@ def _delta(session: Session, remaining: Forecast, more: int) -> float | None:
 
 def _words_without(session: Session, more: int) -> str:
     if session.done:
-        return f"Nothing more is needed: {session.verdict}."
+        return f"Nothing more is needed. {session.verdict[0].upper()}{session.verdict[1:]}."
     unseen = session.unmeasured
     if unseen:
         first = f"{unseen} of {session.n_present} items have not been measured yet"

@@ -151,8 +151,8 @@ class Session(Changeable):
             raise self._waiting()
         if not arms:
             raise SessionDone(
-                f"{self.verdict} after {self.t} measurements (delta = {self.delta:g}): "
-                "read labels and centers, there is nothing left to measure"
+                f"there is nothing left to measure after {self.t} measurements: read labels and centers; "
+                f"{self.verdict} (delta = {self.delta:g})"
             )
         return arms[0] if n is None else arms
 

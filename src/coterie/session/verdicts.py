@@ -10,7 +10,8 @@ from coterie.certificate.beside import LOG_FORMAT, stated_beside
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import bounds_variance
 from coterie.problem.question import ExactGroups
-from coterie.problem.sentences import assumption_in_words, revisions_in_words
+from coterie.problem.sentences import assumption_in_words, groups_in_words, revisions_in_words
+from coterie.problem.settings import METHOD
 from coterie.session.conversation import Conversation, rows_asked_alone
 from coterie.session.corrections import corrections_json, in_words
 from coterie.session.data_alarms import DataAlarm
@@ -104,12 +105,30 @@ def looks_mixed(session: Session) -> bool:
 
 
 def verdict_of(session: Session) -> str:
-    """What it means that a session is done, in a clause."""
-    if session.proves:
-        only = f" for K = {session.n_clusters} only, and the data refute K = {session.n_clusters}"
-        corrected = f" ({in_words(session)})" if session.corrections else ""
-        return f"the groups are proven{'' if session.alarm is None else only}{corrected}"
-    return "the evidence has reached the heuristic threshold (no proof)"
+    """What it means that a session is done, in a clause: what holds whatever K is, and what if it is right."""
+    if not session.proves:
+        return "the evidence has reached the heuristic threshold (no proof)"
+    corrected = f" ({in_words(session)})" if session.corrections else ""
+    return f"{_proven(session)}{corrected}"
+
+
+def _proven(session: Session) -> str:
+    k = session.n_clusters
+    if k is None or session.settings.question.kind != ExactGroups.kind:
+        return "the groups are proven"
+    against = None
+    if session.alarm is not None:
+        against = f"the data refute K = {k}"
+    elif looks_mixed(session):
+        against = "a group looks mixed"
+    return groups_in_words(k, proves_at_least(session), against)
+
+
+def proves_at_least(session: Session) -> bool:
+    """Whether it is proven, whatever the number of groups, that there are at least K: by CROC, if nothing was revised
+    on the way.
+    """
+    return session.method == METHOD and not session.revisions
 
 
 def proof_of(session: Session) -> str:
@@ -117,11 +136,8 @@ def proof_of(session: Session) -> str:
     far = explaining_value(session)
     if far is not None:
         name = str(far.arm) if session.names is None else session.names[far.arm]
-        head = "the groups are proven" if session.proves else session.verdict
-        return f"{head}, but do not rely on it: {far.seen(name)}"
-    if not looks_mixed(session) or session.alarm is not None:
-        return session.verdict
-    return f"{session.verdict}, but a group looks mixed"
+        return f"{session.verdict}. Do not rely on it: {far.seen(name)}"
+    return session.verdict
 
 
 def progress_of(session: Session) -> str:

@@ -97,7 +97,7 @@ def plan_budget(
     if limit is not None and limit > LARGEST:
         raise ValueError(f"budget must be at most {LARGEST}, got {short(limit)}")
     if groups >= items:
-        raise ValueError(f"n_clusters must be smaller than n_arms, got {groups} groups of {items} items")
+        raise ValueError(f"n_clusters must be smaller than the number of items, got {groups} groups of {items} items")
     with blaming("noise"):
         stated = noise_of(noise, check_count(dim, "dim", 1))
     known = isinstance(stated, Noise)

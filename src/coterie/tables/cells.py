@@ -63,6 +63,11 @@ def has_numbers(table: Table, place: int) -> bool:
     return any(_number_in(table, row[place])[0] is not None for row in table.rows)
 
 
+def number_in(table: Table, cell: Any) -> float | None:
+    """The number in a cell, if there is one."""
+    return _number_in(table, cell)[0]
+
+
 def _number_in(table: Table, cell: Any) -> tuple[float | None, str]:
     """The number in a cell, or why there is none."""
     needed = "a number is needed"

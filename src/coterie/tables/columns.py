@@ -20,6 +20,15 @@ ORIGIN_COLUMNS = ("told", "worker", "token")
 """Who told a result and when, in what campaigns export: no values, unless they are picked."""
 
 
+TOTALS = {
+    "clicks": ("impressions", "views", "visitors", "visits"),
+    "conversions": ("visitors", "visits", "clicks"),
+    "successes": ("trials", "attempts"),
+    "passed": ("total", "runs"),
+}
+"""Columns of successes, in any case, and what the column of the trials beside them may be called."""
+
+
 def column_named(table: Table, wanted: str) -> int:
     """The place of a column that must be there; the error lists the columns that are."""
     return columns_named(table, [wanted])[0]
@@ -61,10 +70,12 @@ def listed(columns: Sequence[str]) -> str:
 
 def item_column(table: Table, names: Sequence[str] = ITEM_NAMES) -> int | None:
     """The place of the column that says what was measured, if it has one of these names."""
-    for name in names:
-        alike = [column for column in table.columns if column.casefold() == name]
-        if alike:
-            return table.columns.index(name if name in alike else alike[0])
+    own = [column for column in table.columns if column not in table.index]
+    for columns in (own, table.index):  # the index of a frame only if no column of its own has such a name
+        for name in names:
+            alike = [column for column in columns if column.casefold() == name]
+            if alike:
+                return table.columns.index(name if name in alike else alike[0])
     return None
 
 
@@ -86,7 +97,11 @@ def value_columns(
         numbered = places_of(table, [f"v{i}" for i in range(len(columns))])
         found = [place for place in numbered if place is not None]
     else:
-        rest = [i for i, column in enumerate(columns) if i != item and column and not is_record(column)]
+        rest = [
+            i
+            for i, column in enumerate(columns)
+            if i != item and column and column not in table.index and not is_record(column)
+        ]
         found = [i for i in rest if not numeric or has_numbers(table, i)]
     if not found or (dim is not None and len(found) != dim):
         named = [columns[i] for i in found]

@@ -21,7 +21,6 @@ from coterie.tables.assumptions import checked_pool, order_json
 from coterie.tables.errors import TableError, checked
 from coterie.tables.fit import means_of
 from coterie.tables.pool import Pool
-from coterie.tables.shuffle import check_order
 from coterie.tables.successes import as_counts
 from coterie.theory.intervals.by_noise import unequal
 from coterie.theory.intervals.stacks import Stacks
@@ -29,17 +28,15 @@ from coterie.theory.letters import letters
 from coterie.theory.packing import far_items
 
 
-def differing_items(
-    pool: Pool, delta: float = DELTA, noise: Any = None, seed: int = 0, in_order: bool = False
-) -> dict[str, Any]:
+def differing_items(pool: Pool, delta: float = DELTA, noise: Any = None, in_order: bool = False) -> dict[str, Any]:
     """Which items of a pool are proven to differ, as plain JSON values.
 
-    `noise`, `seed` and `in_order` as in `coterie.tables.replay_pool`. The answer: `pairs` (those proven to differ, and
+    `noise` and `in_order` as in `coterie.tables.replay_pool`. The answer: `pairs` (those proven to differ, and
     letters: items that share one are not proven different), `at_least` (items that pairwise differ, so there are at
     least as many groups), `enough` (False: with so few results no two items could have been told apart), `names`,
     `counts`, `means`, and what the table says about itself, as `replay_pool` has it.
     """
-    order = check_order(seed, in_order)
+    order = pool.order(in_order)
     log_inverse_delta = -math.log(checked("delta", check_delta, delta))
     pool, noise = as_counts(pool, noise, False, order)
     names = pool.names
@@ -51,7 +48,7 @@ def differing_items(
     except (ValueError, TypeError) as error:
         raise TableError(str(error), field="noise") from None
     checks = checked_pool(pool, model)
-    rows = order.rearranged(pool.arms, names.__getitem__)
+    rows = pool.rearranged(order)
     every = len(names) * (len(names) - 1) // 2
     apart = unequal(Stacks.of(pool.arms, pool.rows[rows], len(names)), model, every, log_inverse_delta)
     enough = bool(apart.any()) or model.kind != "any" or _can_differ(pool, model, every, log_inverse_delta)

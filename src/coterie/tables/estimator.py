@@ -28,9 +28,9 @@ class BanditClustering:
 
     Either `n_clusters` or `resolution` is given. `noise`, `delta`, `method`, `groups`: see `Session`. For a function
     that measures: `budget`, the most measurements, and `progress`, a line on the terminal (see `cluster`). For a table:
-    `seed`, by which each item's rows are shuffled, `in_order`, which keeps them as they stand, `wide`, for one row an
-    item, and `leave_out_holes`, for rows with an empty cell (see `coterie.tables.replay_pool`). Parameters are kept as
-    they are given and checked by `fit`.
+    `in_order`, which keeps each item's rows as they stand, else they are shuffled; `wide`, for one row an
+    item, `leave_out_holes`, for rows with an empty cell, and `copies`, for rows that repeat others (see
+    `coterie.tables.replay_pool`). Parameters are kept as they are given and checked by `fit`.
 
     After `fit` there are, with one entry for each item: `names_` (as text) and `labels_` (groups from 0); and
     `n_clusters_`, `cluster_centers_` (K, d), `n_measurements_` (how many it took), `proven_`, `certificate_` (plain
@@ -60,10 +60,10 @@ class BanditClustering:
         groups: str = GROUPS[0],
         budget: int | None = None,
         progress: bool = False,
-        seed: int = 0,
         in_order: bool = False,
         wide: bool = False,
         leave_out_holes: bool = False,
+        copies: str | None = None,
     ) -> None:
         # Stored as given, without a check: `sklearn.base.clone` compares them by identity.
         self.n_clusters = n_clusters
@@ -74,10 +74,10 @@ class BanditClustering:
         self.groups = groups
         self.budget = budget
         self.progress = progress
-        self.seed = seed
         self.in_order = in_order
         self.wide = wide
         self.leave_out_holes = leave_out_holes
+        self.copies = copies
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -147,11 +147,10 @@ class BanditClustering:
     def _replayed(self, table: Any, names: Any) -> tuple[Session, tuple[str, ...]]:
         if self.budget is not None:
             raise ValueError(f"budget is for a function that measures, got budget={short(self.budget)} and a table")
-        pool = _pool(table, names, self.wide, self.leave_out_holes)
+        pool = _pool(table, names, self.wide, self.leave_out_holes, self.copies)
         found, session = group_pool(
             pool,
             self.n_clusters,
-            self.seed,
             self.in_order,
             delta=self.delta,
             method=self.method,
@@ -159,6 +158,10 @@ class BanditClustering:
             resolution=self.resolution,
             groups=self.groups,
         )
+        unmeasured = [f"{one['column']} ({one['why']})" for one in found["read"]["left_out"] if one["by_content"]]
+        if unmeasured:
+            what = f"columns of numbers were left out, since they measure nothing: {', '.join(unmeasured)}"
+            warnings.warn(f"{what}; give fit a table without them, or only with columns of values", stacklevel=3)
         warning = _warning(found, session)
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
@@ -203,11 +206,11 @@ def _items(names: Any) -> Sequence[Any]:
     return list(names)
 
 
-def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool) -> Pool:
+def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool, copies: str | None) -> Pool:
     if names is None or isinstance(names, str):
         if isinstance(table, np.ndarray):
             raise TableError("an array has no names: give names, the item of each row", field="names")
-        return read_pool(table, None, names, wide, leave_out_holes)
+        return read_pool(table, None, names, wide, leave_out_holes, copies=copies)
     rows = None if isinstance(table, str | Mapping) else check_real_array(_filled(table, leave_out_holes), "the table")
     if rows is None or rows.ndim not in (1, 2) or wide:
         raise TableError("names for each row need an (n, d) array of measurements, one a row", field="names")
@@ -222,7 +225,7 @@ def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool) -> Pool:
     content = [
         {"item": item} | dict(zip(columns, row, strict=True)) for item, row in zip(items, values.tolist(), strict=True)
     ]
-    return read_pool(content, leave_out_holes=leave_out_holes)
+    return read_pool(content, leave_out_holes=leave_out_holes, copies=copies)
 
 
 def _filled(table: Any, leave_out_holes: bool) -> Any:

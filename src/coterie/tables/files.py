@@ -46,6 +46,7 @@ class Table:
     decimal_comma: bool = False
     line_word: str = "line"  # what `lines` counts
     sheets: tuple[str, ...] = ()  # of an Excel file: all of its sheets
+    index: tuple[str, ...] = ()  # columns that were the index of a frame: they may name items, and are no values
 
     def place(self, row: int) -> str:
         """Where people find a row: its line in a CSV file, else its number, counted from 1."""
@@ -69,8 +70,9 @@ def read_table(table: Any, sheet: str | None = None) -> Table:
         if path.suffix.lower() in (".parquet", ".pq"):
             return _parquet(path.name, content, hashlib.sha256(content).hexdigest())
         return table_of_bytes(path.name, content, sheet)
+    index: tuple[str, ...] = ()
     if is_frame(table):
-        columns, rows = _frame(table)
+        columns, rows, index = _frame(table)
     elif isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
         columns = tuple(dict.fromkeys(str(key) for row in table for key in row))
         rows = [[row.get(column) for column in columns] for row in table]
@@ -81,7 +83,7 @@ def read_table(table: Any, sheet: str | None = None) -> Table:
         digest = hashlib.sha256(json.dumps([columns, rows], default=repr).encode("utf-8", "replace")).hexdigest()
     except ValueError as error:
         raise TableError(f"the table cannot be read: {error}", field="table") from None
-    return _checked(Table("the table", columns, rows, digest))
+    return _checked(Table("the table", columns, rows, digest, index=index))
 
 
 def table_of_bytes(name: str, content: bytes, sheet: str | None = None) -> Table:
@@ -103,24 +105,27 @@ def is_frame(table: Any) -> bool:
     return all(hasattr(table, name) for name in ("columns", "index", "iloc")) and getattr(table, "ndim", 0) == 2
 
 
-def _frame(frame: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
-    """Columns and rows of a DataFrame. An index that is no plain numbering is a column too, `item` if it has no name.
+def _frame(frame: Any) -> tuple[tuple[str, ...], list[list[Any]], tuple[str, ...]]:
+    """Columns and rows of a DataFrame, and which of the columns are its index.
 
-    Missing cells are empty ones.
+    An index that is no plain numbering is a column too, since it may name the items. Without a name it is called `item`
+    if it is text; one that has the name of a column is left out. Missing cells are empty ones.
     """
     columns = [str(column) for column in frame.columns]
     cells = [frame.iloc[:, i].tolist() for i in range(len(columns))]
-    index = frame.index
-    plain = hasattr(index, "start") or (index.nlevels == 1 and index.name is None and index.dtype.kind in "iu")
-    if index.name is not None or not plain:
-        for level in reversed(range(index.nlevels)):
-            name = index.names[level]
-            unnamed = "index" if "item" in columns else "item"
-            columns.insert(0, unnamed if name is None else str(name))
-            cells.insert(0, index.get_level_values(level).tolist())
+    levels = [(frame.index.names[level], frame.index.get_level_values(level)) for level in range(frame.index.nlevels)]
+    index: list[str] = []
+    for name, level in levels:
+        kept = level.tolist()
+        text = any(isinstance(cell, str) for cell in kept)
+        called = str(name) if name is not None else "item" if text and "item" not in columns else "index"
+        if (name is None and not text) or called in (*columns, *index):
+            continue
+        index.append(called)
+        cells.insert(len(index) - 1, kept)
     # A missing cell (None, NaN, NA, NaT) is the one that is not equal to itself, or that cannot say.
     rows = [[None if _missing(cell) else cell for cell in row] for row in zip(*cells, strict=True)]
-    return tuple(columns), rows
+    return (*index, *columns), rows, tuple(index)
 
 
 def _missing(cell: Any) -> bool:

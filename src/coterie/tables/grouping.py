@@ -36,6 +36,7 @@ def group(
     wide: bool | str = False,
     leave_out_holes: bool = False,
     sheet: str | None = None,
+    copies: str | None = None,
     **replaying: Any,
 ) -> Grouping:
     """Which items of a table are alike: letters, groups and pairs, each with the proof of it.
@@ -65,10 +66,11 @@ def group(
         did. None: this is taken to be so, and the answer says it.
     groups : {"equal", "linkage"}
         With `n_clusters`: items of a group are alike, or the groups are those of single linkage of the true means.
-    wide, leave_out_holes, sheet
+    wide, leave_out_holes, sheet, copies
         How the table is laid out, as for `coterie.tables.replay_pool`.
     **replaying
-        For a table that grows: method, threshold, distance_ratio, seed and in_order of `coterie.tables.replay_pool`.
+        For a table that grows: method, threshold, distance_ratio and in_order (True unless given) of
+        `coterie.tables.replay_pool`.
 
     Returns
     -------
@@ -81,9 +83,9 @@ def group(
         what = f"{', '.join(sorted(replaying))}: for a table that grows"
         raise TableError(f"{what}; say --growing (in Python growing=True), or leave it out", field=min(replaying))
     checked("delta", check_delta, delta)
-    pool = read_pool(table, values, items, wide, leave_out_holes, sheet)
+    pool = read_pool(table, values, items, wide, leave_out_holes, sheet, copies)
     asked = _question(pool, n_clusters, resolution, groups)
-    if growing and "seed" not in replaying:  # the number of rows may depend on values: only their own order will do
+    if growing:  # the number of rows may depend on values: only their own order will do, unless something else is said
         replaying.setdefault("in_order", True)
     if not growing:
         return Grouping(analyse(pool, asked, noise, float(delta), "assumed" if growing is None else "stated"))
@@ -122,8 +124,7 @@ def _grown(pool: Pool, asked: Question | None, noise: Any, delta: float, options
     apart = np.zeros((len(place), len(place)), dtype=bool)
     session = None
     if asked is None:
-        order = {key: value for key, value in options.items() if key in ("seed", "in_order")}
-        found = differing_items(pool, delta, noise, **order)
+        found = differing_items(pool, delta, noise, in_order=options["in_order"])
         found |= {
             "question": None, "labels": None, "done": False, "sound": True, "fewest": len(found["at_least"]),
             "groups": [], "thin": [], "settles": None, "allows": None,

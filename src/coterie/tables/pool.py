@@ -11,13 +11,24 @@ from typing import Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
+from coterie.tables.bookkeeping import no_measurement
 from coterie.tables.cells import has_numbers, numbers, text_of, whole
-from coterie.tables.columns import ITEM_NAMES, column_named, is_record, item_column, listed, value_columns
+from coterie.tables.columns import (
+    ITEM_NAMES,
+    TOTALS,
+    column_named,
+    is_record,
+    item_column,
+    listed,
+    place_of,
+    value_columns,
+)
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, is_empty, read_table
 from coterie.tables.fit import Spread, spread_of
 from coterie.tables.holes import check_items_left, complete_rows
-from coterie.tables.shuffle import Order
+from coterie.tables.repeated_rows import without_copies
+from coterie.tables.shuffle import Order, content_order
 from coterie.tables.tidying import (
     item_by_item,
     item_hint,
@@ -25,6 +36,8 @@ from coterie.tables.tidying import (
     unit_of,
     without_second_heading,
     without_units,
+    words_as_numbers,
+    zero_and_one,
 )
 from coterie.theory.copies import copied_columns
 
@@ -32,7 +45,7 @@ VALUE = "value"
 """What the measurements of a wide table are called."""
 
 COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
-"""Columns of numbers that often say when or which, and are no measurements."""
+"""Columns of numbers that often say when or which; they are named where their content does not show it."""
 
 LONGEST_SCALE = 10
 """Whole numbers within such a range look like ratings."""
@@ -66,6 +79,8 @@ class Pool:
     numbers: tuple[int, ...] | None = None
     cut: dict[str, Any] | None = None
     remarks: tuple[str, ...] = ()  # what was done to the table before it was read
+    copies: str | None = None  # what was said about rows that are copies, if there are any: drop or keep
+    unmeasured: tuple[str, ...] = ()  # columns of numbers that were left out for what they hold
 
     @property
     def dim(self) -> int:
@@ -77,10 +92,26 @@ class Pool:
         """How many measurements there are of each arm."""
         return np.bincount(self.arms, minlength=len(self.names))
 
+    def order(self, in_order: Any = False) -> Order:
+        """The order in which the rows are used: shuffled by a seed from what they hold, or as they stand."""
+        rows = zip(self.arms.tolist(), self.rows.tolist(), strict=True)
+        return content_order(((self.names[arm], *map(repr, values)) for arm, values in rows), in_order)
+
+    def rearranged(self, order: Order) -> IntArray:
+        """The row that comes at each place: an arm's rows change places among themselves.
+
+        Where they are shuffled, they are sorted by value before, so that their order in the table plays no role.
+        """
+        rows = order.rearranged(self.arms, self.names.__getitem__)
+        if order.seed is None:
+            return rows
+        by_value = np.empty_like(rows)
+        by_value[np.argsort(self.arms, kind="stable")] = np.lexsort((*self.rows.T[::-1], self.arms))
+        return by_value[rows]
+
     def stacks(self, order: Order) -> list[IntArray]:
         """The rows of each arm, in the order in which they are used."""
-        rows = order.rearranged(self.arms, self.names.__getitem__)
-        return np.split(rows[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
+        return np.split(self.rearranged(order)[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
 
     def place(self, row: int) -> str:
         """Where people find a row: its line in a CSV file, else its number, counted from 1."""
@@ -112,11 +143,14 @@ class Pool:
             "guessed": self.guessed,
             "values": self.columns,
             "numbers_for_names": self.lines is not None and all(map(_is_number, self.columns)),
-            "left_out": [{"column": column, "why": why} for column, why in self.left_out],
+            "left_out": [
+                {"column": column, "why": why, "by_content": column in self.unmeasured} for column, why in self.left_out
+            ],
             "constant": self._constant(),
             "copies": self._copies(),
             "holes": list(self.holes),
             "remarks": list(self.remarks),
+            "copied_rows": self.copies,
             "whole": self._whole_numbers(),
             "counters": [
                 column for column in self.columns if column.strip().casefold() in COUNTERS and not self.picked
@@ -145,14 +179,19 @@ def read_pool(
     wide: bool | str = False,
     leave_out_holes: bool = False,
     sheet: str | None = None,
+    copies: str | None = None,
 ) -> Pool:
     """A pool from a file, rows, a DataFrame or {arm: (n, d) array}; `values` and `items` name the columns.
 
     `wide`: a row is an item, and each of its cells one measurement of it, of one number; empty cells are none. With
     "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
     `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
+    `copies`: what rows are that repeat another one exactly, more of them than chance explains
+    (`coterie.tables.repeated_rows`): with "drop" each counts once, with "keep" they are measurements of their own.
+    Where there are such rows and nothing is said, `TableError` of the field "copies" names them.
 
-    Without `values` they are v0, v1, … or all other columns of numbers; without `items` it is the column arm, item,
+    Without `values` they are v0, v1, … or all other columns of numbers that may be measurements
+    (`coterie.tables.bookkeeping`), never the index of a frame; without `items` it is the column arm, item,
     sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
     if isinstance(pool, Pool):
@@ -163,21 +202,28 @@ def read_pool(
         for given, name in ((wide, "wide"), (leave_out_holes, "leave_out_holes")):
             if given:
                 raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
-        return _arrays(pool)
+        return without_copies(_arrays(pool), copies)
     if wide not in (False, True, "rows", "columns"):
         raise TableError(f"wide must be True, False, 'rows' or 'columns', got {short(wide)}", field="wide")
     table = read_table(pool, sheet)
     _check_shape(table)
     by_column = wide == "columns"
+    counting: dict[str, str] = {}
     if by_column:
-        table, wide = item_by_item(table, items, values), False
+        if values is None:
+            counting = _no_measurements(table, range(len(table.columns)), None)
+        table, wide = item_by_item(table, items, values, leave_out=counting), False
         values = None
     item, guessed = _item_place(table, items, sheet)
     table, headings = without_second_heading(table, item)
     table, units = without_units(table, item, values)
     column = None if by_column else table.columns[item]
-    places = _value_places(table, item, values)
     names, arms = _items(table, item)
+    table, words = _with_zeros_and_ones(table, item, values, None if wide else arms)
+    places = _value_places(table, item, values)
+    if values is None and not by_column and not _by_convention(table, places):
+        counting = _no_measurements(table, places, None if wide else arms)
+        places = _measured(table, places, counting)
     lines = None if table.lines is None else np.array(table.lines)
     holes: tuple[str, ...] = ()
     rows_left: tuple[int, ...] | None = None
@@ -195,13 +241,18 @@ def read_pool(
             arms, lines = arms[whole_rows], None if lines is None else lines[whole_rows]
             rows_left = tuple(np.flatnonzero(whole_rows).tolist())
     left_out = tuple(
-        (one or "(no name)", _why(table, i, values)) for i, one in enumerate(table.columns) if i not in (item, *places)
+        (one or "(no name)", counting.get(one) or _why(table, i, values))
+        for i, one in enumerate(table.columns)
+        if i not in (item, *places)
     )
+    left_out += tuple(one for one in counting.items() if one not in left_out)
     found = None if lines is None else tuple(lines.tolist())
-    return Pool(
+    read = Pool(
         names, arms, rows, called, table.name, column, guessed, left_out, found,
-        picked=values is not None, holes=holes, numbers=rows_left, remarks=(*headings, *units),
+        unmeasured=tuple(counting), picked=values is not None, holes=holes, numbers=rows_left,
+        remarks=(*headings, *units, *words),
     )  # fmt: skip
+    return without_copies(read, copies)
 
 
 def _check_shape(table: Table) -> None:
@@ -275,7 +326,7 @@ def _item_place(table: Table, wanted: str | None, sheet: str | None) -> tuple[in
         for i, column in enumerate(table.columns)
         if column and any(row[i] for row in table.rows) and not has_numbers(table, i)
     ]
-    texts = [i for i in texts if unit_of(table, i) is None] or texts
+    texts = [i for i in texts if unit_of(table, i) is None and zero_and_one(table, i) is None] or texts
     if len(texts) == 1:
         return texts[0], True
     what = (
@@ -296,6 +347,50 @@ def _value_places(table: Table, item: int, wanted: Sequence[str] | None) -> list
         raise error
 
 
+def _with_zeros_and_ones(
+    table: Table, item: int, wanted: Sequence[str] | None, arms: IntArray | None
+) -> tuple[Table, tuple[str, ...]]:
+    """The table with words such as yes and no as 1 and 0, in the columns wanted or, where there are no other values, in
+    all columns of such words; and a remark on that.
+    """
+    if wanted is not None:
+        places = [place for one in wanted if (place := place_of(table, one)) is not None]
+    else:
+        own = [i for i, one in enumerate(table.columns) if i != item and one and one not in table.index]
+        own = [i for i in own if not is_record(table.columns[i])]
+        counted = [i for i in own if has_numbers(table, i)]
+        if len(_no_measurements(table, counted, arms)) < len(counted):
+            return table, ()
+        places = own
+    read = {i: words for i in places if i != item and (words := zero_and_one(table, i)) is not None}
+    named = ", ".join(f"{table.columns[i]} ({one} is 1, {zero} is 0)" for i, (zero, one) in read.items())
+    remark = f"Words were read as numbers: {named}."
+    return words_as_numbers(table, list(read)), (remark,) if read else ()
+
+
+def _by_convention(table: Table, places: Sequence[int]) -> bool:
+    """Whether the columns of values are v0, v1, …, which says that they are."""
+    return table.columns[places[0]].casefold() == "v0"
+
+
+def _no_measurements(table: Table, places: Sequence[int], arms: IntArray | None) -> dict[str, str]:
+    """The columns at these places that hold numbers and measure nothing, each with the reason."""
+    totals = {name for first, seconds in TOTALS.items() for name in (first, *seconds)}
+    asked = [i for i in places if table.columns[i] and table.columns[i].strip().casefold() not in totals]
+    found = {table.columns[i]: no_measurement(table, i, arms) for i in asked if has_numbers(table, i)}
+    return {column: why for column, why in found.items() if why is not None}
+
+
+def _measured(table: Table, places: Sequence[int], counting: Mapping[str, str]) -> list[int]:
+    """The places without the columns that measure nothing; `TableError` if none is left."""
+    left = [i for i in places if table.columns[i] not in counting]
+    if not left:
+        column, why = next(iter(counting.items()))
+        what = f"{table.name} has no column of measurements beside the items: {column} was left out ({why})"
+        raise TableError(f"{what}; if it is a measurement: --values {column} (in Python values=)", field="values")
+    return left
+
+
 def _is_number(name: str) -> bool:
     return _NUMBER.fullmatch(name.strip()) is not None
 
@@ -306,6 +401,8 @@ def _why(table: Table, place: int, wanted: Sequence[str] | None) -> str:
         return "not picked"
     if not table.columns[place]:
         return "no name"
+    if table.columns[place] in table.index:
+        return "the index"
     if is_record(table.columns[place]):
         return "an id" if table.columns[place].casefold() == "id" else "who and when"
     return "not v0, v1, …" if has_numbers(table, place) else "no numbers"

@@ -31,7 +31,7 @@ from coterie.tables.assumptions import Checked, checked_pool, order_json
 from coterie.tables.errors import TableError, checked
 from coterie.tables.fit import means_of
 from coterie.tables.pool import Pool, read_pool
-from coterie.tables.shuffle import Order, check_order
+from coterie.tables.shuffle import Order
 from coterie.tables.successes import as_counts
 
 _FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
@@ -60,13 +60,13 @@ def replay_pool(
     distance_ratio: float | None = None,
     values: Sequence[str] | None = None,
     items: str | None = None,
-    seed: int = 0,
     in_order: bool = False,
     resolution: Any = None,
     groups: str = GROUPS[0],
     wide: bool | str = False,
     leave_out_holes: bool = False,
     sheet: str | None = None,
+    copies: str | None = None,
 ) -> dict[str, Any]:
     """Run a method on recorded measurements.
 
@@ -74,20 +74,21 @@ def replay_pool(
     a column of items (`arm`, `item`, `sample`, `name` or `id`, or what `items` names) and the values: `values`, or v0,
     v1, …, or all other columns of numbers. `wide=True`: a row is an item and each cell one measurement of it, of one
     number; `wide="columns"`: a column is. Empty cells are then measurements that were not made, for reasons that have
-    nothing to do with values. `sheet` picks one of an Excel file. In other
-    tables a row with an empty cell is refused; `leave_out_holes=True` leaves such rows out, if that is the reason for
-    them too, and `read["holes"]` names them. `noise` as in `Session`: None is any noise. `TableError` (a `ValueError`)
-    names what cannot be used.
+    nothing to do with values. `sheet` picks one of an Excel file. In other tables a row with an empty cell is refused;
+    `leave_out_holes=True` leaves such rows out, if that is the reason for them too, and `read["holes"]` names them.
+    `copies`: where more rows repeat others exactly than chance explains, "drop" or "keep" must say what they are (see
+    `read_pool`). `noise` as in `Session`: None is any noise. `TableError` (a `ValueError`) names what cannot be used.
 
-    Columns such as `clicks` and `impressions` (`coterie.tables.successes.TOTALS`) with a noise of `coterie.Counts` are
-    successes of trials: an item's trials, in an order drawn by `seed`, become counts out of one number, exactly as if
+    Columns such as `clicks` and `impressions` (`coterie.tables.columns.TOTALS`) with a noise of `coterie.Counts` are
+    successes of trials: an item's trials, in an order drawn at random, become counts out of one number, exactly as if
     they had been measured so. `Counts(n)` says that number; with `Counts()` it is chosen. `read["cut"]` says what was
     done, and `bursts` there that the rows contradict independent trials.
 
-    Each item's measurements are shuffled first, by `seed` and the item's name, so that their order has nothing to do
-    with their values; how many there are must have nothing to do with them either. `in_order=True` keeps the order of
-    the table. That assumes that an item's measurements stand in an order that has nothing to do with their values, as
-    when it is the order in which they were measured; then their number may depend on values, as in a campaign's export.
+    Each item's measurements are shuffled first, by a seed from the table's content and by the item's name, so that
+    their order has nothing to do with their values; how many there are must have nothing to do with them either.
+    `in_order=True` keeps the order of the table. That assumes that an item's measurements stand in an order that has
+    nothing to do with their values, as when it is the order in which they were measured; then their number may depend
+    on values, as in a campaign's export.
 
     The answer: `done`, `t` (how many were enough; used, if not), `recorded`, `order` (how they were shuffled), `dry`
     (the arm whose measurements ran out first, if one did), `labels` (from 0), `groups` (from 1), for CROC `certificate`
@@ -112,19 +113,19 @@ def replay_pool(
     of these: there are too few repeats.
     `alarm` and `homogeneity`, as in `Session`, say what speaks against K: items that differ, groups that look mixed.
     """
-    content = read_pool(pool, values, items, wide, leave_out_holes, sheet)
+    content = read_pool(pool, values, items, wide, leave_out_holes, sheet, copies)
     options: Options = {
         "delta": delta, "method": method, "threshold": threshold, "noise": noise, "distance_ratio": distance_ratio,
         "resolution": resolution, "groups": groups,
     }  # fmt: skip
-    return group_pool(content, n_clusters, seed, in_order, **options)[0]
+    return group_pool(content, n_clusters, in_order, **options)[0]
 
 
 def group_pool(
-    pool: Pool, n_clusters: int | None = None, seed: int = 0, in_order: bool = False, **options: Unpack[Options]
+    pool: Pool, n_clusters: int | None = None, in_order: bool = False, **options: Unpack[Options]
 ) -> tuple[dict[str, Any], Session]:
     """Run a method on a pool: what `replay_pool` returns, and the session that it comes from."""
-    order = check_order(seed, in_order)
+    order = pool.order(in_order)
     pool, options["noise"] = as_counts(pool, options.get("noise"), options.get("resolution") is not None, order)
     settings = _checked_settings(pool, n_clusters, options)
     checks = checked_pool(pool, settings.noise)

@@ -1,5 +1,8 @@
 """In which order an item's recorded measurements are used: shuffled by a seed, or as they stand in the table.
 
+The seed follows from the content of the table, whatever the order of its rows: nobody can choose it, or try several
+until one proves something.
+
 "The s-th measurement of an item" must not depend on values (docs/CROC.md, "The order of results"), and a table may be
 sorted by them. If the number of an item's measurements does not depend on their values, then shuffled ones are
 distributed as if they came straight from the instrument, however the table was sorted. Its own order is as good only
@@ -9,17 +12,15 @@ if it has nothing to do with the values; it is better where the number depends o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import IntArray, check_count, short
-from coterie.tables.errors import TableError, checked
-
-LARGEST_SEED = 2**53 - 1
-"""Seeds are recorded as JSON numbers, which not every program reads exactly beyond this."""
+from coterie.problem.checks import IntArray, short
+from coterie.tables.errors import TableError
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,14 @@ class Order:
         return {"shuffled": False} if self.seed is None else {"shuffled": True, "seed": self.seed}
 
 
-def check_order(seed: Any, in_order: Any) -> Order:
-    """The order that a caller asks for; `TableError` names what is wrong."""
-    number = checked("seed", check_count, seed, "seed", 0)
-    if number > LARGEST_SEED:
-        bits = number.bit_length()
-        raise TableError(f"seed must be at most {LARGEST_SEED} (2^53 - 1), got a number of {bits} bits", field="seed")
+def content_order(rows: Iterable[Sequence[str]], in_order: Any) -> Order:
+    """The order for a table of these rows of text: shuffled by a seed from its content, or as it stands.
+
+    The seed is the first 53 bits of the SHA-256 of all rows, sorted; so it is the same for every order of them.
+    """
     if not isinstance(in_order, bool | np.bool_):
         raise TableError(f"in_order must be True or False, got {short(in_order)}", field="in_order")
-    if not in_order:
-        return Order(number)
-    if number != 0:
-        what = f"seed {number} shuffles the measurements, in_order keeps their order: give one of the two"
-        raise TableError(what, field="seed")
-    return Order(None)
+    if in_order:
+        return Order(None)
+    content = json.dumps(sorted(list(row) for row in rows)).encode()
+    return Order(int.from_bytes(hashlib.sha256(content).digest()[:7]) >> 3)

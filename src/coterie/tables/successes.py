@@ -18,18 +18,10 @@ import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Counts, Unknown, noise_of
-from coterie.tables.columns import listed
+from coterie.tables.columns import TOTALS, listed
 from coterie.tables.errors import TableError
 from coterie.tables.pool import Pool
 from coterie.tables.shuffle import Order
-
-TOTALS = {
-    "clicks": ("impressions", "views", "visitors", "visits"),
-    "conversions": ("visitors", "visits", "clicks"),
-    "successes": ("trials", "attempts"),
-    "passed": ("total", "runs"),
-}
-"""Columns of successes, in any case, and what the column of the trials beside them may be called."""
 
 BURST_LEVEL = 0.01
 """Probability with which rows of independent trials are taken for dependent ones."""

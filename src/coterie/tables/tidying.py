@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,10 @@ _UNITS |= {"%", "‰", "°", "°C", "°F", "K", "C", "F", "min", "h", "d", "ppm"
 _UNITS |= {"EUR", "USD", "AU", "U", "IU", "NTU", "pts", "points", "px", "in", "ft", "lb", "oz", "mmHg", "psi", "sec"}
 _POWER = re.compile(r"(?:\^?[23]|[²³])$")
 _QUANTITY = re.compile(r"([+-]?(?:\d+(?:[.,]\d+)*|[.,]\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s+\-.,].*)")
+_ZERO_AND_ONE = (
+    ("false", "true"), ("no", "yes"), ("n", "y"), ("fail", "pass"), ("failed", "passed"), ("failure", "success"),
+    ("incorrect", "correct"), ("wrong", "right"), ("not ok", "ok"), ("off", "on"), ("nein", "ja"),
+)  # fmt: skip
 _CANDIDATES = 3  # columns that may name the items, listed where none says that it does
 
 
@@ -70,6 +74,34 @@ def without_units(table: Table, item: int, wanted: Sequence[str] | None) -> tupl
     return replace(table, rows=rows), (f"Units were left out: {named}.",)
 
 
+def zero_and_one(table: Table, place: int) -> tuple[str, str] | None:
+    """The two words that a column consists of, if they stand for 0 and 1, such as no and yes; else None."""
+    cells = {
+        ("true" if cell else "false") if isinstance(cell, bool) else str(cell).strip().casefold()
+        for row in table.rows
+        if not is_empty(cell := row[place])
+    }
+    return next((words for words in _ZERO_AND_ONE if cells and cells <= set(words)), None)
+
+
+def words_as_numbers(table: Table, places: Sequence[int]) -> Table:
+    """The table with 0 and 1 in those of these columns that consist of two words for them."""
+    words = {i: found for i in places if (found := zero_and_one(table, i)) is not None}
+    if not words:
+        return table
+    rows = [
+        [
+            int(str(cell).strip().casefold() == words[i][1]) if i in words and not is_empty(cell) else cell
+            for i, cell in enumerate(row)
+        ]
+        for row in table.rows
+    ]
+    # Numbers are written as the other cells are: as text, where the file has text.
+    if table.lines is not None and table.line_word == "line":
+        rows = [[str(cell) if i in words else cell for i, cell in enumerate(row)] for row in rows]
+    return replace(table, rows=rows)
+
+
 def without_second_heading(table: Table, item: int) -> tuple[Table, tuple[str, ...]]:
     """The table without a first row that names no item and has no number, such as one of units; and a remark on it."""
     if len(table.rows) < 2:
@@ -86,14 +118,17 @@ def without_second_heading(table: Table, item: int) -> tuple[Table, tuple[str, .
     return replace(table, rows=table.rows[1:], lines=lines), (remark,)
 
 
-def item_by_item(table: Table, items: str | None, wanted: Sequence[str] | None) -> Table:
+def item_by_item(
+    table: Table, items: str | None, wanted: Sequence[str] | None, leave_out: Collection[str] = ()
+) -> Table:
     """A table with a column for each item, and in it a measurement in each cell, as one with a row for each."""
     if items is not None:
         raise TableError(f"items in columns have no column of names: leave out --items {items}", field="items")
     if wanted is not None:
         places = [column_named(table, one) for one in wanted]
     else:
-        places = [i for i, one in enumerate(table.columns) if one and has_numbers(table, i)]
+        kept = [i for i, one in enumerate(table.columns) if one and one not in (*leave_out, *table.index)]
+        places = [i for i in kept if has_numbers(table, i)]
     if not places:
         what = f"{table.name} has no column of numbers; its columns are {listed(table.columns)}"
         raise TableError(what, field="values")

@@ -75,7 +75,6 @@ def upload_router(store: Campaigns) -> APIRouter:
         values: Annotated[
             list[str] | None, Query(max_length=10_000, description="The columns that hold the values, in this order.")
         ] = None,
-        seed: Annotated[int, Query(ge=0, le=2**63 - 1, description="Of the shuffle within each item.")] = 0,
         in_order: Annotated[bool, Query(description="Do not shuffle: for a campaign's own export.")] = False,
         check: Annotated[bool, Query(description="Only look: what would be taken in, and all that is wrong.")] = False,
     ) -> Response:
@@ -90,8 +89,8 @@ def upload_router(store: Campaigns) -> APIRouter:
         def read() -> bytes:
             table = table_of_bytes(name, content, sheet)
             if check:
-                return to_json(store.preview_import(id, table, values, seed, in_order))
-            return to_json(store.import_table(id, table, values, seed, in_order, writer=writer))
+                return to_json(store.preview_import(id, table, values, in_order))
+            return to_json(store.import_table(id, table, values, in_order, writer=writer))
 
         return await _answer(readers, read)
 
