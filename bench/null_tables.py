@@ -85,7 +85,9 @@ def wrong_tables(family: str, count: int, delta: float, seed: int) -> int:
         truth = (np.zeros(n_arms, dtype=int), items // 2, items // (n_arms - 1), (items >= n_arms // 2).astype(int))[
             number % 4
         ]
-        rows, means, noise = FAMILIES[family](rng, arms, truth * (0.8 if number % 8 < 4 else 5.0), number)
+        rows, means, noise = FAMILIES[family](
+            rng, arms, np.asarray(truth * (0.8 if number % 8 < 4 else 5.0), dtype=np.float64), number
+        )
         model = noise_of(noise, rows.shape[1])
         found = fitting(test_pairs(arms, rows, n_arms, model, delta), delta)
         alike = truth[:, None] == truth

@@ -112,7 +112,22 @@ def changes(plain: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-WEIRD = (None, True, -1, 0, 10**12, 1e300, float("nan"), "x", [], [[]], {}, {"kind": "groups"}, [0, 1], [[0, 1, 2, 3]])
+WEIRD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    10**12,
+    1e300,
+    float("nan"),
+    "x",
+    [],
+    [[]],
+    {},
+    {"kind": "groups"},
+    [0, 1],
+    [[0, 1, 2, 3]],
+)
 
 
 @pytest.mark.parametrize("case", [CASES[1], CASES[14]], ids=["tests", "intervals"])

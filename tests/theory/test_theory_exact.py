@@ -63,7 +63,7 @@ def test_permutations_are_those_of_a_plain_enumeration() -> None:
         for x in (values, ranks):
             rest = [k for k in range(8) if k not in chosen]
             found.append(abs(x[list(chosen)].mean() - x[rest].mean()) / x.std())
-        return max(found)
+        return float(max(found))
 
     seen = larger((0, 1, 2))
     every = [larger(some) for some in itertools.combinations(range(8), 3)]
