@@ -123,3 +123,40 @@ def test_numbers_are_good_names_of_columns_in_a_wide_table(here: Path) -> None:
 def test_tables_that_are_none(here: Path, content: str, said: str) -> None:
     (here / "t.csv").write_text(content)
     assert said in refused("t.csv", "-k", 2)
+
+
+@pytest.mark.parametrize("noise", [(), ("--noise", "gaussian"), ("--noise", "0.2,25")])
+@pytest.mark.parametrize("repeats", [3, 6, 12])
+def test_every_command_that_is_printed_proves_something(here: Path, noise: tuple[str, ...], repeats: int) -> None:
+    (here / "t.csv").write_text(text("sample,ph,turbidity", rows(seed=repeats, items=7, repeats=repeats)))
+    shown = ok("t.csv", *noise)
+    printed = [shlex.split(line) for line in shown.split("\n") if line.startswith("  coterie ")]
+    assert printed
+    for words in printed:
+        assert "Proven" in ok(*words[2:]), words
+
+
+def test_a_noise_that_is_advised_against_is_not_advised(here: Path) -> None:
+    rng = np.random.default_rng(1)
+    content = [[name, f"{rng.standard_cauchy() + 20 * k:.4f}"] for _ in range(40) for k, name in enumerate("abcd")]
+    (here / "heavy.csv").write_text(text("item,x", content))
+    shown = " ".join(ok("heavy.csv").split())
+    assert "leave --noise out" in shown
+    assert "--noise gaussian" not in shown
+
+
+def test_a_resolution_that_is_too_fine_is_answered_by_one_that_is_not(here: Path) -> None:
+    (here / "t.csv").write_text(text("sample,ph,turbidity", rows(items=7, repeats=12)))
+    options = ("t.csv", "--noise", "gaussian", "--alike", "0.01,1")
+    shown = ok(*options, "--apart", "0.02,2")
+    assert "These rows do not prove" in shown
+    apart = shown.partition("They do for a larger apart: ")[2].split("\n")[0].rstrip(".")
+    assert "Proven" in ok(*options, "--apart", apart)
+
+
+def test_what_grows_is_taken_as_it_stands_and_both_say_what_they_assume(here: Path) -> None:
+    (here / "t.csv").write_text(text("sample,ph,turbidity", rows(items=6, repeats=30)))
+    assert "This holds if the number of rows did not depend on their values" in ok("t.csv")
+    assert "The table is finished, as you say" in ok("t.csv", "--finished")
+    assert "were taken in the order of the file" in ok("t.csv", "-k", 3, "--growing")
+    assert "--finished: --seed is for a table that grows" in refused("t.csv", "-k", 3, "--finished", "--seed", 3)

@@ -143,7 +143,9 @@ def group(
     asked = _asked(clusters, alike, apart, norm, claim, groups)
     replaying = _replaying(method, threshold.value, distance_ratio, shuffled)
     if replaying and growing is False:
-        raise ValueError(f"--finished: {', '.join(replaying)} are for a table that grows, give one of the two")
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in replaying)
+        verb = "is" if len(replaying) == 1 else "are"
+        raise ValueError(f"--finished: {given} {verb} for a table that grows; leave one of the two out")
     from coterie.tables.grouping import group as grouping
 
     layout = "columns" if items_in_columns else wide

@@ -49,8 +49,11 @@ class Result:
 
     @property
     def certificate(self) -> Any:
-        """The proof as data; None if nothing is proven."""
-        return self.session.certificate
+        """The proof as data; None if nothing is proven, or the method writes none."""
+        try:
+            return self.session.certificate
+        except ValueError:  # of a method without certificates
+            return None
 
     @property
     def cost(self) -> float | None:
