@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import coterie
 from coterie.campaign import Campaigns
+from coterie.cli import app
 from coterie.problem.settings import SettingError
+from coterie.web import create_app
+from coterie.web.access import Access, hash_of
 
 MEANS = np.repeat([0.0, 6.0], 3)
 
@@ -232,3 +238,31 @@ def test_a_campaign_goes_on_over_restarts(tmp_path: Path) -> None:
     assert status["homogeneity"]["confirmed"] == status["confirmed"][1]
     assert len(status["homogeneity"]["visible"]) == 1
     assert len(seen) == proven
+
+
+def test_the_command_line_takes_it(tmp_path: Path) -> None:
+    new = ["campaign", "new", "c", "--arms", "6", "--clusters", "2", "--store", str(tmp_path / "store.db"), "--json"]
+    made = CliRunner().invoke(app, [*new, "--confirm", "0.5"])
+    assert made.exit_code == 0, made.output
+    assert json.loads(made.stdout)["confirm"] == 0.5
+    assert CliRunner().invoke(app, [*new, "--confirm", "-1"]).exit_code != 0
+
+
+def test_http_and_the_page_take_it(tmp_path: Path) -> None:
+    shape = {"name": "x", "n_arms": 4, "n_clusters": 2, "dim": 1}
+
+    async def run(store: Campaigns) -> list[httpx.Response]:
+        transport = httpx.ASGITransport(create_app(store, Access({hash_of("secret"): "write"})))
+        headers = {"Authorization": "Bearer secret", "Accept": "text/html"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://here", headers=headers) as client:
+            bad = await client.post("/api/campaigns", json=shape | {"confirm": "much"})
+            made = await client.post("/api/campaigns", json=shape | {"confirm": 0.5})
+            status = await client.get(f"/api/campaigns/{made.json()['id']}")
+            return [bad, made, status, await client.get("/")]
+
+    with Campaigns(tmp_path / "store.db") as store:
+        bad, made, status, page = asyncio.run(run(store))
+    assert (bad.status_code, bad.json()["error"]["field"]) == (422, "confirm")
+    assert made.json()["confirm"] == 0.5
+    assert (status.json()["proven"], status.json()["confirmed"]) == (False, None)
+    assert "go on for half as many measurements, to see whether a group hides two" in page.text
