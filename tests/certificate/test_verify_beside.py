@@ -196,6 +196,8 @@ def test_failed_asks_stand_beside_the_verdict() -> None:
     wanted = f"failed asks: item d: {failed} of {failed + asked}"
     assert wanted in repr(session)
     assert wanted in session._repr_html_()
+    assert session.certificate is not None
+    assert f"item 3: {failed}" in session.certificate._repr_html_()
     assert f"failed asks: item 3: {failed} of {failed + asked}" in warned(session)
 
 

@@ -70,9 +70,8 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     if traced and (isinstance(stated, bool) or stated != LOG_FORMAT):
         return [f"log_format must be {LOG_FORMAT}, or missing in certificates of release 0.2, got {short(stated)}"], []
     if len(log.heads) > 1 or any(one.get("format") != LOG_FORMAT or not traced for one in log.heads):
-        mine = "nothing" if not traced else short(stated)
-        found = short([one.get("format") for one in log.heads])
-        return [f"the certificate says {mine} of its log_format, the log {found}: export both anew"], []
+        mine, its = short(stated) if traced else "nothing", short([one.get("format") for one in log.heads])
+        return [f"the certificate says {mine} of its log_format, the log {its}: export both anew"], []
     results = [one for one in log.proof if isinstance(one, dict) and one.get("event") == "result"]
     problems: list[str] = []
     warnings: list[str] = []
@@ -94,7 +93,8 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     record = _results(certificate, log)
     if log.missed:
         warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names")))
-    sure, possible = (alarms_of_log(record, noise, slack) for slack in (-TOLERANCE, TOLERANCE))
+    possible = alarms_of_log(record, noise, TOLERANCE)
+    sure = [one for one in possible if one.evidence >= one.threshold + TOLERANCE]
     warnings += in_words(possible)
     if traced:
         problems += _remarks(

@@ -44,8 +44,17 @@ class Certificate(dict[str, Any]):
         if self.get("alarm"):
             facts.append(("alarm", f"more groups than claimed: items {_listed(self['alarm']['arms'])} differ"))
         facts += [("remark", _said(one)) for one in self.get("remarks") or ()]
+        failed = [f"item {one['arm']}: {one['failed'] + one['expired']}" for one in self._failed()]
+        facts += [("failed asks", _listed(failed))] if failed else []
+        corrected = len(self.get("corrections") or ())
+        facts += [("corrections of results", corrected)] if corrected else []
         facts.append(("checked", "not here: certificate.verify(session.events) recomputes it from the measurements"))
         return facts
+
+    def _failed(self) -> list[dict[str, Any]]:
+        """Items of which asks failed, those with the most first."""
+        items = (self.get("failures") or {}).get("items") or []
+        return [one for one in items if one["failed"] + one["expired"]]
 
     @property
     def claimed(self) -> str:
@@ -88,6 +97,6 @@ def _said(remark: Any) -> str:
     return str(remark.get("seen", remark)) if isinstance(remark, dict) else str(remark)
 
 
-def _listed(arms: Sequence[int]) -> str:
+def _listed(arms: Sequence[Any]) -> str:
     text = ", ".join(map(str, arms[:MOST_ITEMS]))
     return text if len(arms) <= MOST_ITEMS else f"{text}, … ({len(arms) - MOST_ITEMS} more)"
