@@ -57,7 +57,7 @@ def test_the_same_without_a_database(here: Path) -> None:
     script = "import sys; sys.modules.update(sqlalchemy=None, pyarrow=None); from coterie.cli import app; app()"
     for command in (["group"], ["campaign", "replay"]):
         answer = subprocess.run(
-            [sys.executable, "-c", script, *command, "plain.csv", "-k", "3", "--noise", NOISE, "--seed", "0"],
+            [sys.executable, "-c", script, *command, "plain.csv", "-k", "3", "--noise", NOISE, "--shuffled"],
             capture_output=True, text=True,
         )  # fmt: skip
         assert answer.returncode == 0, answer.stderr
@@ -219,7 +219,7 @@ def test_sorted_tables_are_shuffled_and_it_is_said(here: Path) -> None:
 
 
 def test_the_order_of_the_file_is_kept_if_asked_for(here: Path) -> None:
-    options = ("plain.csv", "-k", 3, "--noise", NOISE, "--in-order")
+    options = ("plain.csv", "-k", 3, "--noise", NOISE, "--growing")
     shown = ok(*options, "--out", "out")
     assert "\nEach item's measurements were taken in the order of the file. This assumes that their order has" in shown
     assert "as when it is the order in which they were measured.\n" in shown

@@ -159,4 +159,4 @@ def test_what_grows_is_taken_as_it_stands_and_both_say_what_they_assume(here: Pa
     assert "This holds if the number of rows did not depend on their values" in ok("t.csv")
     assert "The table is finished, as you say" in ok("t.csv", "--finished")
     assert "were taken in the order of the file" in ok("t.csv", "-k", 3, "--growing")
-    assert "--finished: --seed is for a table that grows" in refused("t.csv", "-k", 3, "--finished", "--seed", 3)
+    assert "--finished: --shuffled is for a table that grows" in refused("t.csv", "-k", 3, "--finished", "--shuffled")

@@ -147,9 +147,9 @@ def test_an_order_that_goes_with_the_values_is_said(here: Path) -> None:
     shown = ok("sorted.csv", "-k", 3, "--noise", NOISE)
     assert "note: the rows of an item are sorted by turbidity (rank correlation 1.00; by chance in at most 1 %" in shown
     assert "wrong with probability at most 0.05" in shown
-    kept = ok("sorted.csv", "-k", 3, "--noise", NOISE, "--in-order")
+    kept = ok("sorted.csv", "-k", 3, "--noise", NOISE, "--growing")
     assert "warning: the rows of an item are sorted by turbidity" in kept
-    assert "so nothing is proven. If the file was sorted, leave --in-order out." in kept
+    assert "so nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)." in kept
     assert "wrong with probability" not in kept
     assert "groups, a guess" in kept
     assert json.loads(ok("sorted.csv", "-k", 3, "--noise", NOISE, "--json"))["row_order"]["kind"] == "sorted"

@@ -179,9 +179,9 @@ def test_an_import_says_in_which_order_it_took_the_rows(here: Path) -> None:
 def test_replay_of_a_pool(here: Path) -> None:
     rows = ["arm,v", *(f"{name},{value + k / 50}" for k in range(30) for name, value in [("a", 0), ("b", 5), ("c", 5)])]
     (here / "pool.csv").write_text("\n".join(rows))
-    shown = ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--seed", 0)
+    shown = ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--shuffled")
     assert re.search(r"\d+ of 90 measurements would have been enough", shown)
-    found = json.loads(ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--seed", 0, "--json"))
+    found = json.loads(ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--shuffled", "--json"))
     assert found["done"]
     (here / "pool.csv").write_text("\n".join(rows[:4]))
     shown = ok("replay", "pool.csv", "-k", 2, "--noise", 1, "--shuffled", "--delta", 1e-9)

@@ -16,8 +16,8 @@ def ok(*arguments: object) -> str:
 
 
 def grown(*arguments: object) -> str:
-    """What it prints of a table that grows, each item's rows shuffled by seed 0 unless another order is asked for."""
-    return ok(*arguments, *(() if {"--seed", "--in-order"} & set(map(str, arguments)) else ("--seed", 0)))
+    """What it prints of a table that grows, each item's rows shuffled unless it is told to grow."""
+    return ok(*arguments, *(() if {"--shuffled", "--growing"} & set(map(str, arguments)) else ("--shuffled",)))
 
 
 def refused(*arguments: object) -> str:

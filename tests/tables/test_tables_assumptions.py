@@ -206,7 +206,7 @@ def test_the_order_is_said_in_plain_words() -> None:
         "the rows of an item are sorted by x (rank correlation 1.00; by chance in at most 1 % of tables): the file was "
         "sorted. A sorted file does no harm, since the rows were shuffled."
     )
-    assert "so nothing is proven. If the file was sorted, leave --in-order out." in kept["text"]
+    assert "so nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)." in kept["text"]
     drift = [{"item": "abc"[k % 3], "x": k / 100.0 + rng.normal()} for k in range(300)]
     found = order_json(read_pool(drift), True)
     assert found is not None

@@ -119,7 +119,7 @@ def test_with_a_resolution_counts_are_rates() -> None:
     [
         ({}, {}, r"impressions differ from row to row.*--noise counts.*--values clicks,impressions"),
         ({}, {"noise": 3.0}, "--noise counts"),
-        ({}, {"noise": coterie.Counts(), "in_order": True}, "leave out --in-order"),
+        ({}, {"noise": coterie.Counts(), "in_order": True}, r"say --shuffled \(in Python in_order=False\)"),
         ({}, {"noise": coterie.Counts(10**6)}, r"e has only 2075 impressions in all.*counts:"),
         ({"clicks": 500}, {"noise": coterie.Counts()}, r"row 3, column 'clicks': there are 500 clicks of only \d+"),
         ({"clicks": -1}, {"noise": coterie.Counts()}, "row 3, column 'clicks': a count must be a whole number"),

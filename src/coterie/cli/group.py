@@ -143,9 +143,10 @@ def group(
     asked = _asked(clusters, alike, apart, norm, claim, groups)
     replaying = _replaying(method, threshold.value, distance_ratio, shuffled)
     if replaying and growing is False:
-        given = ", ".join(f"--{name.replace('_', '-')}" for name in replaying)
+        names = ("--shuffled" if name == "in_order" else f"--{name.replace('_', '-')}" for name in replaying)
+        options = ", ".join(names)
         verb = "is" if len(replaying) == 1 else "are"
-        raise ValueError(f"--finished: {given} {verb} for a table that grows; leave one of the two out")
+        raise ValueError(f"--finished: {options} {verb} for a table that grows; leave one of the two out")
     from coterie.tables.grouping import group as grouping
 
     layout = "columns" if items_in_columns else wide

@@ -166,8 +166,8 @@ def order_json(pool: Pool, shuffled: bool) -> dict[str, Any] | None:
     cause = "the file was sorted" if found.is_sorted else "the file was sorted, or the instrument or the items drift"
     if not shuffled:
         advice = (
-            "--in-order assumes that the order has nothing to do with the values, so nothing is proven. If the file "
-            "was sorted, leave --in-order out"
+            "The rows were taken as they stand, which assumes that their order has nothing to do with the values, so "
+            "nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)"
         )
     else:
         advice = "A sorted file does no harm, since the rows were shuffled"

@@ -105,8 +105,8 @@ def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Poo
         cut = Cut(first, second, common, len(totals), 0, p)
         return replace(kept, rows=successes[:, None].astype(np.float64), cut=cut.to_json()), Counts(common)
     if order.seed is None:
-        what = f"{second} differ from row to row, so single {second} are put in an order drawn at random: leave out"
-        raise TableError(f"{what} --in-order (in Python in_order)", field="in_order")
+        what = f"{second} differ from row to row, so single {second} are put in an order drawn at random: say"
+        raise TableError(f"{what} --shuffled (in Python in_order=False)", field="in_order")
     of_items = np.bincount(pool.arms, totals, minlength=len(pool.names)).astype(np.int64)
     batch = _batch(pool, second, of_items, counts.trials, resolved)
     arms, rows = _batches(pool, successes, totals.astype(np.int64), batch, order)
