@@ -90,7 +90,8 @@ def _number(noise: Unknown, x: FloatArray, item: IntArray, n: int, q: int, sprea
     if noise.kind == "counts":
         hits = np.stack([x, given["trials"] - x], axis=1)
         return _predictions(_Bins(hits), item, n, x, [n // 2 + 2, n, 2 * n])
-    x, item = x[:_MOST_LOOKED], item[:_MOST_LOOKED]
+    looked = min(max(_MOST_LOOKED, 4 * n), 10 * _MOST_LOOKED)
+    x, item = x[:looked], item[:looked]
     if noise.kind == "any":
         return _any(x, item, n)
     sets = _Sets(x, item, n)

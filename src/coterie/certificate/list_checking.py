@@ -37,6 +37,9 @@ class ListChecking:
         if listing is None:
             yield "the certificate rests on a list of partitions, and the log has none"
             return
+        if not np.bincount(self.record.arms[: listing.at], minlength=self.claim.n_arms).all():
+            yield "the list of partitions was made before every arm had a result"
+            return
         yield from self._incomplete()
         first = self._settled_by(listing.pairs, listing.at)
         wanted = fitting(first, self.claim.n_arms, self.claim.n_clusters, MOST_PARTITIONS)

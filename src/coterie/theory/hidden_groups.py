@@ -133,7 +133,8 @@ def _one_number(noise: Unknown, arms: IntArray, x: FloatArray, scales: FloatArra
         return _gaussian(arms, x - x[0], n)
     if isinstance(stated, Counts):
         return _counts(arms, x, n, stated.trials)
-    arms, x = arms[:MOST_RESULTS], x[:MOST_RESULTS]
+    most = min(max(MOST_RESULTS, 4 * n), 10 * MOST_RESULTS)
+    arms, x = arms[:most], x[:most]
     splits = splits_of(_item_means(arms, x[:, None], n)[:, 0])
     weights = splits.log_weights
     if noise.kind == "any":
@@ -143,7 +144,7 @@ def _one_number(noise: Unknown, arms: IntArray, x: FloatArray, scales: FloatArra
         return bet_evidence(bounded_factors, ((x - lo) / (hi - lo))[:, None], arms, splits, weights, ends=True)
     if noise.kind == "at-most":
         return bet_evidence(variance_factors, x[:, None], arms, splits, weights, ends=False)
-    where = np.stack([x, scales[:MOST_RESULTS]], axis=1)
+    where = np.stack([x, scales[:most]], axis=1)
     return bet_evidence(symmetric_factors, where, arms, splits, weights, ends=False)
 
 
