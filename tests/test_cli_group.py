@@ -332,7 +332,7 @@ def test_a_proof_that_needed_the_whole_pool_verifies_too(here: Path) -> None:
     days = [[[f"item{arm}", *map(str, centers[arm % 3] + noise[day, arm])] for arm in range(6)] for day in range(12)]
     content = [row for day, of_day in enumerate(days) for row in of_day if row[0] != "item4" or day == 0]
     (here / "dry.csv").write_text(text("item,x,y", content))
-    shown = grown("dry.csv", "-k", 3, "--noise", 1, "--delta", 1e-12, "--out", "out")
+    shown = grown("dry.csv", "-k", 3, "--noise", 1, "--delta", 1e-12, "--growing", "--out", "out")
     assert "item4 has only one measurement. After " in shown
     assert "of 61 measurements would have been enough" in shown
     answer = CliRunner().invoke(app, ["verify", "out/certificate.json", "out/log.csv"])

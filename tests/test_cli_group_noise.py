@@ -149,7 +149,7 @@ def test_an_order_that_goes_with_the_values_is_said(here: Path) -> None:
     assert "wrong with probability at most 0.05" in shown
     kept = ok("sorted.csv", "-k", 3, "--noise", NOISE, "--growing")
     assert "warning: the rows of an item are sorted by turbidity" in kept
-    assert "so nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)." in kept
+    assert "so nothing is proven. If the file was sorted, say --shuffled." in kept
     assert "wrong with probability" not in kept
     assert "groups, a guess" in kept
     assert json.loads(ok("sorted.csv", "-k", 3, "--noise", NOISE, "--json"))["row_order"]["kind"] == "sorted"
