@@ -111,7 +111,7 @@ def test_a_table_that_grows_is_answered_by_evidence_at_every_moment(wells: Path)
 
 def test_an_item_far_from_its_group_is_named() -> None:
     rng = np.random.default_rng(2)
-    table = {"a": 12 + rng.normal(size=60), "b": 12 + rng.normal(size=60), "c": 40 + rng.normal(size=60)}
+    table = {"a": 12 + rng.normal(size=30), "b": 12 + rng.normal(size=30), "c": 40 + rng.normal(size=30)}
     table["thin"] = np.array([0.35])
     found = coterie.group(table, n_clusters=2)
     assert found.labels is not None
