@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coterie.cli.campaign_text import first_names, order_sentence
+from coterie.cli.option_words import in_option_words
 
 _MANY = 12
 _FEW = 3  # values that are shown of a column with heavy tails
@@ -144,7 +145,7 @@ def _order_lines(found: dict[str, Any]) -> list[str]:
     seen = found["row_order"]
     if seen is None:
         return []
-    return [f"{'warning' if out_of_order(found) else 'note'}: {seen['text']}"]
+    return [f"{'warning' if out_of_order(found) else 'note'}: {in_option_words(seen['text'])}"]
 
 
 def _slip_lines(found: dict[str, Any]) -> list[str]:
