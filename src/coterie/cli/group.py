@@ -145,9 +145,9 @@ def group(
     asked = _asked(clusters, alike, apart, norm, claim, groups)
     replaying = _replaying(method, threshold.value, distance_ratio, seed, in_order)
     if replaying and growing is False:
-        given = ", ".join(f"--{name.replace('_', '-')}" for name in replaying)
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in replaying)
         verb = "is" if len(replaying) == 1 else "are"
-        raise ValueError(f"--finished: {given} {verb} for a table that grows; leave one of the two out")
+        raise ValueError(f"--finished: {named} {verb} for a table that grows; leave one of the two out")
     from coterie.tables.grouping import group as grouping
     from coterie.tables.pool import read_pool
 
