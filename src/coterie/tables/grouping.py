@@ -68,7 +68,7 @@ def group(
         With `n_clusters`: items of a group are alike, or the groups are those of single linkage of the true means.
     wide, leave_out_holes, sheet, copies
         How the table is laid out, as for `coterie.tables.replay_pool`.
-    **replaying
+    replaying
         For a table that grows: method, threshold, distance_ratio and in_order (True unless given) of
         `coterie.tables.replay_pool`.
 
