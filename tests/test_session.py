@@ -155,7 +155,9 @@ def test_ask_after_the_end_says_so() -> None:
         session.tell(arm, measure(arm))
     before = session.to_dict()
     for n in (None, 1, 5):
-        with pytest.raises(coterie.SessionDone, match=rf"proven after {session.t} measurements \(delta = 0\.25\)"):
+        with pytest.raises(
+            coterie.SessionDone, match=rf"after {session.t} measurements: .*proven: .*\(delta = 0\.25\)"
+        ):
             session.ask(n)
     assert session.to_dict() == before
     # What is still under way may come in, or be given up.

@@ -32,7 +32,7 @@ def measure(store: Campaigns, id: str, most: int, seed: int = 0, workers: int = 
     arms: list[int] = []
     for k in range(most):
         answer = store.ask(id, f"w{k % workers}", 1)
-        if answer["done"]:
+        if answer["done"] or answer["waiting_for"]:  # somebody who was asked earlier has to answer first
             break
         (ask,) = answer["asks"]
         arms.append(ask["arm"])

@@ -116,8 +116,9 @@ def test_the_command_says_what_is_assumed(tmp_path: Path) -> None:
         write_log(files[1], events, plain.DIM)
         answer = CliRunner().invoke(app, ["verify", *map(str, files)])
         assert answer.exit_code == 0, answer.output
-        first, second = answer.stdout.splitlines()
+        first, claimed, second = answer.stdout.splitlines()
         assert first.startswith("valid: 9 arms in 3 groups after ")
+        assert claimed.startswith("what is claimed: ")
         words = {"any": "noise: any", "counts": "noise: counts (trials 5)"}[name]
         assert second == f"{words}; what is assumed: {certificate['assumes']}"
 

@@ -241,7 +241,8 @@ def test_another_log_is_noticed() -> None:
     assert certificate["by"] == "pairs"
     assert coterie.verify(certificate, events)
     used = min(min(v for v in row if v is not None) for row in certificate["pairs"]["variance_at"])
-    repeats = [i for i, one in enumerate(events) if one["arm"] in {e["arm"] for e in events[:i]} and i < used]
+    assert events[0]["event"] == "log"  # then results
+    repeats = [i for i in range(1, used) if events[i]["arm"] in {one["arm"] for one in events[1:i]}]
     for i in repeats[:3]:
         changed = copy.deepcopy(events)
         del changed[i]["alone"]  # then this residual does not count, and the bound is another one

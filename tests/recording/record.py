@@ -73,7 +73,9 @@ def found(session: Session, arms: list[int]) -> dict[str, Any]:
     }
     if session.method == "croc":
         result["events"] = digest([event for event in session.events if event["event"] != "result"])
-        result["counted"] = digest([[event["arm"], event["round"]] for event in session.events if "arm" in event])
+        result["counted"] = digest(
+            [[event["arm"], event["round"]] for event in session.events if event["event"] == "result"]
+        )
         if session.done:
             result["certificate"] = as_first_recorded(session.certificate)
     return result

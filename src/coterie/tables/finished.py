@@ -15,7 +15,7 @@ import numpy as np
 from coterie.certificate import Certificate
 from coterie.clustering import kmeans_maximin
 from coterie.problem.checks import FloatArray
-from coterie.problem.families import Model, noise_of
+from coterie.problem.families import Counts, Model, noise_of
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.table_sentences import table_assumption, table_claim
@@ -66,6 +66,12 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
         model = noise_of(noise, pool.dim)
     except (ValueError, TypeError) as error:
         raise TableError(str(error), field="noise") from None
+    if isinstance(asked, Resolution):
+        stated = getattr(model, "statement", None)
+        try:
+            asked = asked.in_counts(stated.trials if isinstance(stated, Counts) else None)
+        except ValueError as error:
+            raise TableError(str(error), field="resolution") from None
     checks = checked_pool(pool, model)
     sound = not _contradicted(checks, pool)
     stacks = sorted_stacks(pool.arms, pool.rows, n_arms)
@@ -192,7 +198,8 @@ def _by_intervals(
     if bounds is None:
         raise TableError(
             f"that items are near each other cannot be proven under {model.words}: a rare large value could hide a "
-            "difference. State what is known: bounds of the results, counts, Gaussian noise, or its size",
+            "difference of any size. State what is known: bounds of the results (coterie.Bounded(lo, hi)), counts "
+            '(coterie.Counts(trials)), Gaussian noise (noise="gaussian"), or a standard deviation',
             field="noise",
         )
     means = means_of(pool.arms, pool.rows, len(pool.names))[0]
