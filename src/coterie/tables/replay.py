@@ -39,7 +39,7 @@ _FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
 
 @dataclass(frozen=True)
 class Replayed:
-    """A method's run on a pool: its session, and the arm that ran dry, with the count at which it did.
+    """A method's run on a pool: its session, and the arm whose rows were used up, with the count at which they were.
 
     `forecast`: what the run was expected to take when every arm had been measured, where the method says so.
     """
