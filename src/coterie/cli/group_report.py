@@ -13,6 +13,7 @@ from coterie.cli.campaign_text import first_names
 from coterie.cli.group_remarks import in_bursts, out_of_order, remark_lines, too_small
 from coterie.cli.letters_report import pair_lines, print_letters
 from coterie.methods import method_named
+from coterie.tables.finished_words import thin_lines
 
 _MANY = 12
 _WILD = 10  # times the measurements there are: a forecast beyond is no number to go by
@@ -27,6 +28,7 @@ def print_groups(found: dict[str, Any]) -> None:
         _verdict_lines(found),
         _contradiction_lines(found),
         misfit_lines(found),
+        [] if found["misfits"] else thin_lines(found),
         _partial_lines(found),
     )
     for line in (line for part in parts for line in part):
