@@ -35,9 +35,8 @@ def test_a_table_of_samples(here: Path) -> None:
     assert spread is not None
     assert 0.15 < float(spread[1]) < 0.25
     assert 19 < float(spread[2]) < 31
-    assert re.search(
-        r"\d+ of 160 measurements would have been enough: if there are exactly 3 groups and the noise", shown
-    )
+    assert re.search(r"\d+ of 160 measurements would have been enough\.\n", shown)
+    assert "Proven, if the noise is as stated: at least 3 groups; and if there are exactly 3 groups, " in shown
     assert "wrong with probability at most 0.05" in shown
     assert "All 160 measurements fit these groups" in shown
     assert "warning" not in shown

@@ -160,3 +160,40 @@ def test_what_grows_is_taken_as_it_stands_and_both_say_what_they_assume(here: Pa
     assert "The table is finished, as you say" in ok("t.csv", "--finished")
     assert "were taken in the order of the file" in ok("t.csv", "-k", 3, "--growing")
     assert "--finished: --shuffled is for a table that grows" in refused("t.csv", "-k", 3, "--finished", "--shuffled")
+
+
+def test_a_number_of_groups_that_is_refuted_comes_with_the_command_for_the_one_that_fits() -> None:
+    Path("my wells.csv").write_text(text("sample,ph,turbidity", rows(items=6, repeats=30)))
+    shown = ok("my wells.csv", "--clusters", "2", "--noise", "gaussian", "--delta", "0.01")
+    assert "Proven: there are more groups than 2" in shown
+    (command,) = (line for line in shown.split("\n") if line.startswith("  coterie "))
+    assert command == "  coterie group 'my wells.csv' --delta 0.01 --clusters 3 --noise gaussian"
+    assert "Proven, if there are exactly 3 groups" in ok(*shlex.split(command)[2:])
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_an_item_far_from_its_group_is_named(growing: bool) -> None:
+    """29 rows of a mean of 0.36 in a group of 11.93."""
+    rng = np.random.default_rng(5)
+    means, counts = {"a": 11.9, "b": 12.0, "c": 40.0, "d": 40.1, "thin": 0.36}, {"thin": 29}
+    table = [[name, f"{mean + rng.normal():.3f}"] for name, mean in means.items() for _ in range(counts.get(name, 300))]
+    Path("thin.csv").write_text(text("item,x", table))
+    shown = ok("thin.csv", "-k", "2", *(["--growing"] if growing else []), "--noise", "bounded:-200,240")
+    assert "warning: thin (29 rows) has mean 0.329, the others of its group 1 have 11.92: it lies far" in shown
+    assert "warning: a" not in shown
+
+
+def test_rates_of_counts_in_a_finished_table() -> None:
+    rng = np.random.default_rng(5)
+    table = [
+        [name, str(rng.binomial(100, p))]
+        for name, p in zip("abcd", (0.2, 0.2, 0.6, 0.6), strict=True)
+        for _ in range(400)
+    ]
+    Path("rates.csv").write_text(text("item,sold", table))
+    rates, counts = (
+        json.loads(ok("rates.csv", "--alike", alike, "--apart", apart, "--noise", "counts:100", "--json"))
+        for alike, apart in (("5%", "20%"), ("5", "20"))
+    )
+    assert counts["done"]
+    assert rates == counts

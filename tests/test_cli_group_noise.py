@@ -31,10 +31,9 @@ def test_without_a_noise_nothing_is_assumed_and_it_says_what_the_repeats_tell(he
         "Noise: any noise. Assumed: results of items in one group have the same distribution, whatever it is" in shown
     )
     assert "Nothing is assumed or checked about how much results vary." in shown
-    assert re.search(
-        r"\d+ of 160 measurements would have been enough: if there are exactly 3 groups and the noise", shown
-    )
-    assert "and the noise is as assumed, these groups are wrong with probability at most 0.05." in shown
+    assert re.search(r"\d+ of 160 measurements would have been enough\.\n", shown)
+    assert "Proven, if the noise is as assumed: at least 3 groups; and if there are exactly 3 groups, " in shown
+    assert "those of different groups are not; wrong with probability at most 0.05" in shown
     assert "All 160 measurements fit these groups (tested by ranks at level 0.001)." in shown
     assert "warning" not in shown
     proposed = re.search(
@@ -44,7 +43,7 @@ def test_without_a_noise_nothing_is_assumed_and_it_says_what_the_repeats_tell(he
     covariance = json.loads(proposed[1].strip("'"))
     assert all(1.0 < covariance[i][i] / true < 1.8 for i, true in enumerate((0.04, 625.0)))
     again = grown("plain.csv", "-k", 3, "--noise", proposed[1].strip("'"))
-    assert "would have been enough: if there are exactly 3 groups and the noise is as stated" in again
+    assert "Proven, if the noise is as stated: at least 3 groups; and if there are exactly 3 groups, " in again
     assert "warning" not in again
     found = json.loads(grown("plain.csv", "-k", 3, "--json"))
     assert found["noise"]["stated"] == {"family": "any"}
@@ -69,7 +68,8 @@ def test_other_noises_say_what_is_assumed(here: Path, noise: str, what: str) -> 
     (here / "many.csv").write_text(text("sample,ph,turbidity", rows(repeats=60)))
     shown = grown("many.csv", "-k", 3, "--noise", noise)
     assert what in shown
-    assert "and the noise is as assumed, these groups are wrong with probability at most 0.05." in shown
+    assert "Proven, if the noise is as assumed: at least 3 groups; and if there are exactly 3 groups, " in shown
+    assert "wrong with probability at most 0.05" in shown
     assert "warning" not in shown
 
 

@@ -168,7 +168,7 @@ def test_a_covariance_is_proposed_where_it_is_short(here: Path) -> None:
         found = json.loads(grown("own.csv", "-k", 2, "--noise", *shlex.split(noise), "--json"))
         assert found["done"]
         assert (found["noise"]["direction"], found["noise"]["verdicts"]) == (None, [None] * 3)
-        assert "would have been enough: if" in grown("own.csv", "-k", 2, "--noise", *shlex.split(noise))
+        assert "Proven, if the noise is as" in grown("own.csv", "-k", 2, "--noise", *shlex.split(noise))
         used.append(found["t"])
     assert used[0] <= used[1]
     together(here / "wide.csv", 6, repeats=20)  # a matrix of 36 numbers helps nobody in one line

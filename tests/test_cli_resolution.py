@@ -158,7 +158,7 @@ def test_a_table_that_is_too_short_says_what_it_would_allow(here: Path, own: Met
 def test_what_croc_says_of_a_table_that_is_too_short(here: Path, question: list[str]) -> None:
     lines = ["item,v0", *(f"{name},{mean}" for _ in range(2) for name, mean in MEANS.items())]
     (here / "short.csv").write_text("\n".join(lines) + "\n")
-    said = run("group", "short.csv", *question, "--noise", "2", "--shuffled")
+    said = run("group", "short.csv", *question, "--noise", "2", "--growing")
     assert said.exit_code == 0, said.stderr
     assert "All 10 measurements are not enough to prove" in " ".join(said.stdout.split())
     assert "None" not in said.stdout

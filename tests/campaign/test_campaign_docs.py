@@ -42,7 +42,7 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
         os.chdir(folder)
     assert any("valid: 6 arms in 2 groups" in out for _, out in shown)
     enough = re.search(r"(\d+) of 2400 measurements would have been enough", text)
-    printed = next(re.search(r"(\d+) of 2400", out) for line, out in shown if "survey.csv" in line)
+    printed = next(re.search(r"(\d+) of 2400", out) for line, out in shown if "--growing" in line)
     assert enough is not None
     assert printed is not None
     assert 0.5 < int(printed[1]) / int(enough[1]) < 2.0

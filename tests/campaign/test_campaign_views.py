@@ -52,8 +52,8 @@ def test_results_after_the_stop_show_that_there_are_more_groups(tmp_path: Path) 
         assert proven(store, right) == ["yes"] * 6
         assert status["verdict"] == (
             f"Proven after {status['t']} measurements: at least 2 groups; and if there are exactly 2 groups, the items "
-            "of a group are alike, those of different groups are not (wrong with probability at most 0.05; that there "
-            "are at least 2, with at most 0.055 if there are fewer)."
+            "of a group are alike, those of different groups are not (wrong with probability at most 0.05, or 0.055 "
+            "if there are fewer than 2)."
         )
         assert status["homogeneity"]["text"].startswith("Each group looks like one: its measurements differ by no more")
         guess = store.create("guess", 6, 2, 1, method="uniform", threshold="heuristic", noise=1.0)["id"]

@@ -221,7 +221,7 @@ def test_verify_refuses_certificates_with_a_part_missing(case: Case, name: str) 
     for key in READ & set(certificate):
         without = {k: v for k, v in certificate.items() if k != key}
         assert not coterie.verify(without, events), key
-    needed = READ | {"log_format", "remarks", "assumes"}  # these of logs that say their format
+    needed = READ | {"log_format", "remarks", "assumes", "homogeneity"}  # these of logs that say their format
     assert coterie.verify({key: value for key, value in certificate.items() if key in needed}, events)
     part = certificate["by"]
     for key in certificate[part]:

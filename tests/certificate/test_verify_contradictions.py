@@ -218,9 +218,23 @@ def test_mixed_groups_are_warned_of() -> None:
     assert warning.startswith(
         f"the arms of group 0 are hardly alike: evidence {certificate['homogeneity']['evidence'][0]:.3g}, "
     )
-    without = {key: value for key, value in certificate.items() if key != "homogeneity"}
-    assert coterie.verify(without, events).warnings == [warning]  # the log says so, whatever the certificate does
-    assert coterie.verify(without | {"format": "coterie-certificate-1"}, events).warnings == [warning]
+    left_out = ("homogeneity", "log_format", "remarks", "corrections")
+    without = {key: value for key, value in certificate.items() if key not in left_out}  # as releases before 0.3
+    for old in (without, without | {"homogeneity": None}, without | {"format": "coterie-certificate-1"}):
+        verdict = coterie.verify(old, events)  # the log says so, whatever the certificate does
+        assert verdict
+        (said,) = (one for one in verdict.warnings if "release 0.2" not in one)
+        assert said.startswith("the arms of group 0 are hardly alike: evidence ")
+
+
+def test_homogeneity_cannot_be_left_out() -> None:
+    """Since release 0.3; and not by the rule of 0.2, which sees less, either."""
+    certificate, events = hardly_one_group(1.7)
+    missing = {key: value for key, value in certificate.items() if key != "homogeneity"}
+    for changed in (missing, certificate | {"homogeneity": None}):
+        assert "homogeneity must be an object, got None" in reasons(changed, events)
+    old = {key: value for key, value in certificate["homogeneity"].items() if key != "rule"}
+    assert "homogeneity.rule must be 2" in reasons(certificate | {"homogeneity": old}, events)
 
 
 def test_stated_homogeneity_is_recomputed() -> None:

@@ -78,4 +78,5 @@ def claimed(certificate: dict[str, Any]) -> dict[str, Any]:
     found["corrections"] = certificate.get("corrections", [])
     if certificate.get("alarm"):
         found["alarm"] = certificate["alarm"]
+    found["says whether its groups look like one"] = certificate.get("homogeneity") is not None
     return found

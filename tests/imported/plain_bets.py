@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from plain_certificates import homogeneity
 
 from coterie.problem.families import noise_of
 
@@ -390,7 +391,7 @@ class Plain:
             "by": "epoch",
             "representatives": [core[0] for core in cores],
             "epochs": epochs,
-            "homogeneity": None,
+            "homogeneity": homogeneity(self.noise, self.events, labels),
             "alarm": None,
             "epoch": section,
         } | ({"variance_share": 0.1} if bounded else {})

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie.problem.families import noise_from_json
+from coterie.problem.families import Model, noise_from_json
+from coterie.problem.noise import Noise
+from coterie.theory.hidden_groups import hidden_evidence
 
 Vector = list[Fraction]
 Inner = Callable[[Vector, Vector], Fraction]
@@ -172,6 +174,15 @@ class Conversation:
             self.pull(*self.asked.pop(int(self.rng.integers(len(self.asked)))))
 
 
+def homogeneity(noise: Model, events: Events, labels: list[int]) -> dict[str, Any]:
+    """Whether each group looks like one, as sessions say it: the verifier has code of its own for it."""
+    results = [event for event in events if event["event"] == "result"]
+    arms, values = np.array([one["arm"] for one in results]), np.array([one["values"] for one in results])
+    n_groups = max(labels) + 1
+    evidence = hidden_evidence(noise, arms, values, np.array(labels), n_groups).tolist()
+    return {"rule": 2, "level": 0.01, "evidence": evidence, "threshold": math.log(n_groups / 0.01)}
+
+
 class Plain:
     """What a log says at its end, and the certificate that follows from it."""
 
@@ -196,7 +207,6 @@ class Plain:
                 level = math.log(1 / (0.8 * self.delta * share))
                 stated = {"number": event["epoch"], "frozen_at": counted, "share": share, "level": level}
                 epochs.append(stated | {"labels": event["labels"], "cores": event["cores"]})
-        groups = [[self.stacks[m] for m in group] for group in self.groups]
         return {
             "format": "coterie-certificate-2",
             "log_format": 2,
@@ -218,11 +228,7 @@ class Plain:
             "by": by,
             "representatives": self.representatives,
             "epochs": epochs,
-            "homogeneity": {
-                "level": 0.01,
-                "evidence": [group_evidence(group, self.inner) for group in groups],
-                "threshold": math.log(self.n_clusters / 0.01),
-            },
+            "homogeneity": homogeneity(Noise.of(self.noise, self.dim), self.events, self.labels),
             "alarm": None,
         }
 

@@ -56,6 +56,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"resolution": {"alike": None, "apart": 1}}, "resolution", "alike must hold real numbers"),
     ({"resolution": {"alike": [[1]], "apart": 2}}, "resolution", "alike must be a number, or one for each"),
     ({"resolution": {"alike": 1}}, "resolution", "a resolution has alike, apart, norm and claim"),
+    ({"resolution": {"alike": "2%", "apart": "5%"}}, "resolution", 'over HTTP {"family": "counts", "trials": …}'),
+    ({"resolution": {"alike": 0.1, "apart": "5%"}}, "resolution", "both alike and apart in percent, or none"),
     ({"resolution": ASKED | {"norm": "max"}}, "resolution", "norm must be one of each, distance, got 'max'"),
     ({"resolution": ASKED | {"norm": []}}, "resolution", "norm must be one of each, distance, got []"),
     ({"resolution": ASKED | {"claim": 3}}, "resolution", "claim must be one of references, any-two, got 3"),
@@ -85,6 +87,25 @@ def test_what_cannot_be_asked_is_refused_with_the_field(store: Campaigns) -> Non
         assert (error["code"], error["field"]) == ("bad_value", field), (given, error)
         assert why in error["message"], (given, error)
     assert store.list() == []
+
+
+def test_rates_of_counts(store: Campaigns) -> None:
+    """They are kept as counts; a family is known in any case."""
+    body = {"name": "x", "n_arms": 4, "dim": 1, "noise": {"family": "Counts", "trials": 200}}
+    asked = {"alike": "2%", "apart": "5%"}
+    (made,) = requested(store, ("POST", C, body | {"resolution": asked}))
+    assert made.status_code == 201, made.text
+    assert made.json()["noise"] == {"family": "counts", "trials": 200}
+    assert (made.json()["resolution"]["alike"], made.json()["resolution"]["apart"]) == (4.0, 10.0)
+    wider = {"resolution": {"alike": "2%", "apart": "10%"}}
+    (chosen,) = requested(store, ("POST", f"{C}/{made.json()['id']}/resolution", wider))
+    assert chosen.status_code == 200, chosen.text
+    assert chosen.json()["resolution"]["apart"] == 20.0
+    (exact,) = requested(
+        store, ("POST", C, SHAPE | {"name": "y", "n_clusters": 2, "noise": {"family": "Exactly", "noise": 1}})
+    )
+    assert exact.status_code == 201, exact.text
+    assert exact.json()["noise"]["family"] == "exactly"
 
 
 def test_a_campaign_keeps_shows_and_answers_its_question(store: Campaigns, own: Method, tmp_path: Path) -> None:
@@ -201,6 +222,17 @@ def test_the_form_asks_for_a_resolution(opened: Any, api: Any) -> None:
     assert seen["n_clusters"] is None
     text = page.locator("#question").inner_text()
     assert "any two items of a group are within (0.4, 60), any two groups have items more than (0.1, 15) apart" in text
+
+
+def test_the_form_takes_rates_of_counts(opened: Any, api: Any) -> None:
+    page = filled(opened())
+    page.get_by_label("Differences that matter").fill("5 %")
+    page.get_by_label("What do you know about the noise?").select_option("counts")
+    page.get_by_label("Trials behind each number").fill("200")
+    page.get_by_role("button", name="Create campaign").click()
+    page.wait_for_url("**/campaigns/*")
+    seen = api.get(f"{C}/{page.url.rsplit('/', 1)[1]}").json
+    assert (seen["resolution"]["alike"], seen["resolution"]["apart"]) == (0, 10)
 
 
 def test_the_form_says_what_is_wrong_with_a_resolution_beside_its_field(opened: Any) -> None:

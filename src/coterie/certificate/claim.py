@@ -202,7 +202,7 @@ def claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> Claim:
         tuple(levels),
         _pairs(object_of(given, "pairs"), labels, n_clusters, t if bounded else 0) if by == "pairs" else None,
         _epoch_tests(object_of(given, "epoch"), n_arms, n_clusters, t if bounded else 0) if by == "epoch" else None,
-        _homogeneity(given.get("homogeneity"), n_clusters) if number > 1 else None,
+        _homogeneity(given, n_clusters) if number > 1 else None,
         _alarm(given.get("alarm"), n_arms) if number > 1 else None,
         by_list(object_of(given, "list")) if by == "list" else None,
         _rule(given.get("homogeneity")),
@@ -306,13 +306,16 @@ def _rule(given: Any) -> int:
     )
 
 
-def _homogeneity(given: Any, n_clusters: int) -> FloatArray | None:
-    if given is None:
+def _homogeneity(certificate: dict[str, Any], n_clusters: int) -> FloatArray | None:
+    """The stated evidence; since release 0.3 every certificate has some, so that none can be left out."""
+    given = certificate.get("homogeneity")
+    traced = "log_format" in certificate
+    if given is None and not traced:
         return None
     if not isinstance(given, dict):
         raise TypeError(f"homogeneity must be an object, got {short(given)}")
-    if _rule(given) > 2:
-        raise ValueError(f"homogeneity.rule must be 2, got {short(given['rule'])}")
+    if _rule(given) > 2 or (traced and _rule(given) != 2):
+        raise ValueError(f"homogeneity.rule must be 2, got {short(given.get('rule'))}")
     agree("homogeneity.level", field_of(given, "level"), HOMOGENEITY_LEVEL)
     agree("homogeneity.threshold", field_of(given, "threshold"), math.log(n_clusters / HOMOGENEITY_LEVEL))
     stated = check_real_array(list_of(given, "evidence", n_clusters), "homogeneity.evidence")

@@ -36,9 +36,15 @@ def print_finished(found: dict[str, Any], command: Sequence[str], noise: str | N
             print_group_table(found, "groups" if found["done"] else "groups, a guess")
         if found["question"] is None or not found["done"]:
             _print_letters(found)
+    stated = "" if noise is None else f" --noise {shlex.quote(noise)}"
     if found["question"] is None:
+        _say(_next_lines(found, shlex.join(command), stated, refuted))
+    elif found["settles"] is not None and not refuted:
         _say(
-            _next_lines(found, shlex.join(command), "" if noise is None else f" --noise {shlex.quote(noise)}", refuted)
+            [
+                f"With {found['settles']} groups these rows settle which they are:",
+                f"  {shlex.join(command)} --clusters {found['settles']}{stated}",
+            ]
         )
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from rich.console import Console
 
+from coterie.certificate import Certificate
 from coterie.cli.campaign_report import print_table
 from coterie.cli.campaign_text import first_names
 from coterie.cli.group_remarks import in_bursts, out_of_order, remark_lines, too_small
 from coterie.cli.letters_report import pair_lines, print_letters
 from coterie.methods import method_named
+from coterie.tables.finished_words import thin_lines
 
 _MANY = 12
 _WILD = 10  # times the measurements there are: a forecast beyond is no number to go by
@@ -26,6 +28,7 @@ def print_groups(found: dict[str, Any]) -> None:
         _verdict_lines(found),
         _contradiction_lines(found),
         misfit_lines(found),
+        [] if found["misfits"] else thin_lines(found),
         _partial_lines(found),
     )
     for line in (line for part in parts for line in part):
@@ -104,16 +107,20 @@ def _verdict_lines(found: dict[str, Any]) -> list[str]:
         elif _contradicted(found):
             lines.append(f"{enough} if there were exactly {k} groups and the noise were {_as_said(found)}, but:")
         else:
-            lines.append(
-                f"{enough}: if there are exactly {k} groups and the noise is {_as_said(found)}, these groups are wrong "
-                f"with probability at most {found['delta']:g}."
-            )
+            lines += [f"{enough}.", f"Proven, if the noise is {_as_said(found)}: {_claimed(found)}."]
         return lines
     lines.append(
         f"All {found['recorded']} measurements are not enough to prove {found['question']['words']} with error "
         f"probability {found['delta']:g}."
     )
     return lines
+
+
+def _claimed(found: dict[str, Any]) -> str:
+    """What is proven without the number of groups, and what with it, as its certificate says, if there is one."""
+    if found["certificate"] is not None:
+        return Certificate(found["certificate"]).claimed
+    return f"{found['question']['claim']}; wrong with probability at most {found['delta']:g}"
 
 
 def _asks_for_equal_items(found: dict[str, Any]) -> bool:

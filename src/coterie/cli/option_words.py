@@ -6,6 +6,7 @@ import re
 
 _NUMBER = r"[-+.\w]+"
 _WORDS: tuple[tuple[str, str], ...] = (
+    (r"state that the noise is counts", "state --noise counts:TRIALS"),
     (r" \(in Python [^()]*(?:\([^()]*\))?[^()]*\)", ""),
     (r"noise=coterie\.Counts\(trials\)|coterie\.Counts\(trials\)", "--noise counts:TRIALS"),
     (r"coterie\.Bounded\(lo, hi\)", "--noise bounded:LO,HI"),
@@ -25,7 +26,10 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"\bn_clusters\b", "--clusters"),
     (r"\bn_arms\b", "--arms"),
     (r"\b(noise|method|threshold|groups|norm|claim|delta)=[\"']([\w-]+)[\"']", r"--\1 \2"),
-    (r"^(noise|delta|threshold|method|dim|costs) must", r"--\1 must"),
+    (r"\bconfirm=", "--confirm "),
+    (r"^(noise|delta|threshold|method|dim|costs|confirm) must", r"--\1 must"),
+    (r"\bpass_on\b", "--pass-on"),
+    (r"\bon_expiry is\b", "--on-expiry is"),
     (r"--noise must be a standard deviation, None, 'gaussian'", "--noise must be a standard deviation, any, gaussian"),
 )
 _REPLACED = tuple((re.compile(pattern), words) for pattern, words in _WORDS)

@@ -28,6 +28,7 @@ from coterie.problem.statements import (
     Gaussian,
     Statement,
     Symmetric,
+    family_of,
     statement_of,
 )
 
@@ -42,6 +43,7 @@ __all__ = [
     "Unknown",
     "Model",
     "noise_of",
+    "family_of",
     "noise_from_json",
     "dimension_of",
     "bounds_variance",
@@ -183,9 +185,9 @@ def noise_of(given: Any, dim: Any) -> Model:
             'noise must be None (any noise), "gaussian", "counts", "symmetric", a standard deviation, one for each '
             f"number, a covariance, or a coterie.Gaussian, Counts, Bounded, AtMost or Symmetric, got {short(given)}"
         )
-    if isinstance(given, Mapping) and given.get("family") != "exactly":
+    if isinstance(given, Mapping) and family_of(given) != "exactly":
         return Unknown(statement_of(given), d)
-    return Noise.of(given, d)
+    return Noise.of(given if not isinstance(given, Mapping) else {**given, "family": "exactly"}, d)
 
 
 def noise_from_json(saved: Any, dim: int) -> Model:
@@ -202,7 +204,7 @@ def dimension_of(given: Any) -> int | None:
         return given.dim
     if isinstance(given, Exactly):
         return dimension_of(given.noise)
-    if isinstance(given, Mapping) and given.get("family") == "exactly":
+    if isinstance(given, Mapping) and family_of(given) == "exactly":
         return dimension_of(given.get("noise"))
     stated = statement_of(given) if isinstance(given, Mapping) else given
     if isinstance(stated, Bounded):

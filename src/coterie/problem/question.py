@@ -130,8 +130,9 @@ class Resolution:
             return self
         if trials is None:
             raise ValueError(
-                f"alike and apart of {self.bounds} are rates, which go with counts: state that results are counts "
-                "(noise=coterie.Counts(trials)), or give differences in the units of the results"
+                f"alike and apart of {self.bounds} are rates, which go with counts: state that the noise is counts "
+                '(in Python noise=coterie.Counts(trials), over HTTP {"family": "counts", "trials": …}), or give '
+                "differences in the units of the results"
             )
         alike, apart = ([trials * one for one in bounds] for bounds in (self.alike, self.apart))
         return Resolution(alike, apart, self.norm, self.claims)

@@ -52,7 +52,7 @@ def error_in_words(n_arms: int, n_clusters: int, delta: float, noise: Model, at_
     without = error_without_number(n_arms, n_clusters, delta, noise)
     if not at_least or without <= delta:
         return wrong
-    return f"{wrong}; that there are at least {n_clusters}, with at most {without:.2g} if there are fewer"
+    return f"{wrong}, or {without:.2g} if there are fewer than {n_clusters}"
 
 
 def error_without_number(n_arms: int, n_clusters: int, delta: float, noise: Model) -> float:

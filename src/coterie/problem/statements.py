@@ -273,11 +273,18 @@ _PARAMETERS = {"gaussian": ("shape",), "counts": ("trials",), "bounded": ("lo", 
 WITHOUT_DEFAULTS = {"bounded", "at-most"}  # whose parameters have no default
 
 
+def family_of(given: Mapping[str, Any]) -> str:
+    """The family that a dict names, in any case; "" if it names none."""
+    named = given.get("family")
+    return named.strip().lower() if isinstance(named, str) else ""
+
+
 def statement_of(given: Mapping[str, Any]) -> Statement:
     """The statement of a dict {"family": …, and its parameters}."""
-    kind = given.get("family")
-    if not isinstance(kind, str) or kind not in STATEMENTS:
-        raise ValueError(f"the family of a noise must be one of {', '.join(STATEMENTS)}, got {short(kind)}")
+    kind = family_of(given)
+    if kind not in STATEMENTS:
+        named = short(given.get("family"))
+        raise ValueError(f"the family of a noise must be one of {', '.join(STATEMENTS)}, got {named}")
     wanted, rest = _PARAMETERS.get(kind, ()), {key: value for key, value in given.items() if key != "family"}
     wrong = next((key for key in rest if key not in wanted), None)
     if wrong is not None:

@@ -73,7 +73,7 @@ class Readable(Foreseen):
 
     @property
     def proven(self) -> bool:
-        """Whether the groups are proven: as `done`, but that a session with `confirm` goes on after the proof."""
+        """Whether the groups are proven. Only with `confirm` it differs from `done`, which then comes later."""
         return self.done or self._conversation.run.proven
 
     @property

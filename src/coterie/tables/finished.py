@@ -15,7 +15,7 @@ import numpy as np
 from coterie.certificate import Certificate
 from coterie.clustering import kmeans_maximin
 from coterie.problem.checks import FloatArray
-from coterie.problem.families import Counts, Model, noise_of
+from coterie.problem.families import Model, noise_of, trials_of
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.table_sentences import table_assumption, table_claim
@@ -26,6 +26,7 @@ from coterie.tables.fit import means_of
 from coterie.tables.pool import Pool
 from coterie.tables.shuffle import Order
 from coterie.tables.successes import as_counts
+from coterie.tables.thin_items import thin_items
 from coterie.theory.exact.differences import as_distances, bounds_of_differences, linked, near_pairs, references
 from coterie.theory.exact.fits import Fits, PairTests, fitting
 from coterie.theory.exact.pair_tests import seed_of, sorted_stacks, test_pairs
@@ -67,9 +68,8 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
     except (ValueError, TypeError) as error:
         raise TableError(str(error), field="noise") from None
     if isinstance(asked, Resolution):
-        stated = getattr(model, "statement", None)
         try:
-            asked = asked.in_counts(stated.trials if isinstance(stated, Counts) else None)
+            asked = asked.in_counts(trials_of(model))
         except ValueError as error:
             raise TableError(str(error), field="resolution") from None
     checks = checked_pool(pool, model)
@@ -101,7 +101,7 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
     }
     labels = found["labels"]
     found["groups"] = _groups(pool, labels)
-    found["thin"] = [] if isinstance(asked, SingleLinkage) else _thin(pool, stacks, labels, found["done"])
+    found["thin"] = [] if isinstance(asked, SingleLinkage) else thin_items(pool, labels, found["done"])
     equal = isinstance(asked, ExactGroups) and found["done"]
     found["misfits"] = checks.misfits(np.array(labels)) if equal else []
     apart = content["apart"]
@@ -149,7 +149,9 @@ def _by_tests(
     found["fitting"] = None if its is None else _how_many(fits, its, k)
     if its is not None and len(its) == 1:
         return found | {"labels": its[0], "done": sound}
-    return found if its == [] else found | {"labels": _guess(pool, k)}
+    if its == []:
+        return found | {"settles": _settled_number(fits, n_arms) if sound else None}
+    return found | {"labels": _guess(pool, k)}
 
 
 def _how_many(fits: Fits, its: list[list[int]], k: int) -> int | None:
@@ -334,40 +336,6 @@ def _groups(pool: Pool, labels: list[int] | None) -> list[dict[str, Any]]:
         {"group": k + 1, "arms": arms, "names": [pool.names[arm] for arm in arms], "center": centers[k].tolist()}
         for k, arms in enumerate(members)
     ]
-
-
-def _thin(pool: Pool, stacks: list[FloatArray], labels: list[int] | None, done: bool) -> list[dict[str, Any]]:
-    """Items whose own mean lies far from the rest of their group: by more than four standard errors, or, of groups that
-    are proven, more than half as far as from another group.
-    """
-    if labels is None or max(labels) == 0:
-        return []
-    scale, deviations = pool.rows.std(axis=0), pool.spread().deviations
-    spread = np.full(pool.dim, np.inf) if deviations is None else np.array(deviations)
-    sums = np.stack([one.sum(axis=0) for one in stacks]) / np.where(scale > 0.0, scale, 1.0)
-    counts, own = pool.counts.astype(float), np.array(labels)
-    found = []
-    for arm, label in enumerate(labels):
-        others = [np.flatnonzero((own == k) & (np.arange(own.size) != arm)) for k in range(max(labels) + 1)]
-        if not others[label].size:
-            continue
-        lengths = [
-            float(np.linalg.norm(sums[arm] / counts[arm] - sums[some].sum(axis=0) / counts[some].sum()))
-            if some.size else math.inf
-            for some in others
-        ]  # fmt: skip
-        some = others[label]
-        rest = pool.rows[np.isin(pool.arms, some)].mean(axis=0)
-        error = spread * math.sqrt(1.0 / counts[arm] + 1.0 / counts[some].sum())
-        beyond = bool((np.abs(stacks[arm].mean(axis=0) - rest) > 4.0 * error).any())
-        if beyond or (done and lengths[label] > 0.5 * min(one for k, one in enumerate(lengths) if k != label)):
-            found.append(
-                {
-                    "arm": arm, "name": pool.names[arm], "group": label + 1, "rows": int(counts[arm]),
-                    "mean": stacks[arm].mean(axis=0).tolist(), "of_the_others": rest.tolist(),
-                }
-            )  # fmt: skip
-    return found
 
 
 def _pairs(pool: Pool, apart: np.ndarray, p: FloatArray | None, delta: float) -> dict[str, Any]:

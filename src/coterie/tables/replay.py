@@ -19,7 +19,7 @@ import numpy as np
 
 from coterie.methods import METHODS, method_named, prepared
 from coterie.problem.checks import IntArray
-from coterie.problem.question import GROUPS, ExactGroups
+from coterie.problem.question import GROUPS, ExactGroups, SingleLinkage
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Options, SettingError, Settings
 from coterie.problem.text import check_text
 from coterie.session import Partial, Session, SessionDone
@@ -33,13 +33,14 @@ from coterie.tables.fit import means_of
 from coterie.tables.pool import Pool, read_pool
 from coterie.tables.shuffle import Order
 from coterie.tables.successes import as_counts
+from coterie.tables.thin_items import thin_items
 
 _FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A method's run on a pool: its session, and the arm that ran dry, with the count at which it did.
+    """A method's run on a pool: its session, and the arm whose rows were used up, with the count at which they were.
 
     `forecast`: what the run was expected to take when every arm had been measured, where the method says so.
     """
@@ -238,6 +239,9 @@ def _answer(checks: Checked, settings: Settings, order: Order, run: Replayed) ->
         "fit": checks.fit_json(),
         "misfits": checks.misfits(labels) if equal and session.done and labels is not None else [],
         "fewer": None if not equal or session.done or session.alarm is not None else _fewer(checks, settings, order),
+        "thin": []
+        if isinstance(asked, SingleLinkage)
+        else thin_items(pool, None if labels is None else labels.tolist(), session.done),
         "references": None if session.references is None else [names[arm] for arm in session.references],
         "borders": {names[arm]: [label + 1 for label in others] for arm, others in session.borders.items()},
         "forecast": run.forecast,

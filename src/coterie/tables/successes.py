@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import Counts, Unknown, noise_of
+from coterie.problem.families import Counts, Unknown, family_of, noise_of
 from coterie.tables.columns import TOTALS, listed
 from coterie.tables.errors import TableError
 from coterie.tables.pool import Pool
@@ -146,7 +146,7 @@ def _counts(noise: Any) -> Counts | None:
     """The statement that results are counts, if that is what was stated."""
     if noise == Counts.kind:
         return Counts()
-    if isinstance(noise, Mapping) and noise.get("family") == Counts.kind:
+    if isinstance(noise, Mapping) and family_of(noise) == Counts.kind:
         noise = noise_of(dict(noise), 1)
     found = noise.statement if isinstance(noise, Unknown) else noise
     return found if isinstance(found, Counts) else None

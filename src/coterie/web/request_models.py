@@ -58,7 +58,10 @@ _Noise = Annotated[
         }
     ),
 ]
-_BOUND = {"anyOf": [{"type": "number", "minimum": 0}, _NUMBERS]}
+_RATE = {"type": "string", "pattern": r"^[0-9.]+%$"}
+_BOUND = {
+    "anyOf": [{"type": "number", "minimum": 0}, _NUMBERS, _RATE, {"type": "array", "items": _RATE, "minItems": 1}]
+}
 _RESOLUTION = {
     "type": "object",
     "required": ["alike", "apart"],
@@ -151,7 +154,7 @@ class NewCampaign(Body):
     resolution: _Resolution = Field(
         default=None,
         description="In place of n_clusters: which differences matter, in the units of the measurements, one number or "
-        "one for each number of a measurement. The number of groups is then found.",
+        'one for each number of a measurement; for counts also rates, "2%". The number of groups is then found.',
     )
     groups: StrictStr = Field(
         default=GROUPS[0],

@@ -108,11 +108,26 @@ function noise(dim) {
   return { family };
 }
 
-// Which differences matter, as the server takes it.
+// As numbers; or, where results are counts, as rates, 2% 5%, which the server takes as texts.
+function bounds(name, dim, missing) {
+  const text = form.elements[name].value;
+  if (!text.includes("%")) return numbers(name, dim, missing);
+  const found = toNumbers(text.replaceAll("%", " "), dim);
+  if (!found.length || found.some((one) => one.value === null) || text.split("%").length - 1 !== found.length) {
+    throw new Wrong(name, "Give every number in percent, as 2%, or none.");
+  }
+  return found.length === 1 ? `${found[0].value}%` : found.map((one) => `${one.value}%`);
+}
+
+// Which differences matter, as the server takes it; 0 is 0 %.
 function resolution(dim) {
+  const found = {
+    alike: bounds("alike", dim, "Say which differences do not matter; 0 if every difference may count."),
+    apart: bounds("apart", dim, "Say which differences matter."),
+  };
+  if (found.alike === 0 && [found.apart].flat().every((one) => typeof one === "string")) found.alike = "0%";
   return {
-    alike: numbers("alike", dim, "Say which differences do not matter; 0 if every difference may count."),
-    apart: numbers("apart", dim, "Say which differences matter."),
+    ...found,
     norm: form.elements.norm.value,
     claim: form.elements.claim.value,
   };
