@@ -41,13 +41,46 @@ def test_forecasts_on_families_that_were_not_fitted_are_near_the_truth_from_a_th
 
 
 def test_the_chance_agrees_with_the_interval_and_grows_with_the_budget() -> None:
-    forecast = Forecast(120.0, 60.0, 300.0)
+    forecast = Forecast(120.0, 60.0, 300.0, 80)
     assert [forecast.chance(n) for n in (60, 120, 300)] == pytest.approx([0.1, 0.5, 0.9], abs=1e-9)
     chances = [forecast.chance(n) for n in range(0, 2000, 10)]
     assert chances == sorted(chances)
-    assert (chances[0], Forecast(0.0, 0.0, 0.0).chance(1)) == (0.0, 1.0)
+    assert (chances[0], Forecast(0.0, 0.0, 0.0, 80).chance(1)) == (0.0, 1.0)
     assert forecast.words == "about 120 more, probably 60 to 300"
-    assert Forecast(1234.0, 1.0, 98765.0).words == "about 1200 more, probably 1 to 99000"
+
+
+def test_a_wild_forecast_is_no_number() -> None:
+    """Far more than there are measurements, or an interval that says little; at the end of a run a wide one does."""
+    assert Forecast(336_758.0, 168_379.0, 673_516.0, 69).words == "too early to say how many more"
+    wide = Forecast(1234.0, 100.0, 9876.0, 400)
+    assert (wide.wild, wide.vague) == (False, True)
+    assert wide.words == "too early to say how many more: between about 100 and 9900"
+    assert Forecast(8.0, 1.0, 30.0, 400).words == "about 8 more, probably 1 to 30"
+    assert Forecast(1000.0, 500.0, 2000.0, 100).words == "about 1000 more, probably 500 to 2000"
+
+
+def test_after_the_first_pass_of_a_resolution_no_wild_number_is_shown(tmp_path: Any) -> None:
+    from coterie.campaign import Campaigns
+    from coterie.cli.campaign_report import measurements_left
+    from coterie.session.progress_line import _so_far
+    from coterie.web.page_content import campaign_page
+
+    asked: dict[str, Any] = {"noise": coterie.Bounded(0, 100), "resolution": (1.0, 1.5)}
+    session = coterie.Session(5, dim=1, **asked)
+    with Campaigns(tmp_path / "store.db") as store:
+        id = store.create("x", 5, dim=1, **asked)["id"]
+        for number in range(10):  # two of each item
+            arm = session.ask()
+            session.tell(arm, [10.0 + arm])
+            store.ask(id, "w")
+            store.tell(id, [{"id": str(number), "arm": arm, "values": [10.0 + arm], "worker": "w"}])
+        status, history, events = store.status(id), store.history(id), []
+        assert status["forecast"] > 10 * 10
+        assert measurements_left(status) == "10 so far, too early to say how many more"
+        page = campaign_page(status, history, events)
+        assert (page["left"], page["too_early"]) == (None, "too early to say how many more")
+    assert _so_far(session).startswith("10 measurements, too early to say how many more; ")
+    assert session.within(10).words.startswith("It is too early for a good forecast; by a rough one: with 10 more")
 
 
 def test_an_interval_is_in_order_whatever_the_numbers() -> None:

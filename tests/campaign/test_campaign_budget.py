@@ -76,7 +76,7 @@ def test_the_commands_say_it_in_words(tmp_path: Path, world: Any, monkeypatch: p
 
     status = said("status", "world").stdout
     assert re.search(r"progress: .+", status)
-    assert re.search(r"measurements: 12 so far, about \d+ more, probably \d+ to \d+", status)
+    assert re.search(r"measurements: 12 so far, too early to say how many more: between about \d+ and \d+", status)
     assert said("budget", "world", "20").stdout.startswith("With 20 more measurements this is done with probability")
     assert json.loads(said("budget", "world", "20", "--json").stdout)["more"] == 20
     for wrong in ("0", "-4", "1000000001"):

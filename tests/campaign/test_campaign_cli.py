@@ -149,7 +149,7 @@ def test_import_and_export(here: Path) -> None:
 
 
 def test_an_import_says_in_which_order_it_took_the_rows(here: Path) -> None:
-    (here / "old.csv").write_text("\n".join(["arm,x", *(f"{'abc'[k % 3]},{k}" for k in range(30))]))
+    (here / "old.csv").write_text("\n".join(["arm,v0", *(f"{'abc'[k % 3]},{k}" for k in range(30))]))
     for name in ("shuffled", "kept"):
         ok("new", name, "--names", "a,b,c", "-k", 2)
     said = ok("import", "shuffled", "old.csv")

@@ -23,7 +23,7 @@ def notes(store: Campaigns, id: str) -> list[dict[str, Any]]:
 def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], Campaigns]) -> None:
     store = opened()
     names = ["a", "b", "c"]
-    rows = [{"arm": "cab"[k % 3], "x": float(k)} for k in range(30)]
+    rows = [{"arm": "cab"[k % 3], "v0": float(k)} for k in range(30)]
     id, plain = (store.create("x", 3, 2, 1, names=names, noise=1.0)["id"] for _ in range(2))
     answer = store.import_table(id, rows)
     order = answer["order"]
@@ -32,7 +32,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     found = told(store, id)
     assert [arm for arm, _ in found] == [2, 0, 1] * 10  # the items alternate as in the table
     for arm, name in enumerate(names):
-        values = [row["x"] for row in rows if row["arm"] == name]
+        values = [row["v0"] for row in rows if row["arm"] == name]
         assert [x for one, x in found if one == arm] == shuffled_plainly(values, name, order["seed"])
     (note,) = notes(store, id)
     assert note["seq"] == 1  # before the results
@@ -50,7 +50,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
     assert opened().status(id)["evidence"] == store.status(id)["evidence"]  # a replay agrees
     answer = store.import_table(plain, rows, in_order=True)
     assert answer["order"] == {"shuffled": False}
-    assert [x for _, x in told(store, plain)] == [row["x"] for row in rows]
+    assert [x for _, x in told(store, plain)] == [row["v0"] for row in rows]
     assert notes(store, plain)[0]["order"] == {"shuffled": False}
     line = log_rows(store.events(plain, limit=1)["events"])[0]
     assert line["detail"] == "30 measurements, in the order of the table"
@@ -61,7 +61,7 @@ def test_imports_are_shuffled_within_each_item_and_say_so(opened: Callable[[], C
 def test_a_file_that_grew_brings_in_its_new_rows_only(opened: Callable[[], Campaigns]) -> None:
     store = opened()
     id = store.create("x", 3, 2, 1, noise=1.0)["id"]
-    rows = [{"id": f"m{k}", "arm": k % 3, "x": float(k)} for k in range(60)]
+    rows = [{"id": f"m{k}", "arm": k % 3, "v0": float(k)} for k in range(60)]
     store.import_table(id, rows[:30])
     before = told(store, id)
     answer = store.import_table(id, rows)

@@ -335,7 +335,7 @@ def test_numbers_that_are_names_are_names_in_every_kind_of_table(lite: Campaigns
     texts = []
     for table in (rows, tmp_path / "whole.parquet", tmp_path / "float.parquet", tmp_path / "t.csv"):
         id = make(lite, names=names)
-        assert lite.import_table(id, table)["accepted"] == 4
+        assert lite.import_table(id, table, values=["a", "b"])["accepted"] == 4
         found = lite.measurements(id)["measurements"]
         assert [(row["arm"], row["values"][0]) for row in found] == [(3, 0.0), (2, 1.0), (1, 2.0), (0, 3.0)]
         texts.append(found)
@@ -408,3 +408,29 @@ def test_names_are_no_formulas_in_a_table_of_groups(lite: Campaigns) -> None:
     id = make(lite, names=["-5", "a=b", "+1.5", "'q"])
     table = list(csv.reader(io.StringIO(lite.export(id, "groups"))))
     assert [row[0] for row in table[1:]] == ["-5", "a=b", "+1.5", "'q"]
+
+
+def test_copies_are_named_before_and_after_an_import(lite: Campaigns, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows = [f"{arm},{rng.normal():.3f},{rng.normal():.3f}" for arm in range(4) for _ in range(5)]
+    path, ids = tmp_path / "twice.csv", tmp_path / "ids.csv"
+    path.write_text("\n".join(["arm,ph,salt", *rows, *rows]) + "\n")
+    ids.write_text("\n".join(["id,arm,ph,salt", *(f"m{i},{row}" for i, row in enumerate(rows + rows))]) + "\n")
+    id = make(lite)
+    said = "every row of twice.csv is there 2 times, or a multiple of that: 20 of 40 rows are copies (line 22 is line 2"
+    (before,) = lite.preview_import(id, path)["warnings"]
+    assert before["message"].startswith(said)
+    (after,) = lite.import_table(id, path)["warnings"]
+    assert after == before
+    assert "warnings" not in lite.import_table(id, path), "nothing was taken in"
+    assert lite.preview_import(id, ids)["warnings"] == [], "each has an id of its own"
+
+
+def test_numbers_of_rows_are_no_values(lite: Campaigns, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("\n".join(["rownames,item,x", *(f"{i + 1},{i % 4},{(i * 7) % 5 + 0.5}" for i in range(20))]) + "\n")
+    id = make(lite)  # two numbers in a measurement, and two columns
+    with pytest.raises(BadValue, match=r"column rownames of r.csv is taken for no measurement \(counts the rows: 1, 2"):
+        lite.import_table(id, path)
+    assert "rownames" in lite.preview_import(id, path)["problems"][0]["message"]
+    assert lite.import_table(id, path, values=["rownames", "x"])["accepted"] == 20

@@ -7,6 +7,7 @@ from typing import Any
 from coterie.campaign.commands import Turn, expire, note_findings, plain
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.problem.settings import SettingError
+from coterie.session.forecast import WILD
 
 
 def choose_resolution(turn: Turn, resolution: Any) -> dict[str, Any]:
@@ -32,10 +33,11 @@ def choose_resolution(turn: Turn, resolution: Any) -> dict[str, Any]:
         session.choose_resolution(chosen)
         turn.note_decisions()
         note_findings(turn, by="resolution")
+    left = None if session.forecast is None else session.forecast - session.t
     return {
         "changed": changed,
         **chosen.to_json(),
         "epoch": sum(one["event"] == "freeze" for one in session.decisions),
         "done": session.done,
-        "forecast": None if session.forecast is None else plain(session.forecast - session.t),
+        "forecast": plain(left) if left is not None and left <= WILD * session.t else None,
     }

@@ -36,6 +36,9 @@ def import_in_parts(
     note = content.note | {"measurements": sum(not one.old for one in given)}
     del given
     found: dict[str, Any] = {"accepted": 0, "duplicates": 0, "done": False}
+    copies = campaigns.look(id, lambda seen: content.warnings(settings_now(seen))) if note["measurements"] else []
+    if copies:
+        found["warnings"] = copies
     start, size = 0, _FIRST
     while start < len(results) or start == 0:
         begun = time.monotonic()

@@ -43,6 +43,7 @@ def preview_import(campaigns: OpenCampaigns, id: str, content: TableImport) -> d
         "new": 0,
         "duplicates": 0,
         "order": content.order.as_dict(),
+        "warnings": [],
     }
     try:
         arm_at, places = columns_of(table, settings, content.values)
@@ -98,6 +99,7 @@ def _checked_by_the_campaign(
         given = campaigns.read(id, lambda seen: check_measurements(seen.state, results))
     except CampaignError as error:
         return [_problem(error.message, error.field)]
+    found["warnings"] = content.warnings(settings)
     found["new"] = sum(not one.old for one in given)
     found["duplicates"] = len(given) - found["new"]
     return []

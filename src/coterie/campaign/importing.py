@@ -13,10 +13,12 @@ from coterie.campaign.errors import BadValue
 from coterie.campaign.settings import CampaignSettings, printable
 from coterie.problem.checks import short
 from coterie.problem.text import check_text
+from coterie.tables.bookkeeping import no_measurement
 from coterie.tables.cells import numbers, text_of, whole
 from coterie.tables.columns import ITEM_NAMES, item_column, listed, place_of, places_of, value_columns
 from coterie.tables.errors import TableError
 from coterie.tables.files import Table, read_table
+from coterie.tables.repeated_rows import CHANCE, repeated_rows
 from coterie.tables.shuffle import Order, content_order
 from coterie.tables.tidying import words_as_numbers
 from coterie.tables.time_limit import check_time
@@ -46,10 +48,31 @@ class TableImport:
 
     def results(self, settings: CampaignSettings) -> list[dict[str, Any]]:
         """The rows as results for a campaign, those of each arm in the order asked for."""
-        with table_errors_as_bad_values():
-            rows = results_of(self.table, settings, self.values)
+        rows = self._in_table_order(settings)
         arms = np.array([row["arm"] for row in rows], dtype=np.int64)
         return [rows[place] for place in self.order.rearranged(arms, settings.name_of).tolist()]
+
+    def _in_table_order(self, settings: CampaignSettings) -> list[dict[str, Any]]:
+        with table_errors_as_bad_values():
+            return results_of(self.table, settings, self.values)
+
+    def warnings(self, settings: CampaignSettings) -> list[dict[str, Any]]:
+        """Rows that repeat others beyond chance, named; none where rows have ids, which say that each is one."""
+        if _id_column(self.table) is not None:
+            return []
+        rows = self._in_table_order(settings)
+        arms = np.array([row["arm"] for row in rows], dtype=np.int64)
+        values = np.array([row["values"] for row in rows], dtype=np.float64).reshape(len(rows), settings.dim)
+        found = repeated_rows(arms, values)
+        if found is None:
+            return []
+        named = found.words(len(rows), self.table.name, self.table.place)
+        message = (
+            f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables: if somebody "
+            "copied them, each measurement counts several times, and nothing is proven. Then import a table without "
+            "the copies"
+        )
+        return [{"kind": "copies", "message": message}]
 
 
 def read_import(table: Any, values: Sequence[str] | None, in_order: Any, sheet: str | None = None) -> TableImport:
@@ -67,7 +90,16 @@ def columns_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
         others = " or ".join(ITEM_NAMES[1:])
         what = f"{table.name} needs a column arm (or {others}); its columns are {listed(table.columns)}"
         raise TableError(what, field="arm")
-    return arm_at, value_columns(table, arm_at, settings.dim, _own_names(table, settings, wanted))
+    named = _own_names(table, settings, wanted)
+    places = value_columns(table, arm_at, settings.dim, named)
+    if named is None and place_of(table, "v0") is None:  # by their number only
+        for place in places:
+            why = no_measurement(table, place, None)
+            if why is not None:
+                what = f"column {table.columns[place]} of {table.name} is taken for no measurement ({why})"
+                say = "say which columns hold the values with --values (in Python values=)"
+                raise TableError(f"{what}: {say}", field="values")
+    return arm_at, places
 
 
 def index_of(settings: CampaignSettings) -> tuple[dict[str, int], int]:

@@ -142,3 +142,5 @@ def _print_preview(found: dict[str, Any]) -> None:
         typer.echo("nothing can be taken in until these are mended: it is all or nothing")
         raise typer.Exit(1)
     typer.echo(f"{found['new']} measurements would be taken in, {found['duplicates']} are on record already")
+    for one in found["warnings"]:
+        typer.echo(f"warning: {one['message']}", err=True)

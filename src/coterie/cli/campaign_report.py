@@ -137,10 +137,10 @@ def measurements_left(found: dict[str, Any]) -> str:
     """How many more are expected, in words."""
     from coterie.session.forecast import Forecast  # here: most commands do without sessions
 
-    numbers = [found[key] for key in ("forecast", "forecast_low", "forecast_high")]
-    if None in numbers:
+    middle, low, high = (found[key] for key in ("forecast", "forecast_low", "forecast_high"))
+    if middle is None:
         return f"{found['t']} so far; how many more are needed cannot be said yet"
-    return f"{found['t']} so far, {Forecast(*numbers).words}"
+    return f"{found['t']} so far, {Forecast(middle, low, high, found['t']).words}"
 
 
 def _choice(resolutions: Sequence[dict[str, Any]]) -> list[str]:

@@ -16,7 +16,6 @@ from coterie.methods import method_named
 from coterie.tables.finished_words import thin_lines
 
 _MANY = 12
-_WILD = 10  # times the measurements there are: a forecast beyond is no number to go by
 _WIDE = 5  # so many columns of values have a column each in the table of groups
 
 
@@ -138,8 +137,10 @@ def _forecast_lines(found: dict[str, Any]) -> list[str]:
     if coarser is not None:
         apart = coarser["apart"] if isinstance(coarser["apart"], list) else [coarser["apart"]]
         instead = f" They are expected to be enough for --apart {','.join(f'{one:.3g}' for one in apart)}."
+    from coterie.session.forecast import WILD  # here: most commands do without sessions
+
     total = forecast["total"]
-    much = "far more" if total > _WILD * found["recorded"] else f"about {total:.0f}, more"
+    much = "far more" if total > WILD * found["recorded"] else f"about {total:.0f}, more"
     return [
         f"A rough forecast, made when every item had been measured once: it takes {much} than the {found['recorded']} "
         f"measurements that the table has.{instead}"

@@ -15,6 +15,7 @@ from coterie.problem.question import GROUPS, Resolution
 from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOptions, Settings, blaming, items_of
 from coterie.session import verdicts
 from coterie.session.crews import Tasks, Threads
+from coterie.session.forecast import WILD
 from coterie.session.measuring import USE_ACLUSTER, Readings, Run
 from coterie.session.progress_line import ProgressLine
 from coterie.session.result import Result
@@ -241,10 +242,10 @@ def _warn_of_forecast(session: Session, limit: int | None) -> None:
         return
     coarser = session.resolution_for(limit)
     instead = "a coarser resolution needs fewer" if coarser is None else f"it is expected to allow {coarser!r}"
-    warnings.warn(
-        f"about {forecast:.0f} measurements are expected to be needed, more than the budget of {limit}: {instead}",
-        stacklevel=4,
-    )
+    more = f"about {forecast:.0f} measurements are expected to be needed, more than the budget of {limit}"
+    if forecast > WILD * limit:
+        more = f"far more measurements than the budget of {limit} are expected to be needed"
+    warnings.warn(f"{more}: {instead}", stacklevel=4)
 
 
 def _warning(result: Result, limit: int | None, stops: bool) -> str | None:

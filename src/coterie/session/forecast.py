@@ -25,6 +25,10 @@ _NORMAL_90 = 1.2815515655446004
 _LEAST_WORKED = 0.02
 _LEAST_LEFT = 0.5
 _FAR, _OFTEN = math.log(1e6), 4.0
+WILD = 10.0
+"""A forecast of more than so many times the measurements there are is no number to go by: it is not printed."""
+TOO_EARLY = "too early to say how many more"
+_WIDE = 5.0  # nor is one whose ends are so many times apart, while more may be needed than there are
 TESTING, EXPLORING = "testing", "exploring"
 
 
@@ -32,19 +36,36 @@ TESTING, EXPLORING = "testing", "exploring"
 class Forecast:
     """Measurements still needed: as likely more as fewer than `remaining`; in about 8 of 10 runs `low` to `high`.
 
+    `t`: the measurements that it rests on.
+
     It is no promise, and enters no proof. docs/PERFORMANCE.md has how well it does.
     """
 
     remaining: float
     low: float
     high: float
+    t: int
+
+    @property
+    def wild(self) -> bool:
+        """Whether it is no number to go by: far more than the measurements that it rests on."""
+        return self.remaining > WILD * self.t
+
+    @property
+    def vague(self) -> bool:
+        """Whether only the interval is worth a word: it is wide, and more may be needed than there are."""
+        return self.high > self.t and self.high > _WIDE * self.low
 
     @property
     def words(self) -> str:
-        """In a few words."""
+        """In a few words; a number only if it is one to go by."""
         if self.high <= 0.0:
             return "none"
         middle, low, high = (max(1, rounded(value)) for value in (self.remaining, self.low, self.high))
+        if self.wild:
+            return TOO_EARLY
+        if self.vague:
+            return f"{TOO_EARLY}: between about {low} and {high}"
         return f"about {middle} more, probably {low} to {high}"
 
     def chance(self, more: float) -> float:
@@ -95,10 +116,10 @@ def target(phase: str, t: int, total: int) -> float:
 def forecast_of(session: Session, standing: Standing) -> Forecast | None:
     """What is still needed; None if nobody knows yet."""
     if session.done:
-        return Forecast(0.0, 0.0, 0.0)
+        return Forecast(0.0, 0.0, 0.0, session.t)
     if session.confirmed is not None:
         more = float(max(session.confirmed[1] - session.confirmed[0], 0))
-        return Forecast(more, more, more)
+        return Forecast(more, more, more, session.t)
     if session.unmeasured:
         return None
     left = standing.left
@@ -108,15 +129,16 @@ def forecast_of(session: Session, standing: Standing) -> Forecast | None:
     if left is None or not math.isfinite(left):
         return None
     found, share = calibrated(standing, left, session.t, session.n_present), session.settings.confirm
-    return Forecast(*(one + share * (session.t + one) for one in (found.remaining, found.low, found.high)))
+    middle, low, high = (one + share * (session.t + one) for one in (found.remaining, found.low, found.high))
+    return Forecast(middle, low, high, session.t)
 
 
 def calibrated(standing: Standing, left: float, t: int, items: int) -> Forecast:
     """The rule's own forecast `left`, corrected by the table; where there is none, half and twice of it."""
     if standing.course is None:
-        return Forecast(left, 0.5 * left, 2.0 * left)
+        return Forecast(left, 0.5 * left, 2.0 * left, t)
     phase, numbers = features(standing, left, t, items)
     logs = np.sort(np.array(TABLE[standing.course, phase]) @ numbers)
     of_t = np.exp(np.minimum(logs, _FAR)) - (1.0 if phase == TESTING else 0.0)
     low, middle, high = (max(t * float(one), 1.0) for one in of_t)
-    return Forecast(middle, low, high)
+    return Forecast(middle, low, high, t)

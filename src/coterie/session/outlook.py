@@ -73,6 +73,8 @@ def outlook_of(session: Session, standing: Standing, more: Any) -> Outlook:
     chance, delta = remaining.chance(count), _delta(session, remaining, count)
     resolution = session.resolution_for(session.t + count) if session.resolution is not None else None
     words = _words(session, count, chance, delta, resolution, (proven, standing.needed, settled))
+    if remaining.wild:
+        words = f"It is too early for a good forecast; by a rough one: {words[0].lower()}{words[1:]}"
     return Outlook(count, chance, delta, resolution, proven, standing.needed, settled, items, words)
 
 

@@ -22,6 +22,7 @@ a limit of detection, counts once.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -58,6 +59,18 @@ class Repeats:
     rows: tuple[int, ...]
     first: tuple[int, ...]
     times: int | None
+
+    def words(self, of: int, source: str, place: Callable[[int], str]) -> str:
+        """The copies among so many rows, with the places of the first of them."""
+        count = len(self.rows)
+        if self.times is not None:
+            counted = f"every row of {source} is there {self.times} times, or a multiple of that"
+            counted += f": {count} of {of} rows are copies"
+        else:
+            counted = f"{count} of {of} rows of {source} repeat another row of their item exactly"
+        pairs = list(zip(self.rows, self.first, strict=True))
+        shown = [f"{place(row)} is {place(first)}" for row, first in pairs[:_FEW_COPIES]]
+        return f"{counted} ({', '.join(shown)}{', …' if len(pairs) > _FEW_COPIES else ''})"
 
     @property
     def originals(self) -> int:
@@ -163,15 +176,8 @@ def without_copies(pool: Pool, copies: str | None) -> Pool:
     found = repeated_rows(pool.arms, pool.rows)
     if found is None:
         return pool
-    count, of = len(found.rows), len(pool.rows)
-    if found.times is not None:
-        counted = f"every row of {pool.source} is there {found.times} times, or a multiple of that"
-        counted += f": {count} of {of} rows are copies"
-    else:
-        counted = f"{count} of {of} rows of {pool.source} repeat another row of their item exactly"
-    pairs = list(zip(found.rows, found.first, strict=True))
-    shown = [f"{pool.place(row)} is {pool.place(first)}" for row, first in pairs[:_FEW_COPIES]]
-    named = f"{counted} ({', '.join(shown)}{', …' if len(pairs) > _FEW_COPIES else ''})"
+    of = len(pool.rows)
+    named = found.words(of, pool.source, pool.place)
     if copies is None:
         what = (
             f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables. If somebody "

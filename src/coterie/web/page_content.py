@@ -8,6 +8,7 @@ from coterie.methods import METHODS
 from coterie.problem.costs import cost_text
 from coterie.problem.question import Resolution
 from coterie.problem.settings import DELTA, METHOD
+from coterie.session.forecast import Forecast
 from coterie.web.charts import colour, evidence_chart, pulls_chart
 
 LISTED_ITEMS = 48
@@ -47,13 +48,15 @@ def campaign_page(status: dict[str, Any], history: dict[str, Any], events: list[
     for group in () if status["cut"] else status["groups"]:
         for arm in group["arms"]:
             group_of[arm] = group["id"]
-    forecast = status["forecast"]
+    early = too_early(status)
+    forecast = None if early else status["forecast"]
     leases = status["open_leases"]
     return {
         "status": status,
         "groups": [_group(group) for group in status["groups"]],
         "progress": progress(status),
         "spent": spent(status),
+        "too_early": early,
         "left": None if forecast is None or status["done"] else max(1, round(forecast)),
         "chart": evidence_chart(history, None if status["done"] else forecast),
         "weakest": status["evidence"]["weakest"],
@@ -63,6 +66,15 @@ def campaign_page(status: dict[str, Any], history: dict[str, Any], events: list[
         "more_leases": max(0, len(leases) - SHOWN_LEASES),
         "recent": log_rows(events)[:SHOWN_EVENTS],
     }
+
+
+def too_early(status: dict[str, Any]) -> str | None:
+    """What is said in the place of a forecast that is no number to go by."""
+    middle, low, high = (status[key] for key in ("forecast", "forecast_low", "forecast_high"))
+    if middle is None or status["done"]:
+        return None
+    found = Forecast(middle, low, high, status["t"])
+    return found.words if found.wild or found.vague else None
 
 
 def progress(status: dict[str, Any]) -> int:

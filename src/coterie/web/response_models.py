@@ -358,7 +358,7 @@ class Chosen(Answer):
     """The resolution that is asked for now; `changed` is false if it was so already.
 
     `epoch`: how many candidates were frozen before, each with a share of δ that is spent. `forecast`: measurements that
-    are expected to be needed still; null before every item was measured.
+    are expected to be needed still; null before every item was measured, and where that is too early to say.
     """
 
     changed: bool

@@ -72,6 +72,7 @@ function show(found) {
   find("confirm").disabled = !found.new;
   find("confirm").textContent = found.new ? `Take in ${count(found.new, "measurement")}` : "Nothing is new";
   if (found.duplicates && !wrong.length) find("understood").textContent += ` ${count(found.duplicates, "measurement")} of these are on record already.`;
+  if (!wrong.length) for (const one of found.warnings) find("understood").append(element("strong", ` Warning: ${one.message}.`));
   showProblem(find("confirm-problem"), "");
   find("preview").hidden = false;
   find("preview").focus();
