@@ -134,9 +134,11 @@ def test_campaigns_of_an_old_store_stand_where_they_stood(asset: str, tmp_path: 
             if "certificate" in wanted:
                 certificate = store.certificate(summary["id"])
                 assert certificate is not None
-                since = ("assumes", "remarks", "corrections", "log_format")
+                since = ("assumes", "remarks", "corrections", "log_format", "confirm", "homogeneity")
                 added = {key: certificate.pop(key) for key in since}
                 assert added["remarks"] == added["corrections"] == []
+                then = wanted["certificate"].pop("homogeneity")  # by another rule, and neither saw anything
+                assert max(added["homogeneity"]["evidence"]) < 0.0 > max(then["evidence"])
                 assert certificate == but_for_last_digits(wanted["certificate"])
                 (tmp_path / "now.csv").write_text(store.export(summary["id"], "log"))
                 (tmp_path / "then.csv").write_text(wanted["log"])

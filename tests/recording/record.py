@@ -48,7 +48,8 @@ def as_first_recorded(certificate: dict[str, Any] | None) -> dict[str, Any] | No
     """A certificate without what has been added since the recording was made."""
     if certificate is None:
         return None
-    return {key: value for key, value in certificate.items() if key not in ("assumes", "remarks")}
+    since = ("assumes", "remarks", "log_format", "corrections", "failures", "confirm", "homogeneity")
+    return {key: value for key, value in certificate.items() if key not in since}
 
 
 def digest(content: Any) -> str:

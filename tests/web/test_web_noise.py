@@ -49,7 +49,7 @@ def test_without_a_word_about_noise_it_is_any_noise(api: Any) -> None:
         {"family": "counts", "trials": 10**300}, {"family": "bounded"}, {"family": "bounded", "lo": 5, "hi": 1},
         {"family": "bounded", "lo": [0, 0, 0], "hi": 1}, {"family": "bounded", "lo": {}, "hi": 1},
         {"family": "at-most", "covariance": [[1, 2], [2, 1]]}, {"family": "gaussian", "shape": {}},
-        {"shape": "full"}, [{"family": "any"}], "any ",
+        {"shape": "full"}, [{"family": "any"}], "any thing",
     ],
 )  # fmt: skip
 def test_what_is_no_noise_is_refused_with_the_field(api: Any, noise: Any) -> None:

@@ -201,6 +201,8 @@ class State:
                     f"release has number {self.session.rules}: open it with the later release",
                     code="newer_rules",
                 )
+            if recorded.stopped:  # an old record without its claims: followed, if today's rules ask for the same
+                rules = self.session.rules
             try:
                 bring_back(self.session, recorded.facts, rules, recorded.applied)
             except ReplayError as error:
