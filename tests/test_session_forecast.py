@@ -74,7 +74,8 @@ def test_after_the_first_pass_of_a_resolution_no_wild_number_is_shown(tmp_path: 
             session.tell(arm, [10.0 + arm])
             store.ask(id, "w")
             store.tell(id, [{"id": str(number), "arm": arm, "values": [10.0 + arm], "worker": "w"}])
-        status, history, events = store.status(id), store.history(id), []
+        events: list[Any] = []
+        status, history = store.status(id), store.history(id)
         assert status["forecast"] > 10 * 10
         assert measurements_left(status) == "10 so far, too early to say how many more"
         page = campaign_page(status, history, events)
