@@ -73,7 +73,7 @@ def found(session: Session, arms: list[int]) -> dict[str, Any]:
         "evidence": [session.evidence.statistic, session.evidence.threshold],
     }
     if session.method == "croc":
-        result["events"] = digest([event for event in session.events if event["event"] != "result"])
+        result["events"] = digest([event for event in session.events if event["event"] in ("freeze", "round")])
         result["counted"] = digest(
             [[event["arm"], event["round"]] for event in session.events if event["event"] == "result"]
         )

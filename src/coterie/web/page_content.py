@@ -70,8 +70,8 @@ def campaign_page(status: dict[str, Any], history: dict[str, Any], events: list[
 
 def too_early(status: dict[str, Any]) -> str | None:
     """What is said in the place of a forecast that is no number to go by."""
-    middle, low, high = (status[key] for key in ("forecast", "forecast_low", "forecast_high"))
-    if middle is None or status["done"]:
+    middle, low, high = (status.get(key) for key in ("forecast", "forecast_low", "forecast_high"))
+    if middle is None or low is None or high is None or status["done"]:
         return None
     found = Forecast(middle, low, high, status["t"])
     return found.words if found.wild or found.vague else None
