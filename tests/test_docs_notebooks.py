@@ -90,7 +90,7 @@ print(result.t)
     assert shows[0].data["text/html"] == f"<div>{count} measurements: {PROVEN}</div>"
     updates = [one for one in changes if "measurements" in one]
     assert 2 <= len(updates) <= count + 1
-    moving = re.compile(r"\d+ measurements(, about [^;]+)?; .+")
+    moving = re.compile(r"\d+ measurements(, (?:about|too early) [^;]+)?; .+")
     assert all(moving.fullmatch(one) for one in updates[:-1])
     assert any("evidence" in one for one in updates[:-1])
 

@@ -84,7 +84,7 @@ def test_tokens_by_command_while_the_server_runs(start: Any, place: str) -> None
     }  # fmt: skip
     secrets = (ann.token, bob.token, eve.token, boss.token)
     assert not any(secret in token(place, "list") for secret in secrets)
-    assert token(place, "revoke", "bob") == "revoked: bob (worker)"
+    assert token(place, "revoke", "bob") == "revoked: bob (worker); 1 open ask given back"
     wait_until(lambda: bob.get(C).status == 401)
     assert ann.get(C).status == 200
     by = {row["id"]: row["token"]["name"] for row in api.get(f"{C}/{one}/measurements").json["measurements"]}
