@@ -25,10 +25,10 @@ class Crew:
         return np.asarray(self.means[arm] + self._values.standard_normal(self.means.shape[1]))
 
     def ask(self, count: int) -> list[Open]:
-        """Fewer if the groups are proven meanwhile."""
+        """Fewer if the groups are proven meanwhile, or if somebody has to answer first."""
         try:
             arms = self.session.ask(count)
-        except coterie.SessionDone:
+        except (coterie.SessionDone, coterie.Waiting):
             return []
         fresh = [(self.asked + i, arm, self._draw(arm)) for i, arm in enumerate(arms)]
         self.asked += len(fresh)
