@@ -37,8 +37,8 @@ from bench.sampling_stopping import (
 )
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
-from coterie.reference_croc import ReferenceCroc
 from coterie.simulate.plan import Running, TrialCancelledError
+from tests.oracles.croc import ReferenceCroc
 
 TRIALS = 32
 LIMIT = 4.0

@@ -19,9 +19,9 @@ import numpy as np
 import coterie
 from bench.families import grouped, on_a_line
 from bench.part import Column, Headline, Part, Progress, Row, number, times
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 from coterie.problem.checks import FloatArray
-from coterie.reference_croc import rule
+from tests.oracles.croc import rule
 
 TRIALS = 16
 SEED = 11_000

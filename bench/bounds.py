@@ -17,7 +17,7 @@ import coterie
 from bench import rivals
 from bench.instances import drawn, named, separated
 from bench.rounds import NO_ARMS, endless, in_turn, ratio
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 from coterie.simulate.plan import NO_END
 
 ROUNDS = 5

@@ -70,7 +70,6 @@ def trials_of(
         return plan_for(instance, method, deltas, threshold, most, ratio, noise, world)
 
     shared = None if name in DRAWN else plan(0)
-    plan(0).load()
 
     def one(trial: int) -> Endings:
         own = plan(trial) if shared is None else shared

@@ -123,7 +123,6 @@ def croc_row(name: str, way: str, trials: int) -> Row:
         ended = Endings({DELTA: [_resolution_trial(family, noise, place) for place in range(some)]})
     else:
         plan = plan_for(family.instance, "croc", (DELTA,), "proven", MOST, noise=noise)
-        plan.load()
 
         def one(trial: int) -> Endings:
             stops = run_trial(plan, SEED, trial, running).stops["proven"]
@@ -181,7 +180,7 @@ def budget_rows(name: str, croc: list[Row], runs: int) -> list[Row]:
 
 def fingerprint() -> str:
     """Of everything that decides the numbers: cells of another engine are measured again."""
-    folders = [ROOT / "src" / "coterie" / room for room in ("engine", "methods", "simulate", "problem", "theory")]
+    folders = [ROOT / "src" / "coterie" / room for room in ("engine", "methods", "simulate", "problem", "evidence")]
     files = sorted(path for folder in folders for path in folder.rglob("*.py"))
     content = hashlib.sha256()
     for path in [*files, Path(__file__), ROOT / "bench" / "fixed_designs.py"]:

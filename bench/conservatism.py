@@ -15,8 +15,7 @@ import numpy as np
 import coterie
 from bench.families import grouped, on_a_line
 from bench.part import Column, Headline, Part, Progress, Row
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import ALPHA, EPOCHS, share_of_epoch
+from coterie.methods.croc.run import ALPHA, CrocRun, share_of_epoch
 from coterie.problem.partition import same_partition
 
 DELTAS = (0.5, 0.1)
@@ -42,10 +41,9 @@ def one_run(instance: coterie.Instance, delta: float, seed: list[int]) -> dict[s
     """Counts of one run: 1 or 0 each, but for `wrong_frozen`, the wrong candidates that were seen."""
     run = CrocRun(instance.n_arms, instance.n_clusters, instance.dim, -math.log(delta))
     run.play(MOST, instance.centers, instance.labels, np.random.default_rng(seed))
-    s = run.state
-    remembered = range(max(0, run.freezes - EPOCHS), run.freezes)
-    bad = [j for j in remembered if not same_partition(s.frozen[j % EPOCHS], instance.labels)]
-    wrong = run.done and not same_partition(s.labels, instance.labels)
+    remembered = range(max(0, run.freezes - run.n_epochs), run.freezes)
+    bad = [j for j in remembered if not same_partition(run.frozen(j % run.n_epochs).labels, instance.labels)]
+    wrong = run.done and not same_partition(run.labels, instance.labels)
     return {
         "runs": 1,
         "done": int(run.done),

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.part import Column, Headline, Part, Progress, Row, number, times
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.costs import unit_costs
 from coterie.problem.partition import same_partition
@@ -60,9 +60,9 @@ def run_of(shape: str, kind: str, ratio: float, weighed: bool, trial: int) -> tu
     costs = costs_of(kind, ratio, labels, trial)
     rng = np.random.default_rng([trial, zlib.crc32(f"{shape}{kind}{ratio}".encode())])
     price = unit_costs(costs, labels.size) if weighed else None
-    run = CrocRun(labels.size, len(centers), centers.shape[1], -math.log(DELTA), price=price)
+    run = CrocRun(labels.size, len(centers), centers.shape[1], -math.log(DELTA), prices=price)
     run.play(MOST, centers, labels, rng)
-    return float(costs @ run.state.pulls), run.done and same_partition(run.state.labels, labels)
+    return float(costs @ run.pulls), run.done and same_partition(run.labels, labels)
 
 
 def cell_of(shape: str, kind: str, ratio: float, trials: int) -> Row:

@@ -15,7 +15,7 @@ import numpy as np
 
 import coterie
 from bench.part import Column, Part, Progress, Row
-from coterie.paper.printed import MNIST_DELTA, MNIST_DIMS, TABLE_MNIST
+from coterie.paper.agreement import MNIST_DELTA, MNIST_DIMS, TABLE_MNIST
 from coterie.paper.slopes import hardness_at
 
 DRAWS = 1500

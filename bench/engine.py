@@ -1,11 +1,9 @@
-"""The engine's own bounds: d = 400 against its random numbers, a pull at M = 100 000, memory, first use."""
+"""The engine's own bounds: d = 400 against its random numbers, a pull at M = 100 000, memory, the import."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 import tracemalloc
 from pathlib import Path
 
@@ -51,23 +49,9 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     tracemalloc.stop()
     add("memory at M=100 000, over 8·M·d bytes", size / (8 * 100_000 * 8), "×", "", None,
         f"{size / 2**20:.0f} MiB, most of it untouched until groups overlap")  # fmt: skip
-    if not quick:
-        seconds = _first_use()
-        add("first use with a cold cache", seconds, " s", "< 20 s", seconds < 20, "compiles the engine")
     importing = min(_import_time() for _ in range(rounds))
     add("import coterie", importing, " s", "< 0.3 s", importing < 0.3, "without the interpreter's own start")
     return found
-
-
-def _first_use() -> float:
-    code = (
-        "import coterie, time; i = coterie.datasets.synthetic('easy'); s = time.perf_counter();"
-        "coterie.simulate(i, 'boc', trials=1, progress=False); print(time.perf_counter() - s)"
-    )
-    with tempfile.TemporaryDirectory() as cold:
-        env = {**os.environ, "NUMBA_CACHE_DIR": cold}
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    return float(done.stdout)
 
 
 def _import_time() -> float:

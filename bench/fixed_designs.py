@@ -1,7 +1,7 @@
 """What people do with a table today: n measurements of every item, an analysis of variance, and groups from its means.
 
 Tukey's HSD: two items differ if their means are further apart than q·√(MSE/n), q the studentized range of M means with
-M·(n−1) degrees of freedom; its letters (`coterie.theory.letters`) show which are not told apart.
+M·(n−1) degrees of freedom; its letters (`coterie.evidence.pair_graphs`) show which are not told apart.
 scipy.stats.tukey_hsd is the same test.
 Scott–Knott (Biometrics 30, 1974, pp. 507-512): the sorted means are cut in two where the sum of squares between the
 parts is largest, if it is large enough for chance, and each part again. Both are given items as normal with one

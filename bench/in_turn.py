@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from coterie.engine.resolution.candidate import Candidate
-from coterie.engine.resolution.epoch import Epoch
-from coterie.engine.resolution.run import FreezingRun
-from coterie.methods.resolution import ResolutionRun
+from coterie.methods.resolution.candidate import Candidate
+from coterie.methods.resolution.epoch import Epoch
+from coterie.methods.resolution.method import ResolutionRun
+from coterie.methods.resolution.run import FreezingRun
 from coterie.problem.checks import IntArray
 from coterie.problem.settings import Settings
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -36,8 +36,8 @@ it. `python -m bench.licences` writes this page from what is installed, so that 
 (Linux, Python 3.11), not those that are needed.
 
 "For" says which part of the installation wants a package: `core` is `pip install coterie` alone, the others are
-extras (`pip install "coterie[serve]"`); in brackets, a package that only another package asks for. `docs` and `dev`
-are for those who work on Coterie: nobody who uses it gets them.
+extras (`pip install "coterie[serve]"`); in brackets, a package that only another package asks for. `docs`, `build` and
+`dev` are for those who work on Coterie or build it from source: nobody who uses a wheel gets them.
 
 | package | version | licence | for |
 | --- | --- | --- | --- |
@@ -111,10 +111,15 @@ def _licence_files(package: metadata.Distribution) -> Iterator[str]:
                 yield path.read_text(errors="replace")
 
 
-def wanted() -> dict[str, dict[str, bool]]:
-    """By package: the parts of the installation that want it, and whether they name it themselves."""
+def wanted(parts_of: Collection[str] | None = None) -> dict[str, dict[str, bool]]:
+    """By package: the parts of the installation that want it, and whether they name it themselves.
+
+    All parts, or those named, whose packages must be installed.
+    """
     found: dict[str, dict[str, bool]] = {}
     for part, requirements in direct().items():
+        if parts_of is not None and part not in parts_of:
+            continue
         ahead = [(Requirement(line), True) for line in requirements]
         seen = set()
         while ahead:

@@ -23,7 +23,7 @@ import numpy as np
 import coterie
 from bench.cells import Ending, Endings, cell
 from bench.noise import Kept
-from bench.part import ROOT, Column, Headline, Part, Progress, Row, number, times
+from bench.part import ROOT, Column, Headline, Part, Progress, Row, mean_with_error, number, times
 from bench.peers.linkage import LINKAGE_PEERS
 from bench.peers.linkage_proof import Comparisons, single_linkage
 from coterie.problem.checks import FloatArray, IntArray
@@ -166,7 +166,7 @@ def measured(name: str, way: str, trials: int) -> Row:
 
 def fingerprint() -> str:
     """Of everything that decides the numbers: cells of another engine are measured again."""
-    folders = [ROOT / "src" / "coterie" / room for room in ("engine", "methods", "session", "problem", "theory")]
+    folders = [ROOT / "src" / "coterie" / room for room in ("engine", "methods", "session", "problem", "evidence")]
     folders.append(ROOT / "bench" / "peers")
     content = hashlib.sha256()
     for path in [*sorted(path for folder in folders for path in folder.rglob("*.py")), Path(__file__)]:
@@ -187,7 +187,7 @@ def with_trials(trials: int, quick: bool, progress: Progress, folder: Path) -> l
     for place, ((name, way), key) in enumerate(zip(cells, keys, strict=True)):
         if key not in kept.rows:
             kept.add(key, measured(name, way, trials))
-            progress.done(f"{name}: {way}, {_mean(kept.rows[key]) or '–'}", (place + 1) / len(cells))
+            progress.done(f"{name}: {way}, {mean_with_error(kept.rows[key]) or '–'}", (place + 1) / len(cells))
     kept.done()
     found = [kept.rows[key] for key in keys]
     croc = {row["case"]: row["mean"] for row in found if row["method"] == CROC}
@@ -220,13 +220,6 @@ def headlines(found: list[Row]) -> list[Headline]:
     return lines
 
 
-def _mean(row: Row) -> str | None:
-    if row["mean"] is None:
-        return None
-    error = row["standard_error"]
-    return number(row["mean"]) + (f" ± {number(error)}" if error is not None else "")
-
-
 PART = Part(
     f"Single linkage with K, δ = {DELTA:g}: measurements, mean ± standard error of as many runs as stand under wrong. "
     f"On MovieLens the\npooled variance is taken as known. Peers are in the manner of their papers, not their "
@@ -234,7 +227,7 @@ PART = Part(
     (
         Column("items", "case", left=True),
         Column("way", "method", left=True),
-        Column("measurements", _mean),
+        Column("measurements", mean_with_error),
         Column("median", "median", number),
         Column("95 %", "quantile95", number),
         Column("wrong", lambda row: f"{row['wrong']} of {row['trials']}"),

@@ -162,12 +162,7 @@ def served(store: Path, id: str) -> list[Row]:
     """The page on a server: first thing after its start, what it fetches then, and again; the status for programs."""
     server, found = Process(store), []
     try:
-        while True:
-            try:
-                server.call("GET", "/healthz")
-                break
-            except ConnectionError:
-                time.sleep(0.02)
+        server.wait_until_ready()
 
         def get(step: str, path: str, accept: str) -> None:
             begun, used = time.perf_counter(), cpu_seconds([server])

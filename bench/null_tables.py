@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from coterie.evidence.exact.differences import bounds_of_differences
+from coterie.evidence.exact.fits import fitting
+from coterie.evidence.exact.pair_tests import sorted_stacks, test_pairs
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import AtMost, Bounded, Counts, Symmetric, noise_of
-from coterie.theory.exact.differences import bounds_of_differences
-from coterie.theory.exact.fits import fitting
-from coterie.theory.exact.pair_tests import sorted_stacks, test_pairs
 
 Rng = np.random.Generator
 Drawn = tuple[FloatArray, FloatArray, Any]  # the rows, the true means of the items, the noise to state

@@ -11,19 +11,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.exact import FAR, ExactSums, Rounds, Truth, World, flat, relative, statistic
+from bench.part import Column, Headline, Part, Progress, Row, sign
 from bench.rounds import SAMPLING
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.run import Run
-from coterie.engine.state import CERTIFIED, LOG_SUM, SINCE_SUMMED
-from coterie.methods.levels import levels_for
+from coterie.methods.croc.run import CrocRun
+from coterie.methods.paper.method import levels_for
+from coterie.methods.paper.run import Run
 
 PULLS = 10_000_000
-PART = 100_000
+QUICK_PULLS, QUICK_STRETCH = 100_000, 20_000
+STRETCH = 100_000
 """Pulls between two looks: the exact sums are brought up to date, and the second run is put right."""
 
 SPARE = 10_000
@@ -50,9 +52,11 @@ def new_run(world: World, method: str) -> Run:
 
 def put_right(run: Run, world: World, noise: ExactSums) -> None:
     """Replace the running sums by the exact ones, rounded once; the engine then sums up all the rest anew."""
-    truth = Truth(world, noise, run.state.origin, run.state.labels, len(world.centers))
-    run.state.sums[:] = [[float(x) for x in row] for row in truth.sums]
-    run.state.counters[SINCE_SUMMED] = 2**40
+    memory = run.memory()
+    truth = Truth(world, noise, memory["origin"], run.labels, len(world.centers))
+    memory["arms.sums"] = np.array([[float(x) for x in row] for row in truth.sums])
+    memory["guess.since_summed"] = 2**40
+    run.restore(memory)
 
 
 def _placed(rows: Any, counts: Any, origin: list[Fraction]) -> list[list[Fraction]]:
@@ -63,7 +67,7 @@ def _placed(rows: Any, counts: Any, origin: list[Fraction]) -> list[list[Fractio
     ]
 
 
-def paper_method(world: World, method: str, pulls: int = PULLS, part: int = PART) -> list[dict[str, Any]]:
+def paper_method(world: World, method: str, pulls: int = PULLS, part: int = STRETCH) -> list[dict[str, Any]]:
     """The run, the same put right every so often, and the same with its centers near 0, side by side."""
     run, right, near = (new_run(world, method) for _ in range(3))
     rngs = [np.random.default_rng(SEED) for _ in range(3)]
@@ -94,44 +98,46 @@ def paper_method(world: World, method: str, pulls: int = PULLS, part: int = PART
 
     while run.t < pulls - 1:
         go_on(min(part, pulls - 1 - run.t))
-        certified += int(run.state.counters[CERTIFIED])
+        certified += run.memory()["certified"]
         parts += 1
-    while run.state.moved.any():  # a forced pull leaves the guess as it was: wait for the next one that is not
+    # A forced pull leaves the guess as it was: wait for the next one that is not.
+    while run.memory()["guess.moved"].any():
         go_on(1)
-    before = Truth(world, noise, run.state.origin, run.state.labels, len(world.centers))
+    before = Truth(world, noise, run.memory()["origin"], run.labels, len(world.centers))
     go_on(1)
     pulls = run.t
-    s, (z1, z2, z) = run.state, run.statistic
-    truth = Truth(world, noise, s.origin, s.labels, len(world.centers))
-    assert truth.pulls == s.pulls.tolist()
-    assert truth.totals == s.totals.tolist()
+    s, (z1, z2, z) = run.memory(), run.statistic
+    sums, group_sums, centers = s["arms.sums"], s["guess.sums"], s["guess.centers"]
+    truth = Truth(world, noise, s["origin"], s["guess.labels"], len(world.centers))
+    assert truth.pulls == s["arms.pulls"].tolist()
+    assert truth.totals == s["guess.totals"].tolist()
     exact_z1, exact_z2 = sum(truth.scatter(before.centers), Fraction(0)), truth.closest(before.centers)
-    origin = flat(s.origin)
+    origin = flat(s["origin"])
 
     def of_gap(rows: Any, counts: Any) -> list[list[Fraction]]:
         return [[n * Fraction(world.gap)] * len(row) for row, n in zip(rows, counts, strict=True)]
 
     ones = [1] * truth.n_clusters
     their_centers = [[x / n for x in row] for row, n in zip(truth.group_values, truth.totals, strict=True)]
-    guessed = not s.moved.any()
+    guessed = not s["guess.moved"].any()
     name = f"{method}, {world.name}"
     path = f"{certified / parts:.0%} of the looks on the separated path, {seconds / pulls * 1e6:.2f} µs a pull"
     found = [
-        _row(name, pulls, "arms' sums", relative(_placed(s.sums, truth.pulls, origin), truth.values),
-             relative(s.sums, truth.sums, of_gap(truth.sums, truth.pulls)), path),
-        _row(name, pulls, "groups' sums", relative(_placed(s.group_sums, truth.totals, origin), truth.group_values),
-             relative(s.group_sums, truth.group_sums, of_gap(truth.group_sums, truth.totals))),
+        _row(name, pulls, "arms' sums", relative(_placed(sums, truth.pulls, origin), truth.values),
+             relative(sums, truth.sums, of_gap(truth.sums, truth.pulls)), path),
+        _row(name, pulls, "groups' sums", relative(_placed(group_sums, truth.totals, origin), truth.group_values),
+             relative(group_sums, truth.group_sums, of_gap(truth.group_sums, truth.totals))),
         _row(name, pulls, "statistic Z1", relative(z1, exact_z1)),
         _row(name, pulls, "statistic Z2", relative(z2, exact_z2)),
         _row(name, pulls, "statistic Z", relative(z, statistic(exact_z1, exact_z2)), None,
              f"Z1 {z1:.6g}, Z2 {z2:.6g}, Z {z:.6g}"),
-        _row(name, pulls, "Σ log(4 + log N)", relative(float(s.gauges[LOG_SUM]), truth.log_sum())),
+        _row(name, pulls, "Σ log(4 + log N)", relative(run.log_sum, truth.log_sum())),
     ]  # fmt: skip
     if guessed:
         found += [
-            _row(name, pulls, "centers", relative(_placed(s.centers, ones, origin), their_centers),
-                 relative(s.centers, truth.centers, of_gap(truth.centers, ones))),
-            _row(name, pulls, "scatter", relative(s.scatter, truth.scatter(truth.centers))),
+            _row(name, pulls, "centers", relative(_placed(centers, ones, origin), their_centers),
+                 relative(centers, truth.centers, of_gap(truth.centers, ones))),
+            _row(name, pulls, "scatter", relative(s["guess.scatter"], truth.scatter(truth.centers))),
         ]  # fmt: skip
     found.append(
         _row(name, pulls, "for comparison: plain sums, no origin", relative(plain, truth.values),
@@ -154,7 +160,7 @@ def _queue_by_queue(run: CrocRun, world: World, centers: Any, rng: Any, pulls: i
         yield arms, number
 
 
-def croc(world: World, pulls: int = PULLS, part: int = PART) -> list[dict[str, Any]]:
+def croc(world: World, pulls: int = PULLS, part: int = STRETCH) -> list[dict[str, Any]]:
     """CROC at a level that it never reaches, so that its rounds go on; and the same with its centers near 0."""
     n_arms, (n_clusters, dim) = world.labels.size, world.centers.shape
     run, near = (CrocRun(n_arms, n_clusters, dim, NEVER) for _ in range(2))
@@ -176,14 +182,14 @@ def croc(world: World, pulls: int = PULLS, part: int = PART) -> list[dict[str, A
         values = far[world.labels[arms]] + stream.standard_normal((arms.size, dim)) - FAR
         exact.add(arms, values)
         if rounds is None:
-            at = int(run.state.frozen_at[0])
+            at = run.frozen(0).frozen_at
             assert 0 < at <= arms.size
-            labels = run.state.frozen[0].copy()
+            labels = run.frozen(0).labels.copy()
             totals, sums = np.zeros(n_clusters, dtype=np.longdouble), np.zeros((n_clusters, dim), dtype=np.longdouble)
             np.add.at(totals, labels[arms[:at]], 1)
             np.add.at(sums, labels[arms[:at]], values[:at].astype(np.longdouble))
             frozen = totals, sums / totals[:, None]
-            rounds = Rounds(labels, run.state.in_core[0] == 1, n_clusters, dim)
+            rounds = Rounds(labels, run.frozen(0).in_core == 1, n_clusters, dim)
         rounds.add(numbers[numbers > 0], arms[numbers > 0], values[numbers > 0])
         taken += arms.size
         waiting.clear()
@@ -201,16 +207,16 @@ def croc(world: World, pulls: int = PULLS, part: int = PART) -> list[dict[str, A
     assert rounds is not None
     assert frozen is not None
     assert run.freezes == 1  # its tests are those of one epoch
-    s = run.state
-    assert exact.pulls.tolist() == s.pulls.tolist()
-    n, origin = s.pulls.tolist(), flat(s.origin)
+    epoch = run.frozen(0)
+    assert exact.pulls.tolist() == run.pulls.tolist()
+    n, origin = run.pulls.tolist(), flat(run.origin)
     values = [[x + count * Fraction(FAR) for x in row] for row, count in zip(exact.sums, n, strict=True)]
     sums = [[Fraction(x) + count * o for x, o in zip(row, origin, strict=True)]
-            for row, count in zip(s.sums.tolist(), n, strict=True)]  # fmt: skip
+            for row, count in zip(run.sums.tolist(), n, strict=True)]  # fmt: skip
     of_gap = [[count * Fraction(world.gap)] * dim for count in n]
-    members = [[m for m, k in enumerate(s.labels.tolist()) if k == g] for g in range(n_clusters)]
+    members = [[m for m, k in enumerate(run.labels.tolist()) if k == g] for g in range(n_clusters)]
     centers = [[sum(values[m][q] for m in some) / sum(n[m] for m in some) for q in range(dim)] for some in members]
-    placed = [[Fraction(x) + o for x, o in zip(row, origin, strict=True)] for row in s.centers.tolist()]
+    placed = [[Fraction(x) + o for x, o in zip(row, origin, strict=True)] for row in run.positions.tolist()]
     name = f"croc, {world.name}"
     found = [
         _row(name, run.t, "arms' sums", relative(sums, values), relative(sums, values, of_gap),
@@ -218,16 +224,17 @@ def croc(world: World, pulls: int = PULLS, part: int = PART) -> list[dict[str, A
         _row(name, run.t, "centers", relative(placed, centers),
              relative(placed, centers, [[Fraction(world.gap)] * dim] * n_clusters)),
     ]  # fmt: skip
-    for pool, weight, total in (("core", s.weight_core, s.sum_core), ("group", s.weight_group, s.sum_group)):
-        used = (weight[0] > 0) & (np.arange(n_clusters) != rounds.labels[:, None])
+    for pool, tests in (("core", epoch.against_core), ("group", epoch.against_group)):
+        weight, total = tests.weight, tests.kept
+        used = (weight > 0) & (np.arange(n_clusters) != rounds.labels[:, None])
         exact_weight, exact_sum = rounds.weights[pool][used], rounds.sums[pool][used]
-        error = np.abs(total[0][used] - exact_sum).max(axis=1) / (exact_weight * world.gap)
+        error = np.abs(total[used] - exact_sum).max(axis=1) / (exact_weight * world.gap)
         found.append(
             _row(name, run.t, f"tests against a {pool}: contrasts",
-                 float(np.abs(weight[0][used] / exact_weight - 1).max()), float(error.max()), "weights; sums")
+                 float(np.abs(weight[used] / exact_weight - 1).max()), float(error.max()), "weights; sums")
         )  # fmt: skip
         with np.errstate(all="ignore"):
-            theirs = _directed_now(s, pool)[used]
+            theirs = _directed_now(epoch, pool)[used]
             ours = rounds.evidence(pool, *frozen)[used]
         found.append(_row(name, run.t, f"tests against a {pool}: log E", float(np.abs(theirs / ours - 1).max()), None,
                           f"smallest {float(ours.min()):.6g}"))  # fmt: skip
@@ -235,12 +242,12 @@ def croc(world: World, pulls: int = PULLS, part: int = PART) -> list[dict[str, A
     return found
 
 
-def _directed_now(s: Any, pool: str) -> Any:
+def _directed_now(epoch: Any, pool: str) -> Any:
     """log E as the engine's sums give it, computed in long doubles so that only what is kept up is judged."""
-    kept = Rounds(s.frozen[0], s.in_core[0] == 1, s.totals.size, s.sums.shape[1])
-    kept.weights[pool] = (s.weight_core if pool == "core" else s.weight_group)[0].astype(np.longdouble)
-    kept.sums[pool] = (s.sum_core if pool == "core" else s.sum_group)[0].astype(np.longdouble)
-    return kept.evidence(pool, s.frozen_totals[0].astype(np.longdouble), s.frozen_centers[0].astype(np.longdouble))
+    kept = Rounds(epoch.labels, epoch.in_core == 1, *epoch.centers.shape)
+    tests = epoch.against_core if pool == "core" else epoch.against_group
+    kept.weights[pool], kept.sums[pool] = tests.weight.astype(np.longdouble), tests.kept.astype(np.longdouble)
+    return kept.evidence(pool, epoch.totals.astype(np.longdouble), epoch.centers.astype(np.longdouble))
 
 
 def _row(
@@ -274,8 +281,45 @@ def _same_arms(what: str, pulls: int, other: str, differs: int | None) -> dict[s
     }  # fmt: skip
 
 
-def rows() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
+    if quick:
+        return paper_method(SEPARATED, "boc", QUICK_PULLS, QUICK_STRETCH)
+    measured: list[Row] = []
     for world, method in ((SEPARATED, "boc"), (SEPARATED, "uniform"), (OVERLAPPING, "boc")):
-        found += paper_method(world, method)
-    return found + croc(SEPARATED)
+        measured += paper_method(world, method)
+    return measured + croc(SEPARATED)
+
+
+def headlines(measured: list[Row]) -> list[Headline]:
+    """The worst error of each run, and whether its arms are the same."""
+    lines = []
+    for what in dict.fromkeys(row["what"] for row in measured):
+        judged = [row for row in measured if row["what"] == what and row["met"] is not None]
+        errors = [row for row in judged if row["relative"] is not None]
+        worst = max(max(row["relative"], row["relative_to_gap"] or 0.0) for row in errors)
+        met = all(row["met"] for row in errors)
+        lines.append(
+            Headline(f"{what}: worst relative error of all sums, {errors[0]['pulls']:,} pulls", f"{worst:.1e}",
+                     f"≤ {ASKED:g}", met)
+        )  # fmt: skip
+        same = [row["met"] for row in judged if row["relative"] is None]
+        lines.append(Headline(f"{what}: arms", "identical" if all(same) else "differ", "identical", all(same)))
+    return lines
+
+
+PART = Part(
+    f"Rounding after {PULLS:,} pulls, centers at 10⁶: what is kept up against exact sums.",
+    (
+        Column("run", "what", left=True),
+        Column("quantity", "quantity", left=True),
+        Column("relative error", lambda row: "" if row["relative"] is None else f"{row['relative']:.1e}"),
+        Column("of the gap", lambda row: "" if row["relative_to_gap"] is None else f"{row['relative_to_gap']:.1e}"),
+        Column("goal", "asked", left=True),
+        Column("", lambda row: sign(row["met"])),
+        Column("", "detail", left=True),
+    ),
+    rows,
+    headlines,
+    section="what",
+    seconds=300,
+)

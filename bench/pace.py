@@ -11,7 +11,7 @@ from bench.instances import drawn
 from bench.part import Column, LeftOutError, Part, Progress, Row
 from bench.rounds import apart
 from coterie import same_partition
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 
 CASES = ((1_000, 6.0), (1_000, 3.0), (1_000, 2.0), (1_000, 1.0), (1_000, 0.5), (100_000, 12.0))
 MOST = 100_000
@@ -35,7 +35,7 @@ def measured(n_arms: int, n_clusters: int, dim: int, gap: float) -> Row:
     run = CrocRun(n_arms, n_clusters, dim, -np.log(0.1))
     run.play(max(MOST, 3 * n_arms), instance.centers, instance.labels, np.random.default_rng(1))
     seconds = time.process_time() - start
-    right = bool(run.done and same_partition(run.state.labels, instance.labels))
+    right = bool(run.done and same_partition(run.labels, instance.labels))
     return {
         "n_arms": n_arms, "n_clusters": n_clusters, "dim": dim, "gap": gap, "t": run.t, "done": run.done,
         "right": right, "seconds": seconds, "microseconds": seconds / run.t * 1e6, "gib": peak(),

@@ -107,11 +107,10 @@ PARTS = {
     "hands": "measurements of CROC with several workers always busy, over those with one",
     "foreign": "results that CROC did not ask for: measurements until it stops, beside Uniform",
     "toofew": "one group more than K: how often an alarm or a mixed group is seen",
-    "engine": "the engine's own bounds: d = 400, M = 100 000, memory, first use",
+    "engine": "the engine's own bounds: d = 400, M = 100 000, memory, the import",
     "growth": "how time and measurements grow with M, K and d",
     "million": "a million arms by CROC in one process",
     "pace": "time a measurement of CROC over gaps",
-    "cycles": "instructions a pull, and where they go (needs valgrind)",
     "numerics": "rounding after ten million pulls",
     "replay": "following a record again",
     "workers": "threads against processes",
@@ -124,10 +123,6 @@ ON_REQUEST = ("shortlists", "noise", "linkage", "resolution", "costs", "draws")
 
 def part_named(name: str) -> Part:
     """The part, its module loaded now: some need packages that are not always installed."""
-    if name == "numerics":
-        from bench.numerics_part import PART
-
-        return PART
     try:
         part: Part = importlib.import_module(f"bench.{name}").PART
     except ModuleNotFoundError as error:
@@ -143,6 +138,14 @@ def duration(seconds: float) -> str:
 def number(value: float) -> str:
     """Three figures, or all before the point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def mean_with_error(row: Row) -> str | None:
+    """The mean of a row with its standard error, where there is one."""
+    if row["mean"] is None:
+        return None
+    error = row["standard_error"]
+    return number(row["mean"]) + (f" ± {number(error)}" if error is not None else "")
 
 
 def times(value: float) -> str:

@@ -23,7 +23,7 @@ from bench.cells import Ending, Endings, cell
 from bench.in_turn import measured_in_turn
 from bench.instances import drawn, named
 from bench.noise import Kept
-from bench.part import ROOT, Column, Headline, Part, Progress, Row, number, times
+from bench.part import ROOT, Column, Headline, Part, Progress, Row, mean_with_error, number, times
 from coterie.methods.contract import MethodRun
 from coterie.methods.start import start
 from coterie.methods.table import prepared
@@ -218,7 +218,8 @@ def measured(one: Cell, trials: int) -> Row:
 
 def fingerprint() -> str:
     """Of everything that decides the numbers: cells of another engine are measured again."""
-    folders = [ROOT / "src" / "coterie" / room for room in ("engine/resolution", "theory/near_far", "problem")]
+    packages = ("methods/resolution", "evidence/near_far", "problem")
+    folders = [ROOT / "src" / "coterie" / package for package in packages]
     files = sorted(path for folder in folders for path in folder.rglob("*.py"))
     content = hashlib.sha256()
     for path in [*files, Path(__file__), ROOT / "bench" / "in_turn.py"]:
@@ -238,7 +239,8 @@ def with_trials(trials: int, quick: bool, progress: Progress, folder: Path) -> l
         if one.key not in kept.rows:
             kept.add(one.key, measured(one, trials))
             row = kept.rows[one.key]
-            progress.done(f"{one.case}, {one.label}: {_mean(row)}, {row['wrong']} wrong", (place + 1) / len(cells))
+            result = f"{mean_with_error(row)}, {row['wrong']} wrong"
+            progress.done(f"{one.case}, {one.label}: {result}", (place + 1) / len(cells))
     kept.done()
     return [kept.rows[one.key] for one in cells]
 
@@ -252,7 +254,10 @@ def headlines(found: list[Row]) -> list[Headline]:
     """What was asked for; the least gain over items in turn; wrong claims."""
     lines = [
         Headline(
-            f"{row['case']}, {row['method']}: measurements", _mean(row) or "–", f"≤ {number(row['limit'])}", row["met"]
+            f"{row['case']}, {row['method']}: measurements",
+            mean_with_error(row) or "–",
+            f"≤ {number(row['limit'])}",
+            row["met"],
         )
         for row in found
         if "limit" in row
@@ -269,13 +274,6 @@ def headlines(found: list[Row]) -> list[Headline]:
     return lines
 
 
-def _mean(row: Row) -> str | None:
-    if row["mean"] is None:
-        return None
-    error = row["standard_error"]
-    return number(row["mean"]) + (f" ± {number(error)}" if error is not None else "")
-
-
 PART = Part(
     f"Groups up to a resolution (ε, η) by references, δ = {DELTA:g}: mean ± standard error of {TRIALS} runs. Wrong: "
     f"the claim is false for the true\nmeans. Open: no proof within {MOST:,} measurements. In turn: the same "
@@ -284,12 +282,12 @@ PART = Part(
     (
         Column("instance and resolution", "case", left=True),
         Column("noise", "method", left=True),
-        Column("measurements", _mean),
+        Column("measurements", mean_with_error),
         Column("median", "median", number),
         Column("95 %", "quantile95", number),
         Column("wrong", lambda row: f"{row['wrong']} of {row['trials']}"),
         Column("open", "unfinished"),
-        Column("in turn", lambda row: _mean(row["in_turn"])),
+        Column("in turn", lambda row: mean_with_error(row["in_turn"])),
         Column("ratio", "ratio", times),
         Column("seconds", "seconds", number),
         Column("goal", lambda row: f"≤ {number(row['limit'])} {'✓' if row['met'] else '✗'}" if "limit" in row else ""),

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from coterie.engine.barrier import barrier_solve
+from bench.rival_barrier import barrier_solve
 
 njit = numba.njit(error_model="numpy")
 

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from bench.part import ROOT
-from coterie.engine.run import Run
-from coterie.engine.state import BOC, LINEAR, ORACLE, UNIFORM
 from coterie.methods import method_named
-from coterie.methods.levels import levels_for
-from coterie.methods.paper import allocation_of_groups
+from coterie.methods.paper import BOC, LINEAR, ORACLE, UNIFORM
+from coterie.methods.paper.method import allocation_of_groups, levels_for
+from coterie.methods.paper.run import Run
 from coterie.paper.datasets import distance_ratio
 from coterie.problem.instance import Instance
 

@@ -30,7 +30,7 @@ from bench.part import (
     part_named,
     sign,
 )
-from coterie.paper.provenance import machine
+from coterie.paper.report import machine
 
 console = Console(width=120, highlight=False)
 

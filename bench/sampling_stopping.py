@@ -13,15 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from bench.peers.universal import UniversalStop
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import ALPHA
+from coterie.evidence.allocation import solve_allocation
 from coterie.methods import method_named
+from coterie.methods.croc.run import ALPHA, CrocRun
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
-from coterie.reference_croc import ReferenceCroc, rule
-from coterie.reference_croc.epochs import Epoch, Test
-from coterie.reference_croc.pairs import Pairs
-from coterie.theory.allocation import solve_allocation
+from tests.oracles.croc import ReferenceCroc, rule
+from tests.oracles.croc.epochs import Epoch, Test
+from tests.oracles.croc.pairs import Pairs
 
 Shape = tuple[int, int, int]
 """M, K, d."""
@@ -114,7 +113,7 @@ class PairsFromTheStart:
 
     @property
     def labels(self) -> IntArray:
-        return np.asarray(self._run.state.labels)
+        return np.asarray(self._run.labels)
 
     def tell(self, arm: int, x: FloatArray) -> None:
         self._run.absorb(arm, x, 0, asked=False)

@@ -66,6 +66,15 @@ class Process:
             raise RuntimeError(f"{method} {path}: {answer.status} {content[:300]!r}")
         return content
 
+    def wait_until_ready(self) -> None:
+        """The port is printed before the first connection is taken."""
+        while True:
+            try:
+                self.call("GET", "/healthz")
+                return
+            except ConnectionError:
+                time.sleep(0.02)
+
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(20)
@@ -213,12 +222,7 @@ def large_page(folder: Path, large: int) -> tuple[float, float, float]:
             store.tell(id, [{"id": str(i), "arm": int(arms[i]), "values": values[i].tolist()} for i in part])
     server = Process(folder / "large.db")
     try:
-        while True:
-            try:
-                server.call("GET", "/healthz")
-                break
-            except ConnectionError:
-                time.sleep(0.02)
+        server.wait_until_ready()
         times = []
         for i in range(7):
             start = time.perf_counter()

@@ -14,8 +14,8 @@ from bench.instances import named
 from bench.part import Column, Headline, Part, Progress, Row, number, times
 from bench.rounds import in_turn, ratio, seconds_a_pull
 from bench.scipy_boc import time_scipy_boc
-from coterie.engine.croc.run import CrocRun
 from coterie.methods import method_named
+from coterie.methods.croc.run import CrocRun
 from coterie.problem.instance import Instance
 from coterie.simulate.plan import NO_END
 

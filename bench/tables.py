@@ -15,10 +15,10 @@ from scipy import stats
 from bench.null_tables import FAMILIES, wrong_tables
 from bench.part import Column, Headline, Part, Progress, Row, Table
 from bench.table_data import Items, tables
+from coterie.evidence.exact.fits import fitting
+from coterie.evidence.exact.pair_tests import test_pairs
 from coterie.problem.checks import FloatArray
 from coterie.problem.families import noise_of
-from coterie.theory.exact.fits import fitting
-from coterie.theory.exact.pair_tests import test_pairs
 
 DELTA = 0.05
 NULL_DELTA = 0.1

@@ -15,8 +15,8 @@ import numpy as np
 import coterie
 from bench.families import DELTA
 from bench.part import Column, Headline, Part, Progress, Row
-from coterie.theory.hidden_groups import hidden_evidence
-from coterie.theory.homogeneity import mixed_threshold
+from coterie.evidence.hidden_groups import hidden_evidence
+from coterie.evidence.homogeneity import mixed_threshold
 
 RUNS = 60
 MOST = 20_000

@@ -30,10 +30,9 @@ _held: Plan
 
 
 def hold(plan: Plan) -> None:
-    """Once in every process: the plan, and the compiled code."""
+    """Once in every process: the plan."""
     global _held
     _held = plan
-    plan.load()
 
 
 def stops_of(trial: int) -> int:

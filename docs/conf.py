@@ -22,7 +22,7 @@ myst_heading_anchors = 4
 myst_enable_extensions: list[str] = []
 suppress_warnings: list[str] = []
 
-nitpick_ignore = [("py:class", "coterie.tables.finished.Analysis")]  # what `coterie.group` hands over inside
+nitpick_ignore = [("py:class", "PairAnalysis"), ("py:class", "ReplayAnalysis")]  # what `Grouping` is made from
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

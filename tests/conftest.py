@@ -1,10 +1,12 @@
-"""What tests of several folders share: a real PostgreSQL, and modules that test files import."""
+"""What tests of several folders share: a real PostgreSQL, and where the browser is. sys.path is in pyproject.toml."""
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,12 +14,34 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
-
-os.environ["COTERIE_BACKGROUND_COMPILER"] = "0"  # tests compile when they need to, or say that they do not
-sys.path.append(str(Path(__file__).parent / "imported"))  # pytest's importlib mode leaves the path as it is
-
+import sources
 from waiting import wait_until
+
+
+def pytest_configure() -> None:
+    """No test runs on an engine that was built from other sources; no example fails because the machine is busy."""
+    hypothesis.settings.register_profile("busy machine", deadline=None)
+    hypothesis.settings.load_profile("busy machine")
+    package = importlib.util.find_spec("coterie")
+    assert package is not None, "coterie is not installed"
+    assert package.origin is not None
+    fault = sources.fault(Path(package.origin).parent)
+    if fault is not None:
+        pytest.exit(fault, returncode=1)
+
+
+CHROMIUM = os.environ.get("COTERIE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+NO_CHROMIUM = "there is no Chromium: `make test-browser` installs it, COTERIE_CHROMIUM names another one"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that use the browser are marked so, and skipped where there is none."""
+    if "browser" in getattr(item, "fixturenames", ()):
+        item.add_marker("browser")
+        if CHROMIUM is None:
+            item.add_marker(pytest.mark.skip(NO_CHROMIUM))
 
 
 def pytest_collection_finish() -> None:
@@ -75,6 +99,12 @@ class Postgres:
     def close(self) -> None:
         self.control("-m", "immediate", "stop")  # what is in it is not needed any more
         self.server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of the browser."""
+    return CHROMIUM or pytest.skip(NO_CHROMIUM)
 
 
 @pytest.fixture(scope="session")

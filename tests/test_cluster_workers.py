@@ -216,10 +216,10 @@ def test_an_interrupt_in_measure_is_raised_at_once() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_the_call_though_all_threads_are_stuck() -> None:
     code = """
-import threading, coterie
+import os, threading, coterie
 def measure(arm):
     if session.n_measurements >= 3:  # whoever sees it stays, so that all are stuck in the end
-        print("stuck", flush=True)
+        os.write(1, b"stuck\\n")  # at once: print would mix the lines of several threads
         threading.Event().wait()
     return 0.0
 session = coterie.Session(6, 2, 1)

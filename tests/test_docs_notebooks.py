@@ -21,7 +21,7 @@ PROVEN = "proven: if there are exactly 2 groups, the items of a group are alike,
 
 
 def shown(cell: Any) -> list[str]:
-    """What a cell shows as text; not what goes to stderr, where the engine may say that it compiles, nor pictures."""
+    """What a cell shows as text; not what goes to stderr, nor pictures."""
     texts = []
     for output in cell.get("outputs", []):
         if output.output_type == "stream" and output.name == "stdout":

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import coterie
 
-HEAVY = ("numba", "scipy", "sklearn", "pandas", "matplotlib", "rich", "typer")
+HEAVY = ("numba", "scipy", "sklearn", "pandas", "matplotlib", "rich", "typer", "asyncio", "fastapi", "openpyxl")
 
 # The lines of the public contract that exist in this version.
 CONTRACT = [
@@ -44,16 +45,26 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded_after("import coterie; coterie.__version__; dir(coterie)") == set()
 
 
-def test_describing_a_problem_loads_no_compiler() -> None:
+def test_describing_a_problem_loads_nothing_heavy() -> None:
     loaded = loaded_after(
         "import coterie; coterie.Instance([0, 0, 1], [[0.0], [1.0]]); coterie.same_partition([0, 1], [1, 0])"
     )
     assert loaded == set()
 
 
-def test_a_session_loads_the_compiler_when_it_is_first_needed() -> None:
-    assert "numba" not in loaded_after("import coterie; coterie.Session")
-    assert "numba" in loaded_after("import coterie; coterie.Session(3, 2, 1)")
+@pytest.mark.parametrize("noise", [1.0, None])
+def test_a_session_loads_nothing_heavy(noise: float | None) -> None:
+    loaded = loaded_after(
+        f"import coterie; session = coterie.Session(8, 2, 1, 1e-9, noise={noise})\n"
+        "for i in range(34): arm = session.ask(); session.tell(arm, [3.0 * (arm % 2) + i % 3])"
+    )
+    assert loaded == set()
+
+
+def test_commands_and_campaigns_load_what_they_use(tmp_path: Path) -> None:
+    assert loaded_after("from coterie.cli import app") == {"rich", "typer"}
+    opened = f"from coterie.campaign import Campaigns; Campaigns({str(tmp_path / 'store.db')!r})"
+    assert loaded_after(opened) <= {"asyncio"}  # SQLAlchemy's
 
 
 @pytest.mark.parametrize("name", CONTRACT)

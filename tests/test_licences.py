@@ -24,7 +24,7 @@ ROWS = {
         r"^\| (\S+) \| (\S+) \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs" / "LICENCES.md").read_text(), re.MULTILINE
     )
 }
-FOR_WORK = {"docs", "dev", "(docs)", "(dev)"}
+FOR_WORK = {"docs", "build", "dev", "(docs)", "(build)", "(dev)"}
 
 
 @pytest.mark.parametrize(("part", "name"), sorted(NAMED))

@@ -32,9 +32,10 @@ from coterie.cli import app
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 STORIES = sorted(page for page in DOCS.glob("[!_]*/**/*.md"))
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+ABOUT = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
+PAGES = [ROOT / "README.md", *ABOUT, *sorted(DOCS.glob("*.md"))]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 # Setting up happens once, elsewhere; and a server ends only when it is told to.
 NOT_IN_STORIES = ("pip install", "make ", "git ", "cd ", "python3 -m venv", "source ", "pipx ", "uvx ", "uv ")
@@ -101,7 +102,7 @@ def test_shell_commands_exist(page: Path) -> None:
 @everywhere
 def test_targets_and_commands_in_the_text_exist(page: Path) -> None:
     prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    for target in re.findall(r"`make (\w+)`", prose):
+    for target in re.findall(r"`make ([\w-]+)`", prose):
         assert target in TARGETS, target
     for line in re.findall(r"`(coterie [^`\n]+)`", prose):
         check_command(line)

@@ -11,7 +11,7 @@ import pytest
 from known import known
 
 import coterie
-from coterie import reference
+from tests.oracles import paper as reference
 
 METHODS = ("boc", "boc-linear", "uniform", "oracle")
 KINDS = ("proven", "heuristic")

@@ -12,10 +12,9 @@ from bent_measurements import converse, kinds
 from scipy.stats import binom, kstest
 
 import coterie
-from coterie.session.committed_pairs import committed_pairs, round_pairs
 from coterie.session.data_alarms import drift_alarm
-from coterie.session.memory import from_memory, memory_of
-from coterie.session.record_arrays import RecordArrays
+from coterie.session.record_arrays import RecordArrays, committed_pairs, round_pairs
+from coterie.session.saved import from_memory, memory_of
 
 FALSE_ALARM = 1e-6
 
@@ -201,11 +200,11 @@ def test_replay_keeps_alarms() -> None:
 def test_alarms_are_computed_once_and_then_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def count(session: coterie.Session) -> tuple[()]:
-        calls.append(session.t)
+    def count(record: RecordArrays, *_: object) -> tuple[()]:
+        calls.append(record.counted.size)
         return ()
 
-    monkeypatch.setattr("coterie.session.data_alarms.alarms_of", count)
+    monkeypatch.setattr("coterie.session.data_alarms.alarms_by", count)
     session = coterie.Session(3, 2, 1, noise=1.0)
     for step in range(3000):
         session.tell(step % 3, [0.001 * (step % 7)])
@@ -227,7 +226,7 @@ def test_pairs_asked_together_were_both_out() -> None:
         """`order`: 0 ask, 1 tell, 2 give up; `told` and `given_up` are tickets."""
         conversation.arms_asked, conversation.rounds_asked = asked, [0] * len(asked)
         conversation.order, conversation.given_up = bytearray(order), given_up
-        log = session._measurements
+        log = session._conversation.log
         log.arms, log.tickets = [asked[ticket] for ticket in told], list(told)
         log.values = [np.array([float(ticket)]) for ticket in told]
         return RecordArrays(session)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from typing import Any
 
 import numpy as np
@@ -167,6 +169,26 @@ def test_results_that_overflow_in_units_of_the_noise_are_refused(noise: Any) -> 
     with pytest.raises(ValueError, match=r"within 1e\+12 standard deviations"):
         session.tell(0, [1e45, 1e45])
     assert session.log == []
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_the_bounds_of_results_are_exact_for_one_and_for_many(dim: int) -> None:
+    """Single results are first looked at roughly; that must not move a bound."""
+    steps = [0.7, 0.999, 1.0, math.nextafter(1.0, 2.0), 1.1]
+    for value in [1e12 * step for step in steps]:
+        for at_once in (False, True):
+            session = coterie.Session(4, 2, dim, noise=1.0)
+            x = [value if q == dim - 1 else 0.0 for q in range(dim)]
+            with pytest.raises(ValueError, match="within") if value > 1e12 else contextlib.nullcontext():
+                session.tell([1], [x]) if at_once else session.tell(1, x)
+    for value in [1e6 * step for step in steps]:
+        for first in (0.0, 1e9):
+            session = coterie.Session(4, 2, dim, noise=1.0)
+            session.tell(1, [first] * dim)
+            away = first - value
+            with pytest.raises(ValueError, match="item 1") if first - away > 1e6 else contextlib.nullcontext():
+                session.tell(1, [away if q == 0 else first for q in range(dim)])
+            session.tell(2, [away] * dim)  # of another item
 
 
 def test_the_largest_results_that_are_taken_do_no_harm() -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coterie
-from coterie.session.forecast import Forecast, calibrated
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.forecast import judged
 from bench.forecast_runs import HELD_OUT, run_of
+from coterie.session.forecast import Forecast, calibrated
 
 TRIED = ("four of 10, d=3, known", "a chain of 8, d=1, any, t3", "20,20 and 20 far away, d=3, Gaussian")
 RUNS = 4

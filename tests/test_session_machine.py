@@ -21,7 +21,7 @@ from known import known
 from session_model import ASK, CLOSE, RATIO, Algorithm1, Conversation, seen
 
 import coterie
-from coterie.theory.evidence import pair_evidence
+from coterie.evidence.pairs import pair_evidence
 
 pytestmark = pytest.mark.slow  # hundreds of random histories
 

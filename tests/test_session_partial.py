@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.engine.croc.state import ALPHA
-from coterie.session.partial import EQUAL_SHARE, MOST_ITEMS
+from coterie.methods.croc.run import ALPHA
+from coterie.session.moment import EQUAL_SHARE, MOST_ITEMS
 
 LABELS = np.array([0, 0, 0, 1, 1, 2, 2, 2])
 CENTERS = np.array([0.2, 0.5, 0.8])

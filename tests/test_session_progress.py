@@ -1,4 +1,4 @@
-"""Progress: claims proven and items settled, counted again by a plain loop; a share that moves; what is kept asleep."""
+"""Progress: claims proven and items settled, counted again by a plain loop; a share that moves; what a memory keeps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.methods.croc_proof import CORES, frozen_tests
-from coterie.session.memory import from_memory, memory_of
+from coterie.methods.croc.proof import CORES, frozen_tests
+from coterie.session.saved import from_memory, memory_of
 
 CENTERS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.2]])
 N_ARMS, K = 12, 3
@@ -32,20 +32,20 @@ def steps(session: coterie.Session, seed: int, most: int = 4000) -> Any:
 def counted_again(session: coterie.Session) -> tuple[int, int]:
     """(differences proven, items settled) of a CROC run, cell by cell."""
     run = session._conversation.run._run  # type: ignore[attr-defined]
-    s, slot = run.state, run.matching_epoch
+    slot, labels = run.matching_epoch, run.labels
     lacking: set[tuple[int, int]] = set()
     if slot >= 0:
         tests = frozen_tests(run, slot)
-        first_of = [int(core[0]) for core in s.core[slot].reshape(K, -1)]
+        first_of = [int(core[0]) for core in run.frozen(slot).core.reshape(K, -1)]
         for i in range(tests.arm.size):
             if not tests.met[i]:
-                lacking.add((int(tests.arm[i]), int(s.labels[first_of[tests.group[i]]])))
+                lacking.add((int(tests.arm[i]), int(labels[first_of[tests.group[i]]])))
                 if tests.kind[i] == CORES:
-                    lacking.add((int(tests.against[i]), int(s.labels[tests.arm[i]])))
+                    lacking.add((int(tests.against[i]), int(labels[tests.arm[i]])))
     proven, settled = 0, 0
     for arm in range(N_ARMS):
-        others = [k for k in range(K) if k != s.labels[arm]]
-        by_pair = [run.has_pairs and bool(s.settled[arm, k]) for k in others]
+        others = [k for k in range(K) if k != labels[arm]]
+        by_pair = [run.has_pairs and bool(run.settled[arm, k]) for k in others]
         by_test = [slot >= 0 and (arm, k) not in lacking for k in others]
         met = [one or other for one, other in zip(by_pair, by_test, strict=True)]
         proven += sum(met)
@@ -115,7 +115,7 @@ def test_the_papers_methods_prove_everything_at_once() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"noise": None}, {"method": "boc"}])
-def test_a_session_asleep_shows_the_same_without_waking(settings: dict[str, Any]) -> None:
+def test_a_session_from_its_memory_shows_the_same(settings: dict[str, Any]) -> None:
     session = session_for(**settings)
     for now in steps(session, 6, most=60):
         assert not now.done
@@ -123,5 +123,4 @@ def test_a_session_asleep_shows_the_same_without_waking(settings: dict[str, Any]
     assert found is not None
     again = from_memory(session.settings, *found)
     assert (again.progress, again.remaining) == (session.progress, session.remaining)
-    assert again._conversation.run._awake is None  # type: ignore[attr-defined]
     assert again.within(50) == session.within(50)

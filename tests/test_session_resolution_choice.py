@@ -10,9 +10,10 @@ import pytest
 from scipy import stats
 
 import coterie
-from coterie.engine.resolution.run import level_of_epoch
+from coterie.methods.resolution.run import level_of_epoch
 from coterie.problem.settings import SettingError
-from coterie.session.replaying import apply, bring_back, facts_of
+from coterie.session.facts import facts_of
+from coterie.session.replaying import apply_facts, bring_back
 
 MEANS = np.repeat([[0.0, 0.0], [4.0, 0.0], [8.0, 3.0]], 3, axis=0)
 FIRST = coterie.Resolution(0.5, 1.6)
@@ -123,8 +124,8 @@ def test_resuming_equals_never_having_stopped(noise: Any) -> None:
 def test_a_record_of_other_rules_is_applied() -> None:
     session = go_on(started(), 105, at_once=3)
     assert not session.done
-    facts, other = facts_of(session), started()
-    apply(other, facts)
+    facts, other = facts_of(session._conversation), started()
+    apply_facts(other._conversation, facts)
     assert other.resolution == session.resolution
     assert other.decisions == session.decisions
     assert other.events == session.events

@@ -256,3 +256,11 @@ def test_an_opponent_who_revises_after_looking_errs_within_delta() -> None:
             truth = [means[arm] for arm in here]
             errors += not coterie.same_partition(session.labels[here], np.unique(truth, return_inverse=True)[1])
     assert errors <= 61
+
+
+def test_a_retired_item_is_in_no_group_that_a_notebook_shows() -> None:
+    session = revised(1.0, normal)
+    assert session.labels is not None
+    assert session.labels.tolist() == [0, -1, 0, 1, 1, 1, 2, 2, 2]
+    shown = session._repr_html_()
+    assert [f"<td>{items}</td>" in shown for items in ("a, c", "d, e, f", "g, h, i")] == [True, True, True]

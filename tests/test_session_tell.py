@@ -10,9 +10,9 @@ import pytest
 from known import known
 
 import coterie
-from coterie.reference import guess_allocation, kmeans_maximin_reference
-from coterie.theory.alternative import alternative_value
-from coterie.theory.projection import project_to_floor
+from coterie.evidence.allocation import project_to_floor
+from coterie.evidence.stopping import alternative_value
+from tests.oracles.paper import guess_allocation, kmeans_maximin_reference
 
 METHODS = ("boc", "boc-linear", "uniform", "oracle")
 RATIO = 0.3

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.session.session import SessionDone
+from coterie.session import SessionDone
 
 THREADS = 8
 LONGEST = 300.0

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.certificate.hidden_groups import hidden_groups
-from coterie.methods.croc import CrocMethodRun
+from coterie.certificate.arithmetic.hidden_groups import hidden_groups
+from coterie.methods.croc.method import CrocMethodRun
 from coterie.session import Alarm, Homogeneity
 
 FAR = np.array([0.0, 20.0, 0.0, 50.0, 20.0, 50.0])  # three groups

@@ -14,8 +14,8 @@ import numpy as np
 
 from bench.peers.course import Batch, CourseOf, Task
 from bench.peers.stacks import Stacks
-from coterie.clustering.maximin import weighted_centers
 from coterie.methods import Evidence, Method, MethodRun, Pull
+from coterie.methods.maximin import weighted_centers
 from coterie.methods.trials import NO_END, PROVEN, Plan, Running, Stops
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import same_partition

@@ -45,8 +45,8 @@ from bench.peers.linkage_proof import (
     paper_certainty,
     single_linkage,
 )
-from coterie.clustering.maximin import weighted_centers
 from coterie.methods import Evidence, Method, MethodRun, Pull, register
+from coterie.methods.maximin import weighted_centers
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.evidence.stopping import threshold
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.theory.thresholds import threshold
 
 SCALES = (2.0, 8.0, 32.0, 128.0, 512.0, 2048.0)
 """The values of ρ: bounds are tightest for counts some times as large."""

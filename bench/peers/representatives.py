@@ -16,7 +16,7 @@ at least 1−δ/2 no equal pair is proven different, and the K found are in K di
 that are taken after step 1. Given those of step 1, for arm m and representative k of the same group, the contrasts of
 its results with blocks of R results of the representative are independent N(0, v·I), v = 1 + 1/R. For each l ≠ k, the
 mixture over a mean difference N(θ, τ²·I), θ the difference of the representatives' means of step 1 and τ² its variance
-(`directed_log` of coterie.theory.evidence), is a martingale of these contrasts, hence so is the average over l: it
+(`directed_log` of coterie.evidence.pairs), is a martingale of these contrasts, hence so is the average over l: it
 reaches 2(M−K)/δ with probability at most δ/(2(M−K)). Each of the M−K arms is in the group of one representative only,
 so with probability at least 1−δ no arm is rejected by its own, and an arm rejected by all but one is where it belongs.
 """

@@ -2,7 +2,7 @@
 
 **The threshold.** Under μ_i = μ_j, the contrasts of two arms' results, paired by position (one result of i against the
 mean of R results of j), are independent N(0, v·I) with v = 1 + 1/R. Their Gaussian mixture (`mixture_log` of
-coterie.theory.evidence) reaches log(1/a) for any count with probability at most a, by Ville's inequality. This is an
+coterie.evidence.pairs) reaches log(1/a) for any count with probability at most a, by Ville's inequality. This is an
 event of the two arms' prepared stacks of results: it holds for all times and for every sampling rule. Put as a radius,
 the pair is proven different once ‖mean_i − mean_j‖ exceeds `radius(n, R, d, log(1/a))`. There are at most
 H = (M−K+1)(M−K)/2 pairs of equal arms, so with a = δ/H none of them is ever "proven" different, with probability at
@@ -22,8 +22,8 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
+from coterie.evidence.pairs import BLOCK_RATIOS, RATIO_WEIGHTS, mixture_log
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.theory.evidence import BLOCK_RATIOS, RATIO_WEIGHTS, mixture_log
 
 FINE = 64
 """Up to so many, every count is kept; then 32 in each octave. So twice a kept count is kept, as R = 2, 4, 8 need."""
@@ -122,7 +122,7 @@ class Stacks:
     def evidence(self, arms: IntArray, rivals: IntArray) -> FloatArray:
         """Log-evidence that arms differ from their rivals, for stacks of any heights.
 
-        It is the weighted maximum over R and over which of the two is averaged of coterie.theory.evidence.
+        It is the weighted maximum over R and over which of the two is averaged of coterie.evidence.pairs.
         """
         singles = np.concatenate([rivals if swapped else arms for swapped, _, _ in SIDES])
         blocked = np.concatenate([arms if swapped else rivals for swapped, _, _ in SIDES])

@@ -22,14 +22,14 @@ _HOMES = {
     "AtMost": "coterie.problem.families",
     "Symmetric": "coterie.problem.families",
     "same_partition": "coterie.problem.partition",
-    "hardness": "coterie.theory.hardness",
-    "allocation": "coterie.theory.hardness",
-    "lower_bound": "coterie.theory.hardness",
-    "closest_alternative": "coterie.theory.alternative",
-    "Alternative": "coterie.theory.alternative",
-    "threshold": "coterie.theory.thresholds",
-    "pair_evidence": "coterie.theory.evidence",
-    "kmeans_maximin": "coterie.clustering.maximin",
+    "hardness": "coterie.evidence.allocation",
+    "allocation": "coterie.evidence.allocation",
+    "lower_bound": "coterie.evidence.allocation",
+    "closest_alternative": "coterie.evidence.stopping",
+    "Alternative": "coterie.evidence.stopping",
+    "threshold": "coterie.evidence.stopping",
+    "pair_evidence": "coterie.evidence.pairs",
+    "kmeans_maximin": "coterie.methods.maximin",
     "Session": "coterie.session",
     "SessionDone": "coterie.session",
     "Waiting": "coterie.session",
@@ -65,7 +65,14 @@ if TYPE_CHECKING:
     from coterie.certificate import Certificate as Certificate
     from coterie.certificate import Verdict as Verdict
     from coterie.certificate import verify as verify
-    from coterie.clustering.maximin import kmeans_maximin as kmeans_maximin
+    from coterie.evidence.allocation import allocation as allocation
+    from coterie.evidence.allocation import hardness as hardness
+    from coterie.evidence.allocation import lower_bound as lower_bound
+    from coterie.evidence.pairs import pair_evidence as pair_evidence
+    from coterie.evidence.stopping import Alternative as Alternative
+    from coterie.evidence.stopping import closest_alternative as closest_alternative
+    from coterie.evidence.stopping import threshold as threshold
+    from coterie.methods.maximin import kmeans_maximin as kmeans_maximin
     from coterie.problem.families import AtMost as AtMost
     from coterie.problem.families import Bounded as Bounded
     from coterie.problem.families import Counts as Counts
@@ -79,8 +86,8 @@ if TYPE_CHECKING:
     from coterie.session import Session as Session
     from coterie.session import SessionDone as SessionDone
     from coterie.session import Waiting as Waiting
-    from coterie.session import acluster as acluster
-    from coterie.session import cluster as cluster
+    from coterie.session.cluster import acluster as acluster
+    from coterie.session.cluster import cluster as cluster
     from coterie.session.resolution_curve import ResolutionCurve as ResolutionCurve
     from coterie.session.resolution_curve import resolution_curve as resolution_curve
     from coterie.simulate.budgets import BudgetPlan as BudgetPlan
@@ -90,13 +97,6 @@ if TYPE_CHECKING:
     from coterie.tables.estimator import BanditClustering as BanditClustering
     from coterie.tables.grouping import Grouping as Grouping
     from coterie.tables.grouping import group as group
-    from coterie.theory.alternative import Alternative as Alternative
-    from coterie.theory.alternative import closest_alternative as closest_alternative
-    from coterie.theory.evidence import pair_evidence as pair_evidence
-    from coterie.theory.hardness import allocation as allocation
-    from coterie.theory.hardness import hardness as hardness
-    from coterie.theory.hardness import lower_bound as lower_bound
-    from coterie.theory.thresholds import threshold as threshold
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from coterie.evidence.stopping import threshold as threshold_of
 from coterie.methods import Method, method_named
 from coterie.paper import datasets
 from coterie.plot import evidence as plot_evidence
@@ -32,7 +33,6 @@ from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import DELTA, METHOD
 from coterie.session import Session
-from coterie.theory.thresholds import threshold as threshold_of
 
 FRAMES = 80
 BASELINE = "uniform"
@@ -194,14 +194,14 @@ def _comparison_table(runs: dict[str, Run]) -> Table:
     for heading in ("error probability", "measurements", "a flower", "groups", "against Uniform"):
         table.add_column(heading, justify="right")
     baseline = runs[BASELINE]
-    for name, one in runs.items():
+    for name, run in runs.items():
         table.add_row(
             name,
-            "proven" if one.proven else "not proven",
-            str(one.session.t),
-            f"{one.session.t / one.instance.n_arms:.1f}",
-            "[green]right[/]" if one.right else "[red]wrong[/]",
-            "" if one is baseline else f"{100 * (one.session.t / baseline.session.t - 1):+.0f} %",
+            "proven" if run.proven else "not proven",
+            str(run.session.t),
+            f"{run.session.t / run.instance.n_arms:.1f}",
+            "[green]right[/]" if run.right else "[red]wrong[/]",
+            "" if run is baseline else f"{100 * (run.session.t / baseline.session.t - 1):+.0f} %",
         )
     return table
 
@@ -241,8 +241,8 @@ def _draw(out: Path, run: Run, runs: list[Run]) -> None:
     bars.yaxis.set_major_locator(MaxNLocator(integer=True))
     bars.set(xlabel="flower", ylabel="measurements", xlim=(-0.5, run.instance.n_arms - 0.5))
 
-    longest = max(one.session.t for one in runs)
-    courses = {f"{one.method.name}, {one.threshold}: {one.session.t}": one.session for one in runs}
+    longest = max(shown.session.t for shown in runs)
+    courses = {f"{shown.method.name}, {shown.threshold}: {shown.session.t}": shown.session for shown in runs}
     plot_evidence(courses, ax=proof, points=longest, legend=False)
     _head(proof, "Stop when the evidence reaches what is needed")
     figure.savefig(out, dpi=120)

@@ -91,6 +91,7 @@ def test_what_is_predicted_is_a_density() -> None:
         assert trapezoid(values, grid) == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_universal_inference_error_rate_within_delta() -> None:
     """A false alarm has probability 1e-4. Arms in turn and by the challenger, at δ = 0.3."""
     delta, runs = 0.3, 150

@@ -121,5 +121,5 @@ def test_every_kept_part_says_when_and_where() -> None:
     for path in RESULTS.glob("*.json"):
         kept = json.loads(path.read_text(encoding="utf-8"))
         assert kept["when"], path.name
-        assert kept["machine"]["numba"], path.name
+        assert kept["machine"]["numpy"], path.name
         assert kept["rows"], path.name

@@ -1,17 +1,13 @@
-"""What the benchmark computes from what it measures: exponents, ratios, instructions by step."""
+"""What the benchmark computes from what it measures: exponents, ratios."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bench.cells import Ending, Endings, cell, many, trials_of
-from bench.cycles import counted, described, elf_functions, plain, step_of
 from bench.growth import exponent
 from bench.needed import beside, headlines
 from bench.part import PARTS, part_named
@@ -112,63 +108,6 @@ def test_peer_that_takes_too_long_is_left_out() -> None:
     endless = trials_of("80,10,10, gap 1, 10 away, d=1", "lucb", "proven", (1e-300,), running)
     assert many(endless, 3, 0.05, running) is None
     assert running.cancelled
-
-
-DUMP = """# callgrind format
-positions: line
-events: Ir
-fn=(1) 0x10
-0 5
-+3 2
-cfn=(2) log
-calls=4 0
-0 40
-
-fn=(2)
-* 40
-fn=(3) 0x20'2
-0 7
-"""
-
-
-def test_dump_counts_each_function_without_its_calls(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text(DUMP)
-    assert counted(tmp_path / "out") == Counter({"0x10": 7, "log": 40, "0x20'2": 7})
-
-
-def test_names_of_compiled_steps_are_found_in_their_machine_code() -> None:
-    from bench.cycles import named_at
-    from bench.instances import named
-    from coterie.engine import advance
-    from coterie.simulate.plan import plan_for
-
-    plan_for(named("easy"), "boc", 0.1, "proven").load()
-    compiled: Any = advance.advance
-    assert compiled.overloads  # loaded, and compiled
-    names = {name for _, name in named_at(compiled)}
-    # Three that no LLVM since numba 0.59 has inlined (LLVM 14 does so with steps.closest_alternative_now).
-    assert {"advance.advance", "steps.next_arm", "guess.move_centers"} <= names
-    assert plain("_ZN7coterie6engine5guess6sum_upB3v28B54c8") == "guess.sum_up"
-    with pytest.raises(StopIteration):
-        elf_functions(b"\x7fELF" + bytes(100))
-
-
-def test_steps_take_the_allocation_and_the_draw_out_of_the_loop() -> None:
-    counts = {
-        ("Iris", "boc"): Counter({"advance.advance": 70, "guess._measure_gaps": 20, "pcg64": 10}),
-        ("Iris", "oracle"): Counter({"advance.advance": 40, "guess._measure_gaps": 20, "pcg64": 10}),
-        ("d=4", "draw"): Counter({"0x10": 15, "pcg64": 10}),
-    }
-    row = described(counts)[0]
-    assert row["steps"] == pytest.approx(
-        {
-            "draw": 0.25, "add the measurement": 0, "guess": 0.2, "allocation": 0.3, "statistic": 0,
-            "choose the arm, and the loop": 0.25,
-        }
-    )  # fmt: skip
-    assert row["floor"] == pytest.approx(4)
-    assert step_of("guess.add_measurement") == "add the measurement"
-    assert step_of("log") == "statistic"
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 import coterie
 from bench import asymptotic, conservatism
 from bench.families import grouped, on_a_line
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 
 
 @pytest.mark.parametrize(

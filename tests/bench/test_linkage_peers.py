@@ -27,9 +27,9 @@ from bench.peers.linkage_proof import (
     paper_certainty,
     single_linkage,
 )
+from coterie.evidence.stopping import threshold
 from coterie.methods import METHODS, unregister
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.theory.thresholds import threshold
 
 pytestmark = pytest.mark.slow  # what the benchmarks compare with
 

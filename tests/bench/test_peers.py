@@ -14,9 +14,9 @@ from bench.peers.batched import play_course
 from bench.peers.course import Batch, Course, Task
 from bench.peers.representatives import directed
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level, radius
+from coterie.evidence.pairs import directed_log
 from coterie.methods.trials import Running
 from coterie.simulate.plan import plan_for
-from coterie.theory.evidence import directed_log
 
 pytestmark = pytest.mark.guarantee
 

@@ -23,9 +23,9 @@ from bench.peers.course import Course, Task
 from coterie import methods
 from coterie.campaign import Campaigns, Conflict
 from coterie.cli import app
-from coterie.methods import generic_trial
-from coterie.methods.trials import Running, play_trial
+from coterie.methods.trials import Running, play_by_contract, play_run, play_trial
 from coterie.simulate.plan import child_seed, plan_for
+from coterie.testing.methods import check_method
 
 pytestmark = pytest.mark.slow  # what the benchmarks compare with
 
@@ -53,7 +53,7 @@ def test_asking_one_by_one_equals_the_loop_in_blocks(peer: str) -> None:
     plan = plan_for(EASY, peer, (0.2, 1e-3), "proven")
     for trial in range(4):
         blocks, asked = (
-            play(plan, child_seed(3, trial), Running())["proven"] for play in (play_trial, generic_trial.play)
+            play(plan, child_seed(3, trial), Running())["proven"] for play in (play_trial, play_by_contract)
         )
         assert (blocks.times > 0).all()
         assert asked.times.tolist() == blocks.times.tolist()
@@ -72,7 +72,7 @@ def test_a_run_of_asks_equals_the_course_in_the_same_order_of_arms(peer: str) ->
         end = play_course(course, plan, 0.05, np.random.default_rng(seed), Running())
         assert end is not None
         run = BatchedRun(COURSES[peer], Task(6, 3, 2, 0.05, lambda: order))
-        generic_trial.play_run(run, plan, np.random.default_rng(seed), Running())
+        play_run(run, plan, np.random.default_rng(seed), Running())
         assert run.done
         assert run.t == end[0]
         assert run.guess is not None
@@ -170,9 +170,8 @@ def test_the_command_line_simulates_a_peer(peer: str) -> None:
 
 
 @each_peer
-@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
-def test_a_campaign_runs_to_its_end_and_opens_again(peer: str, kind: str, tmp_path: Path) -> None:
-    url = {"sqlite": f"sqlite:///{tmp_path / 'store.db'}", "jsonl": f"jsonl:///{tmp_path / 'store'}"}[kind]
+def test_a_campaign_runs_to_its_end_and_opens_again(peer: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
     plain = new_session(EASY, 0.05, peer)
     counts = np.zeros(6, dtype=int)
 
@@ -258,3 +257,8 @@ def test_a_campaign_loses_nothing_when_its_method_fails_on_a_result(tmp_path: Pa
             assert store.status(id)["t"] == 8
     finally:
         methods.unregister("fails")
+
+
+@each_peer
+def test_a_peer_keeps_the_contract(peer: str) -> None:
+    check_method(PEERS[peer])

@@ -1,4 +1,4 @@
-"""Stores to test on: a SQLite file, a database on a real PostgreSQL (tests/conftest.py), a folder of JSON lines."""
+"""Stores to test on: a SQLite file, a database on a real PostgreSQL (tests/conftest.py)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ class Clock:
 def empty_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if kind == "sqlite":
         return f"sqlite:///{tmp_path / 'store.db'}"
-    if kind == "jsonl":
-        return f"jsonl:///{tmp_path / 'store'}"
     return str(request.getfixturevalue("postgres").new_database())
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "jsonl"])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty store."""
     return empty_store(request.param, request, tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 from coterie.campaign import Campaigns
 from coterie.cli.campaign_report import print_status
-from coterie.web.response_models import Status
+from coterie.web.view_models import Status
 
 
 def spoiled_campaign(store: Campaigns, results: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from coterie.campaign import BadValue, Campaigns
-from coterie.store.group_commit import GroupCommit, Request
+from coterie.campaign.service.group_commit import GroupCommit, Request
 
 
 def measure(store: Campaigns, id: str, worker: str, world: Any) -> list[str]:
@@ -160,7 +160,7 @@ def test_many_askers_at_once_never_get_the_same_decision(store: Campaigns, world
 def test_requests_that_wait_are_committed_together(store: Campaigns, world: Any) -> None:
     """While one commit is under way the others gather; a bad one among them is refused alone."""
     id = world.create(store)
-    store.ask(id, "w")  # loaded and compiled
+    store.ask(id, "w")  # loaded
     commits, groups = store._campaigns.group_commit, []
     inside, go_on = threading.Event(), threading.Event()
     serve = commits.serve
@@ -201,13 +201,13 @@ def test_a_request_that_breaks_does_not_spoil_the_others(store: Campaigns, world
         turn.state.session.ask()  # half done …
         raise ZeroDivisionError
 
-    from coterie.campaign import commands
+    from coterie.campaign.commands import measuring
 
     requests = [
-        Request(id, lambda turn: commands.tell(turn, good)),
+        Request(id, lambda turn: measuring.tell(turn, good)),
         Request(id, breaks),
-        Request("nobody's", lambda turn: commands.tell(turn, good)),
-        Request(id, lambda turn: commands.ask(turn, "v", 1)),
+        Request("nobody's", lambda turn: measuring.tell(turn, good)),
+        Request(id, lambda turn: measuring.ask(turn, "v", 1)),
     ]
     store._campaigns._serve([lone := Request(id, breaks)])
     assert isinstance(lone.error, ZeroDivisionError)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import coterie
 from coterie.campaign import Campaigns, Conflict, NotFound
 from coterie.campaign.errors import BadValue, CampaignError, Forbidden
-from coterie.campaign.state_bytes import state_bytes, state_from
+from coterie.campaign.state.snapshots import state_bytes, state_from
 from coterie.campaign.tokens import Writer
 from coterie.cli import app
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +16,6 @@ from coterie.store.sql import url_of
 
 def change_arm(url: str, id: str, seq: int) -> None:
     """Row `seq`, an ask, is for another arm than it was."""
-    if url.startswith("jsonl"):
-        path = Path(url.removeprefix("jsonl:///"), f"{id}.jsonl")
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        (row,) = (line for line in lines if isinstance(line, list) and line[1] == seq)
-        row[4] += 1
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return
     engine = create_engine(url_of(url))
     with engine.begin() as connection:
         changed = connection.execute(

@@ -1,4 +1,4 @@
-"""Failures are visible: counts by item and worker at every door, and alarms where failing goes with values."""
+"""Failures are visible: counts by item and worker in every interface, and alarms where failing goes with values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie import verify
 from coterie.campaign import Campaigns
 from coterie.certificate import read_log
 from coterie.cli.campaign_report import print_status
-from coterie.web.response_models import Status
+from coterie.web.view_models import Status
 
 ROUND = {"failed": 0, "expired": 0, "late": 0, "undone": 0}
 
@@ -171,7 +171,7 @@ def test_a_worker_who_throws_low_readings_away_is_named(sqlite: Campaigns) -> No
 
 def test_honest_workers_raise_no_alarm(sqlite: Campaigns) -> None:
     """Who fails often and at random; by Ville's inequality each alarm comes in one of 100 runs at most (the evidence
-    itself is tested in bulk in tests/theory).
+    itself is tested in bulk in tests/evidence).
     """
     rng = np.random.default_rng(9)
     rung = 0

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from coterie.campaign import BadValue, Campaigns
 from coterie.cli import app
 from coterie.tables.files import table_of_bytes
-from coterie.tables.spreadsheets import csv_line
-from coterie.tables.workbook_writing import workbook
+from coterie.tables.spreadsheets import csv_line, workbook
 
 VALUES = [0.1 + 0.2, -1.234, 12.5, 1e-300, 1.0, 123.456, 5e20]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coterie.campaign import Campaigns, Conflict, NotFound, listing
+from coterie.campaign import Campaigns, Conflict, NotFound
 from coterie.campaign.errors import BadValue, Forbidden
+from coterie.campaign.service import lists
 from coterie.campaign.tokens import Writer, hash_of
 from coterie.store.journal import open_journal
 
@@ -122,9 +122,6 @@ def test_an_archived_campaign_is_read_only_and_hidden(store: Campaigns, opened: 
 
 def leftovers(url: str, id: str) -> list[str]:
     """Whatever a store still keeps of a campaign."""
-    if url.startswith("jsonl"):
-        folder = Path(url.removeprefix("jsonl:///"))
-        return [path.name for path in folder.iterdir() if path.name.startswith(id)]
     from sqlalchemy import create_engine, text
 
     from coterie.store.sql import url_of
@@ -145,7 +142,7 @@ def leftovers(url: str, id: str) -> list[str]:
 def test_a_deleted_campaign_leaves_nothing(
     store: Campaigns, url: str, opened: Callable[[], Campaigns], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_SWEPT", 7)  # as of a long log: in parts
+    monkeypatch.setattr(lists, "_SWEPT", 7)  # as of a long log: in parts
     id, other = begin(store), begin(store, "other")
     secret = store.new_token("bench", campaign=id)
     kept = store.new_token("all")

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coterie.campaign import BadValue, Campaigns, commands, groups, revising, snapshots
-from coterie.campaign.newest_rows import has_outcome, without_long_claims
+from coterie.campaign import BadValue, Campaigns
+from coterie.campaign.commands import managing, turn
+from coterie.campaign.state import groups, snapshots
+from coterie.campaign.state.facts import without_long_claims
 from coterie.store.rows import Note
 
 
@@ -51,7 +53,7 @@ def test_groups_are_compared_when_they_have_changed(tmp_path: Path, monkeypatch:
         calls[0] += 1
         return groups.change_of(*arguments)
 
-    monkeypatch.setattr(commands, "change_of", counted)
+    monkeypatch.setattr(turn, "change_of", counted)
     rng = np.random.default_rng(0)
     with Campaigns(tmp_path / "x.db") as store, Campaigns(tmp_path / "x.db") as other:
         id = store.create("many", 30, 3, 2, noise=1.0, delta=1e-3)["id"]
@@ -102,13 +104,10 @@ def test_the_claims_of_a_stop_are_left_out_of_events_if_they_are_long() -> None:
     shown = without_long_claims(long)
     assert isinstance(shown, Note)
     assert shown.data == {key: said[key] for key in ("t", "by", "verdict")}
-    assert has_outcome(long)
-    assert has_outcome(short)
-    assert not has_outcome(short._replace(content=json.dumps({"t": 7, "verdict": ', "outcome": '})))
 
 
 def test_items_that_join_count_towards_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revising, "MOST_ITEMS", 10)
+    monkeypatch.setattr(managing, "MOST_ITEMS", 10)
     with Campaigns(tmp_path / "x.db") as store:
         id = store.create("few", 6, 2, 1, noise=1.0)["id"]
         with pytest.raises(BadValue, match="at most 10 items"):

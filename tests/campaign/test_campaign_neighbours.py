@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from coterie.campaign import Campaigns, Conflict, commands, import_parts, open_campaigns
-from coterie.campaign.state import State
+from coterie.campaign import Campaigns, Conflict
+from coterie.campaign.commands import measuring
+from coterie.campaign.imports import intake
+from coterie.campaign.service import open_campaigns
+from coterie.campaign.state.state import State
 from coterie.session import corrections
 
 
@@ -35,14 +38,14 @@ def test_a_campaign_that_has_to_be_read_again_holds_up_nobody_else(
 ) -> None:
     store, large, small = two
     reading, go_on = threading.Event(), threading.Event()
-    begin = State.begin
+    state_of = State.of
 
-    def slowly(state: State, rows: Any) -> None:
+    def slowly(settings: Any, rows: Any) -> State:
         reading.set()
         go_on.wait(60)
-        begin(state, rows)
+        return state_of(settings, rows)
 
-    monkeypatch.setattr(State, "begin", slowly)
+    monkeypatch.setattr(State, "of", slowly)
     store._campaigns._opened.pop(large)  # as when others were opened since
     told = [{"id": "again", "arm": 0, "values": [1.0]}]
     with ThreadPoolExecutor(1) as pool:
@@ -95,8 +98,8 @@ def test_a_long_import_lets_others_write_between_its_parts(
     two: tuple[Campaigns, str, str], opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, large, small = two
-    monkeypatch.setattr(import_parts, "_FIRST", 50)
-    monkeypatch.setattr(import_parts, "_LONGEST", 50)
+    monkeypatch.setattr(intake, "_FIRST", 50)
+    monkeypatch.setattr(intake, "_LONGEST", 50)
     rows = [{"id": f"i{k}", "arm": k % 6, "v0": float(k)} for k in range(600)]
     other, answers = opened(), []
     importing = threading.Thread(target=lambda: answers.append(store.import_table(large, rows, in_order=True)))
@@ -128,7 +131,7 @@ def test_many_asks_are_opened_in_parts_and_too_many_are_refused(
     two: tuple[Campaigns, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, large, _ = two
-    monkeypatch.setattr(commands, "MOST_OPEN", 900)
+    monkeypatch.setattr(measuring, "MOST_OPEN", 900)
     asks = store.ask(large, "w", 700)["asks"]
     assert len({one["lease"] for one in asks}) == 700
     assert [one["lease"] for one in store.ask(large, "w", 700)["asks"]] == [one["lease"] for one in asks]
@@ -215,14 +218,14 @@ def test_a_correction_by_another_process_is_read_outside_of_the_turn(
     """It needs the whole log, though it is one row."""
     store, large, small = two
     opened().correct(large, "3", [33.0], "typed wrong")
-    reading, go_on, begin = threading.Event(), threading.Event(), State.begin
+    reading, go_on, state_of = threading.Event(), threading.Event(), State.of
 
-    def slowly(state: State, rows: Any) -> None:
+    def slowly(settings: Any, rows: Any) -> State:
         reading.set()
         go_on.wait(60)
-        begin(state, rows)
+        return state_of(settings, rows)
 
-    monkeypatch.setattr(State, "begin", slowly)
+    monkeypatch.setattr(State, "of", slowly)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(store.tell, large, [{"id": "again", "arm": 0, "values": [1.0]}])
         assert reading.wait(60)

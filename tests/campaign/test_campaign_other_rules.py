@@ -81,7 +81,7 @@ def test_a_finished_campaign_shows_everything_under_other_rules(
     def refuse(*_: object) -> None:
         raise AssertionError("a finished campaign needs no rule")
 
-    monkeypatch.setattr("coterie.methods.croc.CrocMethodRun.__init__", refuse)
+    monkeypatch.setattr("coterie.methods.croc.method.CrocMethodRun.__init__", refuse)
     again = opened()
     assert everything(again, id) == before
     check_proof(again, id, tmp_path)
@@ -127,10 +127,8 @@ def test_a_campaign_goes_on_under_other_rules_and_says_so(
 CHANGED = """
 import sys
 from pathlib import Path
-import coterie.engine.croc.state as state
-import coterie.engine.croc.planning as planning
-import coterie.engine.croc.rounds as rounds
-planning.MARGIN_WINDOW, planning.LEAST_SHARE, rounds.TOP_UP = 1.2, 0.3, 1.5
+from coterie.methods.croc import method as croc
+croc.CONSTANTS = {"margin_window": 1.2, "least_share": 0.3, "top_up": 1.5}
 sys.path[:0] = [sys.argv[1]]
 from test_campaign_other_rules import Campaigns, check_proof, everything, measure
 store, finished, half, out = Campaigns(sys.argv[2]), sys.argv[3], sys.argv[4], Path(sys.argv[5])

@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import coterie
-from coterie.campaign import Campaigns, Conflict, partial_answers
+from coterie.campaign import Campaigns, Conflict
+from coterie.campaign.views import partial
 from coterie.cli import app
 from coterie.session.partial import MOST_ITEMS, proven_at
 
@@ -84,7 +85,7 @@ def test_what_was_computed_is_kept_until_something_counts(tmp_path: Path, monkey
         calls.append(moment.t)
         return proven_at(moment)
 
-    monkeypatch.setattr(partial_answers, "proven_at", counted)
+    monkeypatch.setattr(partial, "proven_at", counted)
     with Campaigns(tmp_path / "store.db") as store:
         id = sites(store)
         measure(store, id, 12)
@@ -119,7 +120,7 @@ def test_others_write_while_it_is_computed(tmp_path: Path, monkeypatch: pytest.M
         assert told.wait(60), "a result could not be told meanwhile"
         return proven_at(moment)
 
-    monkeypatch.setattr(partial_answers, "proven_at", slow)
+    monkeypatch.setattr(partial, "proven_at", slow)
     with Campaigns(tmp_path / "store.db") as store:
         id = sites(store)
         measure(store, id, 12)

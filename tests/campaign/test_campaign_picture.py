@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.campaign import Campaigns, picture
-from coterie.campaign.partial_answers import TakenResults
-from coterie.campaign.picture import MOST_DOTS, TakenPicture
+from coterie.campaign import Campaigns
+from coterie.campaign.views import picture
+from coterie.campaign.views.partial import TakenResults
+from coterie.campaign.views.picture import MOST_DOTS, TakenPicture
+from coterie.evidence.item_means import ItemMeans, item_means
 from coterie.problem.settings import Settings
 from coterie.session.partial import Moment
-from coterie.theory.item_means import ItemMeans, item_means
 
 NAMES = [f"site{i}" for i in range(1, 10)]
 LEVELS = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0, 4.0, 4.0]

@@ -1,4 +1,4 @@
-"""Another resolution for a campaign under way: a fact on every kind of store, and what the doors say about it."""
+"""Another resolution for a campaign under way: a fact on every kind of store, and what the interfaces say about it."""
 
 from __future__ import annotations
 

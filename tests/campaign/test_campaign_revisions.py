@@ -1,4 +1,4 @@
-"""Items join and are retired, K is raised, δ is lowered: facts on every kind of store, and what the doors say."""
+"""Items join and are retired, K is raised, δ is lowered: facts on every kind of store, and what the interfaces say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a campaign: one door, errors that carry their field, JSON that old and new releases read."""
+"""The settings of a campaign: one way in, errors that carry their field, JSON that old and new releases read."""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from coterie.campaign import Campaigns, DamagedLog, snapshots, state_bytes
+from coterie.campaign import Campaigns, DamagedLog
 from coterie.campaign.settings import CampaignSettings
-from coterie.campaign.state import State
-from coterie.campaign.state_bytes import state_from
+from coterie.campaign.state import snapshots
+from coterie.campaign.state.snapshots import state_from
+from coterie.campaign.state.state import State
 from coterie.store.journal import Reading, Snapshot
 
 
@@ -96,7 +97,7 @@ def test_a_snapshot_of_another_build_is_not_used(
     world.run(store, id, stop_after=15)
     before = store.status(id)
     store.close()
-    monkeypatch.setattr("coterie.campaign.state_bytes.code_digest", lambda: "other")
+    monkeypatch.setattr("coterie.campaign.state.snapshots.code_digest", lambda: "other")
     again = opened()
     assert stored(again, id) is not None
     assert again.status(id) == before
@@ -181,7 +182,7 @@ def test_a_state_that_is_too_large_is_not_packed(
 ) -> None:
     """The note of the stop says how long its claims are: nothing is worked out for a snapshot that is thrown away."""
     packed: list[int] = []
-    whole = state_bytes._packed
+    whole = snapshots._packed
 
     def counted(plain: dict[str, Any], *more: Any) -> bytes | None:
         packed.append(plain["seq"])
@@ -192,9 +193,9 @@ def test_a_state_that_is_too_large_is_not_packed(
     world.run(store, id)
     stopped = store.latest(id)
     store.close()
-    monkeypatch.setattr(state_bytes, "LARGEST", 1000)
-    monkeypatch.setattr(state_bytes, "_packed", counted)
-    monkeypatch.setattr("coterie.campaign.catching_up.restored", lambda *_: None)
+    monkeypatch.setattr(snapshots, "LARGEST", 1000)
+    monkeypatch.setattr(snapshots, "_packed", counted)
+    monkeypatch.setattr("coterie.campaign.state.opening.restored", lambda *_: None)
     again = opened()
     assert again.status(id)["done"]
     again.close()

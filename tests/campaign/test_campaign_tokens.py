@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from coterie.campaign import Campaigns, Conflict, DamagedLog, chain_walk
+from coterie.campaign import Campaigns, Conflict, DamagedLog
+from coterie.campaign.service import chain_walk
 from coterie.campaign.tokens import Writer, hash_of, id_of
 from coterie.cli import app
 from coterie.problem.checks import short

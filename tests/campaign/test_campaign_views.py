@@ -13,8 +13,8 @@ import pytest
 
 import coterie
 from coterie.campaign import Campaigns
-from coterie.methods.croc import CrocMethodRun
-from coterie.tables import fit
+from coterie.methods.croc.method import CrocMethodRun
+from coterie.tables import misfits
 
 MEANS = np.array([0.0, 0.0, 8.0, 8.0, 9.5, 9.5])  # three groups, two of them not far apart
 
@@ -83,7 +83,7 @@ def test_odd_results_after_the_stop_are_no_doubt_wild_ones_are(tmp_path: Path) -
             late += [(2, each)] * MANY
             store.tell(id, [{"id": f"{apart}/{k}", "arm": 2, "values": [each]} for k in range(MANY)])
             arms, values = (np.array(column) for column in zip(*late, strict=True))
-            assert fit.misfits(status["labels"], arms, values[:, None]), "the χ² test names it"
+            assert misfits.misfits(status["labels"], arms, values[:, None]), "the χ² test names it"
             assert bool(store.status(id)["misfits"]) == doubted
 
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.campaign import BadValue, Campaigns, Conflict
-from coterie.campaign.state_bytes import state_bytes, state_from
-from coterie.campaign.timestamps import timestamp
+from coterie.campaign.settings import timestamp
+from coterie.campaign.state.snapshots import state_bytes, state_from
 from coterie.cli import app
 
 NOISES: dict[str, Any] = {

@@ -1,7 +1,6 @@
 """Certificates with their logs: made by hand from plain formulas, of real runs, and kept ones. Shared by the tests.
 
-Those made here are of format 1, those of `plain_certificates` of format 2; runs are of the format of the day, and
-`assets` holds runs of format 1 that every later release must verify.
+`assets` holds certificates of release 0.2, which every later release must verify.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import pytest
 
 import coterie
 from coterie.certificate import read_certificate, read_log
-from coterie.theory.evidence import directed_log, pair_evidence
+from coterie.evidence.pairs import directed_log, pair_evidence
 
 Certificate = dict[str, Any]
 Events = list[dict[str, Any]]
@@ -38,7 +37,7 @@ def head(delta: float, labels: list[int], by: str, t: int, epochs: list[dict[str
     m, k = len(labels), max(labels) + 1
     pairs = (m - k + 1) * (m - k) // 2
     return {
-        "format": "coterie-certificate-1",
+        "format": "coterie-certificate-2",
         "n_arms": m,
         "n_clusters": k,
         "dim": 2,

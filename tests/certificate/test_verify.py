@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +41,17 @@ NAMES = [
     "overlapping",
     "overlapping, noise",
     "beyond the room",
-    "kept 1-epoch-d1-covariance",
-    "kept 1-epoch-d1-plain",
-    "kept 1-epoch-d3-covariance",
-    "kept 1-epoch-d3-plain",
-    "kept 1-pairs-beyond-room",
-    "kept 1-pairs-d1-covariance",
-    "kept 1-pairs-d1-plain",
-    "kept 1-pairs-d3-covariance",
-    "kept 1-pairs-d3-plain",
+    "kept 0.2-epoch",
+    "kept 0.2-epoch-covariance",
+    "kept 0.2-pairs",
 ]
+
+
+@pytest.mark.parametrize("module", ["checking", "document", "fields", "log"])
+def test_examples_of_docstrings_run(module: str) -> None:
+    tried = doctest.testmod(import_module(f"coterie.certificate.{module}"))
+    assert tried.attempted > 0
+    assert tried.failed == 0
 
 
 @pytest.mark.parametrize("name", NAMES)

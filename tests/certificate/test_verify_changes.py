@@ -14,7 +14,7 @@ import pytest
 from plain_certificates import counts_read
 
 import coterie
-from coterie.theory.evidence import BLOCK_RATIOS, RATIO_WEIGHTS, paired_evidence
+from coterie.evidence.pairs import BLOCK_RATIOS, RATIO_WEIGHTS, paired_evidence
 
 Certificate = dict[str, Any]
 Events = list[dict[str, Any]]
@@ -37,15 +37,8 @@ NAMES = [
     "overlapping",
     "overlapping, noise",
     "beyond the room",
-    "kept 1-epoch-d1-covariance",
-    "kept 1-epoch-d1-plain",
-    "kept 1-epoch-d3-covariance",
-    "kept 1-epoch-d3-plain",
-    "kept 1-pairs-beyond-room",
-    "kept 1-pairs-d1-covariance",
-    "kept 1-pairs-d1-plain",
-    "kept 1-pairs-d3-covariance",
-    "kept 1-pairs-d3-plain",
+    "kept 0.2-epoch",
+    "kept 0.2-pairs",
 ]
 
 
@@ -53,11 +46,7 @@ READ = {
     "format", "n_arms", "n_clusters", "dim", "delta", "log_inverse_delta", "alpha", "equal_pairs", "pair_level",
     "prefix_room", "noise", "t", "labels", "by", "representatives", "epochs", "pairs", "epoch",
 }  # fmt: skip
-OPTIONAL = {"homogeneity", "alarm"}  # read in format 2, where they are there
-
-
-def format_of(certificate: Certificate) -> int:
-    return int(certificate["format"].removeprefix("coterie-certificate-"))
+OPTIONAL = {"homogeneity", "alarm"}  # read where they are there
 
 
 # Single changes of the certificate.
@@ -102,10 +91,8 @@ def stacks_of(events: Events, noise: Any) -> dict[int, list[Any]]:
 
 def matters(certificate: Certificate, events: Events, path: tuple[Any, ...], value: Any) -> bool:
     """Whether a number that is used changes; those that are not are listed here, with why."""
-    if path[0] not in READ and not (path[0] in OPTIONAL and format_of(certificate) > 1):
+    if path[0] not in READ | OPTIONAL:
         return False  # for people who read it
-    if path == ("prefix_room",):
-        return format_of(certificate) > 1  # in format 1, tested below: it matters where more was read
     if path == ("alarm",):
         return value is not None
     if path == ("t",):  # results after the last one that is used may be counted or not
@@ -174,7 +161,7 @@ def ways_of_pair(
     ways = []
     for ratio, weight in zip(BLOCK_RATIOS, RATIO_WEIGHTS, strict=True):
         for i, j, n_i, n_j in ((a, b, n_a, n_b), (b, a, n_b, n_a)):
-            n = counts_read(n_i, n_j, ratio, certificate["prefix_room"], format_of(certificate))
+            n = counts_read(n_i, n_j, ratio, certificate["prefix_room"])
             if n > 0:
                 value = paired_evidence(stacks[i][:n], stacks[j][: n * ratio], ratio)
                 ways.append((math.log(weight) + value, i, n, j, n * ratio))
@@ -243,9 +230,9 @@ def test_verify_refuses_certificates_with_a_part_missing(case: Case, name: str) 
 
 def test_prefix_room_matters_where_more_was_read(case: Case) -> None:
     certificate, events = case("made by pairs")
-    assert coterie.verify(certificate | {"prefix_room": 100}, events)
-    assert coterie.verify(certificate | {"prefix_room": 10**30}, events)
-    assert not coterie.verify(certificate | {"prefix_room": 5}, events)
+    assert coterie.verify(certificate | {"prefix_room": 16}, events)  # nobody has more results than that
+    assert coterie.verify(certificate | {"prefix_room": 32}, events)
+    assert not coterie.verify(certificate | {"prefix_room": 8}, events)
 
 
 def test_the_verdict_says_what_failed(case: Case) -> None:
@@ -442,13 +429,8 @@ def test_verify_refuses_rows_that_change_places_across_rounds(case: Case, name: 
         changed[i], changed[j] = events[j], events[i]
         first, second = min(i, j), max(i, j)
         late = events[second]["round"] > events[first]["round"]
-        if format_of(certificate) > 1:  # rounds may overlap: refused is what comes before its round is composed
-            must = late and any(
-                e["event"] == "round" and e["round"] == events[second]["round"] for e in changed[first:]
-            )
-        else:
-            must = late or any(e["event"] == "round" for e in events[first:second])
-        if must:
+        # rounds may overlap: refused is what comes before its round is composed
+        if late and any(e["event"] == "round" and e["round"] == events[second]["round"] for e in changed[first:]):
             assert not coterie.verify(certificate, changed), (i, j)
             tried += 1
 

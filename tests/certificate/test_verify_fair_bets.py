@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coterie.certificate import exchangeable, factors, shared_covariance
-from coterie.certificate.bets import ROUND, Bet, BetRound
-from coterie.certificate.by_family import log_factors
-from coterie.certificate.hypergeometric import log_binomial, log_chance, log_mean_power
-from coterie.certificate.log import Frozen
-from coterie.certificate.sides import Sides, sides_of
+from coterie.certificate.arithmetic import factors, variance
+from coterie.certificate.arithmetic.bets import ROUND, Bet, BetRound, Sides, sides_of
+from coterie.certificate.arithmetic.factors import log_binomial, log_chance, log_factors, log_mean_power
+from coterie.certificate.freezes import Frozen
 from coterie.problem.families import AnyNoise, AtMost, Bounded, Counts, Statement, Symmetric
 
 DIM = 2
@@ -44,7 +42,7 @@ def round_of(kind: str, values: Any, a: int, rng: Rng) -> tuple[BetRound, Sides]
     """A round of one test: the first a results are of arm 0, the others of arm 1."""
     values = np.asarray(values, dtype=float)
     arms = np.repeat([0, 1], [a, len(values) - a])
-    one = BetRound(1, 0, np.array([0, 1]), True, bet_of(kind, rng, 2, 2), arms, values, values)
+    one = BetRound(1, np.array([0, 1]), bet_of(kind, rng, 2, 2), arms, values, values)
     return one, sides_of(one, FREEZE, "arm", np.array([0]), np.array([1]), np.array([0]))
 
 
@@ -52,7 +50,7 @@ FREEZE = Frozen(0, 0, np.array([0, 1]), ((0,), (1,)))
 
 
 def with_values(one: BetRound, values: Any) -> BetRound:
-    return BetRound(one.number, one.epoch, one.listed, True, one.bet, one.arms, values, values)
+    return BetRound(one.number, one.listed, one.bet, one.arms, values, values)
 
 
 @pytest.mark.parametrize(("a", "others"), [(1, 1), (1, 5), (2, 3), (3, 1), (4, 2), (5, 3), (6, 1)])
@@ -64,7 +62,7 @@ def test_exchangeable_bets_average_to_one_over_all_assignments(a: int, others: i
         found = []
         for mine in itertools.combinations(range(a + others), a):
             order = [*mine, *(i for i in range(a + others) if i not in mine)]
-            found.append(math.exp(float(exchangeable.log_factors(with_values(one, values[order]), sides)[0])))
+            found.append(math.exp(float(factors.exchangeable(with_values(one, values[order]), sides)[0])))
         assert math.fsum(found) / len(found) == pytest.approx(1.0, rel=1e-12)
         j = min(a, int(one.bet.parts["J"]))
         assert max(found) <= math.comb(a + others, j) / math.comb(a, j) * (1 + 1e-12)
@@ -77,8 +75,8 @@ def test_symmetric_polynomials_of_high_order_match_exact_ones(a: int, others: in
         for j in (1, 2, min(a, 64)):
             start = np.full((1, j + 1), -np.inf)
             start[:, 0] = 0.0
-            half = exchangeable.log_symmetric(start, np.full((1, others), float(its)))
-            found = exchangeable.log_symmetric(half, np.full((1, a), float(mine)))[0, j]
+            half = factors.log_symmetric(start, np.full((1, others), float(its)))
+            found = factors.log_symmetric(half, np.full((1, a), float(mine)))[0, j]
             terms = [
                 math.log(math.comb(a, i) * math.comb(others, j - i)) + mine * i + its * (j - i)
                 for i in range(max(0, j - others), min(a, j) + 1)
@@ -91,12 +89,12 @@ def test_a_large_round_has_finite_exchangeable_bets() -> None:
     rng = np.random.default_rng(4)
     one, sides = round_of("any", np.zeros((6070, DIM)), 70, rng)
     one.bet.parts["J"][...] = 64
-    assert exchangeable.log_factors(one, sides)[0] == pytest.approx(0.0, abs=1e-8)  # all results alike
+    assert factors.exchangeable(one, sides)[0] == pytest.approx(0.0, abs=1e-8)  # all results alike
     values = np.concatenate([np.full((70, DIM), 50.0), np.full((6000, DIM), -50.0)])
     one.bet.parts["G"][:] = [[1.0, 0.0], [0.0, 0.0]]
     one.bet.parts["h"][:] = 0.0
     one.bet.parts["w"] = np.array(0.0)
-    found = exchangeable.log_factors(with_values(one, values), sides)[0]
+    found = factors.exchangeable(with_values(one, values), sides)[0]
     assert 50.0 < found < math.log(math.comb(6070, 64) / math.comb(70, 64))
 
 
@@ -207,12 +205,12 @@ def void_run(rng: Rng, shape: str, rounds: int, attack: str) -> tuple[float, flo
         parts = {"U": guess, "f": rng.uniform(0.1, 1.0, (2, 2))}
         arms = np.repeat(np.arange(4), rng.integers(1, 4, 4))
         x = means[arms] + rng.normal(size=(arms.size, DIM)) @ root.T
-        made.append(BetRound(number, 0, np.arange(4), True, Bet(np.zeros(DIM), parts), arms, x, x))
+        made.append(BetRound(number, np.arange(4), Bet(np.zeros(DIM), parts), arms, x, x))
         past = np.stack([0.7 * past[m] + 0.3 * x[arms == m].mean(axis=0) for m in range(4)])
     tests = np.array([0, 2, 0] * rounds), np.array([1, 3, 1] * rounds), np.repeat(np.arange(1, rounds + 1), 3)
     share = np.tile([0.5, 0.5, 1.0], rounds)
     with np.errstate(all="ignore"):
-        found = shared_covariance.evidence(made, freeze, frozen, shape, "arm", *tests, share)
+        found = variance.evidence(made, freeze, frozen, shape, "arm", *tests, share)
     first, second, whole = found.reshape(rounds, 3).max(axis=0).tolist()
     return first, second, whole
 
@@ -234,7 +232,7 @@ def test_smallest_matches_a_dense_grid() -> None:
     gain, scatter = np.exp(rng.normal(size=20) * 4), np.exp(rng.normal(size=20) * 4)
     count, half = rng.integers(1, 5000, 20).astype(float), rng.choice([0.5, 1.0], 20)
     with np.errstate(all="ignore"):
-        found = shared_covariance.smallest(gain, scatter, count, half)
+        found = variance.smallest(gain, scatter, count, half)
     rates = np.array([0.0, *(2.0 ** (3 - i) for i in range(13))])
     weights = np.array([0.5, *[0.5 / 13] * 13])
     for i in range(20):
@@ -246,8 +244,8 @@ def test_smallest_matches_a_dense_grid() -> None:
             at = int(np.argmin(values))
             y = np.linspace(y[max(at - 1, 0)], y[min(at + 1, y.size - 1)], 3001)
         assert found[i] == pytest.approx(values.min(), rel=1e-9, abs=1e-9)
-    assert shared_covariance.smallest(*(np.array([x]) for x in (-1.0, 2.0, 5.0, 1.0)))[0] == -math.inf
-    assert shared_covariance.smallest(*(np.array([x]) for x in (0.0, 0.0, 5.0, 1.0)))[0] == math.log(0.5)
+    assert variance.smallest(*(np.array([x]) for x in (-1.0, 2.0, 5.0, 1.0)))[0] == -math.inf
+    assert variance.smallest(*(np.array([x]) for x in (0.0, 0.0, 5.0, 1.0)))[0] == math.log(0.5)
 
 
 # Whole products over rounds, under attack.
@@ -284,7 +282,7 @@ def test_products_of_bets_error_rate_within_bound(name: str) -> None:
                 if part in bet.parts:
                     bet.parts[part][:] = 0.0
                     bet.parts[part][arms] = last * rng.uniform(0.5, 2.0) * (9.0 if name == "bounded" else 1.0)
-            one = BetRound(number, 0, np.arange(2 * tests), True, bet, pulled, values, values)
+            one = BetRound(number, np.arange(2 * tests), bet, pulled, values, values)
             sides = sides_of(one, freeze, "arm", arms, others, np.arange(tests))
             total += log_factors(stated, one, sides)
             best = np.maximum(best, total)

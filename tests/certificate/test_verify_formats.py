@@ -1,4 +1,4 @@
-"""The two formats of certificates: format 1 keeps its rules for ever; in format 2 rounds overlap and pairs read on.
+"""Certificates of release 0.2 are read for ever; rounds that overlap, and the counts that pairs read.
 
 Oracle: `plain_certificates`, the formulas in exact fractions.
 """
@@ -17,15 +17,17 @@ import plain_certificates as plain
 import pytest
 
 import coterie
-from coterie.certificate.log import parse_log
-from coterie.certificate.recompute import Stacks, grid_of, paired
+from coterie.certificate.arithmetic.known import Stacks, grid_of, paired, record_of
+from coterie.certificate.freezes import Asked
+from coterie.certificate.reading import read_events
+from coterie.problem.families import noise_of
 from coterie.problem.noise import Noise
 
 Certificate = dict[str, Any]
 Events = list[dict[str, Any]]
 Case = Callable[[str], tuple[Certificate, Events]]
 
-KEPT = sorted(Path(__file__).parent.joinpath("assets").glob("1-*.json"))
+KEPT = sorted(Path(__file__).parent.joinpath("assets").glob("0.2-*.json"))
 LABELS, CENTERS = [0, 1, 0, 1, 0, 1, 0], [[0.0], [3.0]]
 
 
@@ -33,49 +35,36 @@ def reasons(certificate: Any, events: Any) -> str:
     return " | ".join(coterie.verify(certificate, events).problems)
 
 
-# Format 1.
+# Certificates of release 0.2.
 
 
-def test_kept_certificates_of_format_1_hold() -> None:
-    assert len(KEPT) == 9
-    for path in KEPT:
-        verdict = coterie.verify(path, path.with_suffix(".csv"))
-        assert verdict.problems == []
-        assert json.loads(path.read_text())["format"] == "coterie-certificate-1"
-    kinds = {(kept["by"], kept["dim"], kept["noise"] is None) for kept in (json.loads(p.read_text()) for p in KEPT)}
-    assert kinds == {(by, d, plain) for by in ("pairs", "epoch") for d in (1, 3) for plain in (True, False)}
+@pytest.mark.parametrize("path", KEPT, ids=[path.stem for path in KEPT])
+def test_certificates_of_release_0_2_hold(path: Path) -> None:
+    verdict = coterie.verify(path, path.with_suffix(".csv"))
+    assert verdict.problems == []
+    assert any("release 0.2" in warning for warning in verdict.warnings)  # their logs have no trace of corrections
+    certificate = json.loads(path.read_text())
+    assert certificate["format"] == "coterie-certificate-2"
+    assert "log_format" not in certificate
+    kept = certificate["labels"]
+    for moved in ([*kept[1:], kept[0]], [kept[0]] * len(kept)):
+        assert not coterie.verify(certificate | {"labels": moved}, path.with_suffix(".csv"))
 
 
-def test_format_1_reads_so_many_results_and_no_more(case: Case) -> None:
-    certificate, events = case("kept 1-pairs-beyond-room")
-    inner = plain.inner_product(None, 1)
-    stacks = [[plain.exact(e["values"]) for e in events if e.get("arm") == m] for m in range(5)]
-    for m, k in ((0, 1), (2, 1), (3, 0), (4, 1)):
-        n, its = (certificate["pairs"][name][m][k] for name in ("pulls_arm", "pulls_representative"))
-        x, y = stacks[m][:n], stacks[certificate["representatives"][k]][:its]
-        stated = certificate["pairs"]["evidence"][m][k]
-        assert plain.pair(x, y, inner, 64, number=1) == pytest.approx(stated, rel=1e-9)
-    assert plain.pair(stacks[0], stacks[1], inner, 64, number=2) > certificate["pairs"]["evidence"][0][1] + 1
-    as_two = certificate | {"format": "coterie-certificate-2"}
-    assert "evidence that arms 0 and 1 differ" in reasons(as_two, events)
-
-
-def test_format_1_takes_one_round_after_the_other(case: Case) -> None:
-    for name in ("overlapping", "overlapping, noise"):
-        certificate, events = case(name)
-        assert coterie.verify(certificate, events)
-        assert "results of round 1 are missing" in reasons(certificate | {"format": "coterie-certificate-1"}, events)
-    for name in ("kept 1-epoch-d1-plain", "kept 1-epoch-d3-covariance"):
-        certificate, events = case(name)  # what keeps the strict rule keeps the other
-        assert coterie.verify(certificate | {"format": "coterie-certificate-2"}, events)
+def test_certificates_of_release_0_2_are_of_every_question_and_noise() -> None:
+    certificates = [json.loads(path.read_text()) for path in KEPT]
+    kinds = {noise_of(kept["noise"], kept["dim"]).kind for kept in certificates if "question" not in kept}
+    assert kinds == {"known", "any", "gaussian", "counts", "bounded", "at-most", "symmetric"}
+    assert {kept.get("question") for kept in certificates} == {None, "resolution", "linkage"}
+    assert {kept.get("by") for kept in certificates} == {None, "pairs", "epoch"}
+    assert any(kept.get("corrections") for kept in certificates)
+    assert sum("revisions" in kept for kept in certificates) == 2
 
 
 def test_other_formats_are_refused(case: Case) -> None:
     certificate, events = case("overlapping")
-    for other in ("coterie-certificate-3", "coterie-certificate-", "", None, 2, ["coterie-certificate-2"]):
-        assert "format must be one of coterie-certificate-1, coterie-certificate-2" in reasons(
-            certificate | {"format": other}, events
-        )
+    for other in ("coterie-certificate-1", "coterie-certificate-3", "", None, 2, ["coterie-certificate-2"]):
+        assert "format must be coterie-certificate-2" in reasons(certificate | {"format": other}, events)
 
 
 # Rounds that overlap.
@@ -148,21 +137,21 @@ def test_results_come_after_their_round_and_no_oftener_than_composed() -> None:
 
 
 @pytest.mark.parametrize("room", [8, 16, 32, 64])
-def test_grid_of_format_2(room: int) -> None:
-    grid = grid_of(room, 5000, True)
+def test_grid_of_counts(room: int) -> None:
+    grid = grid_of(room, 5000)
     assert grid.tolist() == [n for n in plain.grid(room) if n <= 5000]
     assert all(n % 8 == 0 for n in grid.tolist() if n > room)
     beyond = grid[grid >= room]
     assert np.all(np.diff(beyond) * room <= 8 * beyond[:-1])  # the next one is at most 8/P further
     for ratio in (1, 2, 4, 8):
         for n in range(1, 700):
-            read = plain.counts_read(n, 10**6, ratio, room, 2)
+            read = plain.counts_read(n, 10**6, ratio, room)
             assert read in plain.grid(room)
             assert read * ratio in plain.grid(room)
             assert n / 2 < read <= n
 
 
-def test_prefix_room_of_format_2_is_one_of_four(case: Case) -> None:
+def test_prefix_room_is_one_of_four(case: Case) -> None:
     certificate, events = case("beyond the room")
     for room in (1, 7, 12, 24, 63, 65, 128, 10**30):
         assert "prefix_room must be one of 8, 16, 32, 64, got" in reasons(certificate | {"prefix_room": room}, events)
@@ -170,22 +159,21 @@ def test_prefix_room_of_format_2_is_one_of_four(case: Case) -> None:
     assert "prefix_room must be an integer" in reasons(certificate | {"prefix_room": 8.0}, events)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_pairs_match_oracle_at_all_counts(number: int) -> None:
+def test_pairs_match_oracle_at_all_counts() -> None:
     rng = np.random.default_rng(12)
     inner = plain.inner_product(0.5, 2)
     heights = [230, 171, 40]
     order = rng.permutation(np.repeat(np.arange(3), heights))
     events = [{"event": "result", "arm": int(m), "round": 0, "values": rng.normal(m, 1, 2).tolist()} for m in order]
-    record = parse_log(events, 3, 2, Noise.of(0.5, 2), len(events), number > 1)
+    record = record_of(read_events(events, Asked("groups", 3, 2, 2), len(events)), Noise.of(0.5, 2))
     exact = [[plain.exact(e["values"]) for e in events if e["arm"] == m] for m in range(3)]
-    for room in (8, 16, 64) if number == 2 else (5, 8, 64, 100):
-        stacks = Stacks(record, 3, room, number > 1)
+    for room in (8, 16, 64):
+        stacks = Stacks(record, 3, room)
         for _ in range(40):
             a, b = (int(m) for m in rng.choice(3, 2, replace=False))
             n_a, n_b = int(rng.integers(0, heights[a] + 1)), int(rng.integers(0, heights[b] + 1))
             found = paired(stacks, *(np.array([x]) for x in (a, b, n_a, n_b)))[0]
-            wanted = plain.pair(exact[a][:n_a], exact[b][:n_b], inner, room, number)
+            wanted = plain.pair(exact[a][:n_a], exact[b][:n_b], inner, room)
             assert found == wanted or found == pytest.approx(wanted, rel=1e-10, abs=1e-10)
 
 
@@ -194,11 +182,11 @@ def test_long_stacks_keep_only_sums_on_the_grid() -> None:
     events: Events = [
         {"event": "result", "arm": i % 2, "round": 0, "values": [x]} for i, x in enumerate(rng.normal(size=60_000))
     ]
-    record = parse_log(events, 2, 2, Noise.of(None, 1), len(events), True)
-    stacks = Stacks(record, 2, 64, True)
+    record = record_of(read_events(events, Asked("groups", 2, 1, 2), len(events)), Noise.of(None, 1))
+    stacks = Stacks(record, 2, 64)
     assert len(stacks._sums.counts) < 2 * (64 + 8 * math.ceil(math.log2(30_000 / 64)))
     found = paired(stacks, *(np.array([x]) for x in (0, 1, 30_000, 30_000)))[0]
     exact = [[plain.exact(e["values"]) for e in events[m::2]] for m in (0, 1)]
-    n = plain.counts_read(30_000, 30_000, 1, 64, 2)
+    n = plain.counts_read(30_000, 30_000, 1, 64)
     assert n == 28_672  # 64·2^8·(1 + 6/8)
     assert found == pytest.approx(plain.pair(exact[0], exact[1], plain.inner_product(None, 1), 64), rel=1e-9, abs=1e-9)

@@ -15,9 +15,9 @@ from single_tests import Single
 
 import coterie
 from coterie.certificate import read_certificate, read_log, write_log
+from coterie.evidence.near_far import family_for
+from coterie.evidence.near_far.gaussian import upper_variances
 from coterie.problem.families import noise_from_json
-from coterie.theory.near_far.families import family_for
-from coterie.theory.near_far.gaussian import upper_variances
 
 Pair = tuple[dict[str, Any], list[dict[str, Any]]]
 

@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import croc_run
+from engines import croc_run, edit, inside
 
 import coterie
-from coterie.engine.croc import cover, planning
-from coterie.engine.croc.state import BY_EPOCH, BY_PAIRS, DONE
+from coterie._native.parts import certify, is_covered_by_epoch, is_covered_by_pairs
+from coterie.methods.croc.run import CrocRun
 
-# As Python runs them: compiled, they can only be called by compiled code.
-covered_by_epoch = getattr(cover.covered_by_epoch, "py_func", cover.covered_by_epoch)
-covered_by_pairs = getattr(cover.covered_by_pairs, "py_func", cover.covered_by_pairs)
-certify = getattr(planning.certify, "py_func", planning.certify)
+BY_PAIRS = -1
 
 MEANS = np.array([[0.0], [0.3], [0.0], [5.0], [5.2], [5.0], [5.1], [10.0], [10.3], [10.0]]).round()
 
@@ -32,49 +29,51 @@ def proven(noise: Any, delta: float) -> Any:
     return croc_run(session)
 
 
-def bent(run: Any, name: str, place: Any, value: Any) -> Any:
-    array = getattr(run.state, name).copy()
-    array[place] = value
-    return run.state._replace(**{name: array})
+def bent(run: CrocRun, name: str, place: Any, value: Any) -> CrocRun:
+    """A run that knows the same but for one thing."""
+    other = CrocRun(run.n_arms, run.n_groups, run.dim, run.log_inverse_delta, run.family)
+    other.restore(run.memory())
+    edit(other, {(name, place): value})
+    return other
 
 
 def test_a_proof_by_an_epoch_needs_every_test() -> None:
     run = proven(coterie.Gaussian(), 0.05)
-    s, e = run.state, int(run.epoch)
+    e = run.epoch
+    frozen = run.frozen(e)
     assert not run.by_pairs
-    assert covered_by_epoch(s, e)
+    assert is_covered_by_epoch(run, e)
     for arm in range(10):
         for group in range(3):
-            needed = group != s.frozen[e, arm]
-            assert covered_by_epoch(bent(run, "met_core", (e, arm, group), 0), e) == (not needed)
-            inside = s.in_core[e, arm] == 1
-            assert covered_by_epoch(bent(run, "met_group", (e, arm, group), 0), e) == (not needed or inside)
-    assert not covered_by_epoch(bent(run, "core", (e, 0), -1), e)
-    assert not covered_by_epoch(bent(run, "frozen", (e, int(s.core[e, 0])), 2), e)
-    assert not covered_by_epoch(bent(run, "met_pair", e, 0), e)
+            needed = group != frozen.labels[arm]
+            assert is_covered_by_epoch(bent(run, f"epochs.{e}.against_core.met", (arm, group), 0), e) == (not needed)
+            within = frozen.in_core[arm] == 1
+            without = bent(run, f"epochs.{e}.against_group.met", (arm, group), 0)
+            assert is_covered_by_epoch(without, e) == (not needed or within)
+    assert not is_covered_by_epoch(bent(run, f"epochs.{e}.core", 0, -1), e)
+    assert not is_covered_by_epoch(bent(run, f"epochs.{e}.labels", int(frozen.core[0]), 2), e)
+    assert not is_covered_by_epoch(bent(run, f"epochs.{e}.core_pairs.met", ..., 0), e)
 
 
-@pytest.mark.parametrize("by", [BY_PAIRS, BY_EPOCH])
-def test_a_run_whose_tests_leave_something_open_does_not_stop(by: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "covered_by_epoch", covered_by_epoch)
-    monkeypatch.setattr(planning, "covered_by_pairs", covered_by_pairs)
+@pytest.mark.parametrize("by", [BY_PAIRS, 0])
+def test_a_run_whose_tests_leave_something_open_does_not_stop(by: int) -> None:
     run = proven(1.0, 0.05)
-    s = run.state
-    assert (run.by_pairs, covered_by_pairs(s)) == (True, True)
-    s.ints[DONE] = 0
-    open_pairs = bent(run, "settled", (0, int((s.labels[0] + 1) % 3)), 0)
-    open_tests = bent(run, "core", 0, -1)
-    assert not certify(open_pairs if by == BY_PAIRS else open_tests, by, 0)
-    assert s.ints[DONE] == 0
-    assert certify(s, BY_PAIRS, -1)
-    assert s.ints[DONE] == BY_PAIRS
+    assert (run.by_pairs, is_covered_by_pairs(run)) == (True, True)
+    edit(run, {"proof": 0})
+    open_pairs = bent(run, "pairs.settled", (0, int((run.labels[0] + 1) % 3)), 0)
+    open_tests = bent(run, "epochs.0.core", ..., -1)
+    left = open_pairs if by == BY_PAIRS else open_tests
+    assert not certify(left, by)
+    assert inside(left).proof == 0
+    assert certify(run)
+    assert run.done
+    assert run.by_pairs
 
 
 def test_a_proof_by_pairs_needs_evidence_at_counts_that_are_there() -> None:
     run = proven(1.0, 0.05)
-    s = run.state
-    group = int((s.labels[4] + 1) % 3)
-    assert covered_by_pairs(s)
-    assert not covered_by_pairs(bent(run, "evidence", (4, group), 0.0))
-    assert not covered_by_pairs(bent(run, "settled_pulls", (4, group, 0), s.pulls[4] + 1))
-    assert not covered_by_pairs(bent(run, "representative", group, 4))
+    group = int((run.labels[4] + 1) % 3)
+    assert is_covered_by_pairs(run)
+    assert not is_covered_by_pairs(bent(run, "pairs.evidence", (4, group), 0.0))
+    assert not is_covered_by_pairs(bent(run, "pairs.counts.arm", (4, group), run.pulls[4] + 1))
+    assert not is_covered_by_pairs(bent(run, "estimate.representative", group, 4))

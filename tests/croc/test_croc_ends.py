@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 
 
 def ends_from(session: coterie.Session, means: np.ndarray, rng: np.random.Generator, cap: int) -> bool:
@@ -71,7 +71,7 @@ def test_every_arm_keeps_its_share(steps: int) -> None:
     run.play(steps, centers, truth, np.random.default_rng(1))
     assert run.t == steps
     assert run.round > 0
-    assert run.state.pulls.min() >= steps / (60 * 30)
+    assert run.pulls.min() >= steps / (60 * 30)
 
 
 @pytest.mark.parametrize("shape", [(4, 2, 1, 1.0), (8, 3, 2, 1.3), (12, 2, 3, 1.0), (6, 5, 1, 2.0)])

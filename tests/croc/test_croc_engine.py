@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import croc_run
+from engines import croc_run, inside
 
 import coterie
-from coterie.engine.croc.evidence import grid_count, grid_place
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import CORE_ROOM, grid_counts, prefix_room
-from coterie.theory.evidence import BLOCK_RATIOS, RATIO_WEIGHTS, SCALE_WEIGHTS, SCALES, grid_floor
+from coterie._native import prefix_room
+from coterie._native.parts import grid_count, grid_place
+from coterie.evidence.pairs import BLOCK_RATIOS, RATIO_WEIGHTS, SCALE_WEIGHTS, SCALES, grid_floor
+from coterie.methods.croc.run import CORE_ROOM, CrocRun, grid_counts
 
 TRUTH = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 1, 1, 1])
 CENTERS = np.array([[0.0, 0.0], [1.2, 0.0], [0.0, 1.2]])
@@ -53,7 +53,7 @@ def results(session: Any, arm: int) -> np.ndarray:
 def test_prefixes_match_oracle(seed: int) -> None:
     """They are the sums of an arm's first results in ask order, however late those came."""
     session = conversation(seed, 900, delta=1e-12)
-    state = croc_run(session).state
+    state = inside(croc_run(session)).arms
     assert session.pulls.max() > 64  # more than there is room for
     for arm in range(session.n_arms):
         stack = results(session, arm)
@@ -109,11 +109,6 @@ def test_pair_evidence_matches_oracle(dim: int) -> None:
         assert found == pytest.approx(brute_pair_evidence(x, y), rel=1e-10, abs=1e-10)
 
 
-def plain(function: Any) -> Any:
-    """A compiled function as Python runs it."""
-    return getattr(function, "py_func", function)
-
-
 @pytest.mark.parametrize("room", [8, 16, 32, 64])
 def test_grid_of_counts_matches_oracle(room: int) -> None:
     """Place and count are inverse; the grid is that of the theory; all ratios of blocks divide its counts."""
@@ -123,11 +118,11 @@ def test_grid_of_counts_matches_oracle(room: int) -> None:
     assert (np.diff(counts) <= counts[:-1] * 8 // room).all()  # steps of at most 8/P
     assert (counts % 8 == 0).all()
     for place, count in enumerate(counts[:80]):
-        assert plain(grid_count)(place, room) == count
-        assert plain(grid_place)(int(count), room) == place
+        assert grid_count(place, room) == count
+        assert grid_place(int(count), room) == place
         assert all(grid_floor(int(count) // ratio, room) == count // ratio for ratio in BLOCK_RATIOS)
     for n in range(room, 20 * room):
-        assert counts[plain(grid_place)(n, room)] == grid_floor(n, room) <= n
+        assert counts[grid_place(n, room)] == grid_floor(n, room) <= n
 
 
 def test_prefix_room_bounds_memory() -> None:
@@ -141,20 +136,19 @@ def test_settled_pairs_reach_their_level(seed: int) -> None:
     """A pair counts as settled only if its evidence, at the counts that it names, reaches the level."""
     session = conversation(seed, 220 + 40 * seed, delta=0.01)
     run = croc_run(session)
-    s = run.state
     level = math.log(session.n_arms - 2) + math.log(session.n_arms - 3) - math.log(2 * 0.2 * 0.01)
     assert run.pair_level == pytest.approx(level, rel=1e-12)
-    assert s.settled.any()
+    assert run.settled.any()
     for m in range(session.n_arms):
         for k in range(session.n_clusters):
-            if s.settled[m, k] == 1:
-                lead = s.representative[k]
-                counts = s.settled_pulls[m, k]
+            if run.settled[m, k] == 1:
+                lead = run.representative[k]
+                counts = run.pair_counts[m, k]
                 found = coterie.pair_evidence(results(session, m)[: counts[0]], results(session, lead)[: counts[1]])
                 assert found >= level - 1e-9
                 assert (counts <= session.pulls[[m, lead]]).all()
-            elif s.evidence[m, k] > -math.inf:
-                assert s.evidence[m, k] < level
+            elif run.evidence[m, k] > -math.inf:
+                assert run.evidence[m, k] < level
 
 
 # Frozen tests.
@@ -237,27 +231,29 @@ def test_frozen_tests_are_met_only_at_their_level(seed: int) -> None:
     """
     session = conversation(seed, 400 + 40 * seed, delta=1e-9)
     assert not session.done
-    run, s = croc_run(session), croc_run(session).state
+    run = croc_run(session)
     assert run.freezes > 0
     events = session.events
     checked = 0
-    for epoch in [one for one in session.decisions if one["event"] == "freeze"][-len(s.level) :]:
-        slot = epoch["epoch"] % len(s.level)
+    for epoch in [one for one in session.decisions if one["event"] == "freeze"][-run.n_epochs :]:
+        slot = epoch["epoch"] % run.n_epochs
+        in_group, in_core = run.frozen(slot).against_group, run.frozen(slot).against_core
         groups, cores = pools(epoch)
         for (m, home), k in product(enumerate(epoch["labels"]), range(session.n_clusters)):
             if k == home:
                 continue
             core = m in cores[home]
-            kinds = [(s.met_core, s.last_core, cores[k], epoch["level"] / (1 if core else 2))]
+            kinds = [(in_core, cores[k], epoch["level"] / (1 if core else 2))]
             if not core:
-                kinds.append((s.met_group, s.last_group, groups[k], epoch["level"]))
-            for met, last, pool, level in kinds:
-                if met[slot, m, k] == 0:
+                kinds.append((in_group, groups[k], epoch["level"]))
+            for tests, pool, level in kinds:
+                last = tests.last[m, k]
+                if tests.met[m, k] == 0:
                     assert recomputed(events, epoch["epoch"], m, pool, 10**9)[0] < level
-                elif last[slot, m, k] > 0:
-                    assert recomputed(events, epoch["epoch"], m, pool, last[slot, m, k])[0] >= level - 1e-9
+                elif last > 0:
+                    assert recomputed(events, epoch["epoch"], m, pool, last)[0] >= level - 1e-9
                 else:
-                    counts = -s.last_core[slot, m, k], -s.last_group[slot, m, k]
+                    counts = -in_core.last[m, k], -in_group.last[m, k]
                     assert run.pair_evidence(m, cores[k][0], *counts) >= run.pair_level
                 checked += 1
         check_met_pairs(run, events, epoch, slot)
@@ -266,15 +262,15 @@ def test_frozen_tests_are_met_only_at_their_level(seed: int) -> None:
 
 def check_met_pairs(run: CrocRun, events: list[dict[str, Any]], epoch: dict[str, Any], slot: int) -> None:
     """Pairs of core arms that are met: their level was reached, in the rounds or from the start."""
-    s = run.state
-    places = {arm: i for i, arm in enumerate(s.core[slot].tolist()) if arm >= 0}
+    pairs = run.frozen(slot).core_pairs
+    places = {arm: i for i, arm in enumerate(run.frozen(slot).core.tolist()) if arm >= 0}
     for p, q in product(places, places):
-        if places[q] // CORE_ROOM < places[p] // CORE_ROOM and s.met_pair[slot, places[p], places[q]]:
-            last = s.last_pair[slot, places[p], places[q]]
+        if places[q] // CORE_ROOM < places[p] // CORE_ROOM and pairs.met[places[p], places[q]]:
+            last = pairs.last[places[p], places[q]]
             if last > 0:
                 assert recomputed(events, epoch["epoch"], p, [q], last)[0] >= epoch["level"] / 2 - 1e-9
             else:
-                counts = -last, -s.last_pair[slot, places[q], places[p]]
+                counts = -last, -pairs.last[places[q], places[p]]
                 assert run.pair_evidence(p, q, *counts) >= run.pair_level
 
 
@@ -317,9 +313,9 @@ def test_session_equals_simulation(delta: float, seed: int) -> None:
         arm = session.ask()
         session.tell(arm, CENTERS[TRUTH[arm]] + rng.standard_normal(2))
     assert session.t == run.t
-    assert coterie.same_partition(session.labels, run.state.labels)
-    np.testing.assert_array_equal(session.pulls, run.state.pulls)
-    np.testing.assert_array_equal(croc_run(session).state.sums, run.state.sums)
+    assert coterie.same_partition(session.labels, run.labels)
+    np.testing.assert_array_equal(session.pulls, run.pulls)
+    np.testing.assert_array_equal(croc_run(session).sums, run.sums)
     trials = coterie.simulate(coterie.Instance(TRUTH, CENTERS), "croc", deltas=[delta], trials=1, seed=seed)
     again = CrocRun(12, 3, 2, -math.log(delta))
     again.play(10**6, CENTERS, TRUTH, np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0]))
@@ -332,8 +328,9 @@ def test_simulation_in_pieces_equals_simulation_at_once() -> None:
     pieces, rng = CrocRun(12, 3, 2, -math.log(1e-3)), np.random.default_rng(5)
     while not pieces.done:
         pieces.play(7, CENTERS, TRUTH, rng)
-    for mine, its in zip(whole.state, pieces.state, strict=True):
-        np.testing.assert_array_equal(mine, its)
+    its = pieces.memory()
+    for name, mine in whole.memory().items():
+        np.testing.assert_array_equal(mine, its[name], err_msg=name)
 
 
 # At the edges.
@@ -382,7 +379,7 @@ def test_largest_round_has_room() -> None:
         run.play(20, centers, np.arange(n_arms) % n_groups, rng)
     _, pulls = run.composition(run.round)
     assert sum(count for _, count in pulls) > 8 * n_arms
-    assert len(pulls) <= n_arms <= run.state.entry_arm.size
+    assert len(pulls) <= n_arms <= inside(run).flight.entries.arm.size
 
 
 @pytest.mark.parametrize(("n_groups", "dim", "value"), [(2, 1, 0.0), (3, 2, 0.0), (2, 3, -7.0), (4, 50, 1e6)])

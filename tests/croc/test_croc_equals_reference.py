@@ -1,4 +1,4 @@
-"""CROC asks for the same arms as `coterie.reference_croc`, with the same freezes, rounds, stops and groups."""
+"""CROC asks for the same arms as `tests.oracles.croc`, with the same freezes, rounds, stops and groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from croc_cases import DRAWN, FAMILIES, PINNED, PRICED, drawn_case, engine_facts, priced_case, reference_facts
 
-from coterie.reference_croc import ReferenceCroc
+from tests.oracles.croc import ReferenceCroc
 
 
 @pytest.mark.parametrize("batch", range(DRAWN // len(FAMILIES)))

@@ -17,7 +17,7 @@ from known import known
 from scipy.stats import binom
 
 import coterie
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 
 pytestmark = pytest.mark.guarantee
 
@@ -55,7 +55,7 @@ def own_rule(seed: int, delta: float) -> tuple[int, int, int]:
         run.play(LIMIT, centers, truth, rng)
         unfinished += not run.done
         by_pairs += run.by_pairs
-        wrong += run.done and not coterie.same_partition(run.state.labels, truth)
+        wrong += run.done and not coterie.same_partition(run.labels, truth)
     return wrong, unfinished, by_pairs
 
 
@@ -101,7 +101,7 @@ RULES = {rule.__name__: rule for rule in (uniform, in_turn, most_extreme, least_
 
 def outcome(run: CrocRun, truth: np.ndarray) -> tuple[int, int]:
     """(certified, certified and wrong)"""
-    return int(run.done), int(run.done and not coterie.same_partition(run.state.labels, truth))
+    return int(run.done), int(run.done and not coterie.same_partition(run.labels, truth))
 
 
 def foreign_rule(seed: int, rule: Rule, share: float, limit: int) -> tuple[int, int]:
@@ -112,9 +112,8 @@ def foreign_rule(seed: int, rule: Rule, share: float, limit: int) -> tuple[int, 
     run = CrocRun(truth.size, 2, centers.shape[1], -math.log(0.3))
     while not run.done and run.t < limit:
         own = rng.random() >= share
-        s = run.state
-        sums = s.sums + s.pulls[:, None] * s.origin
-        arm, of_round = known(run.pop()) if own else (rule(sums, s.pulls, means, run.t, rng), 0)
+        sums = run.sums + run.pulls[:, None] * run.origin
+        arm, of_round = known(run.pop()) if own else (rule(sums, run.pulls, means, run.t, rng), 0)
         run.absorb(arm, means[arm] + rng.standard_normal(centers.shape[1]), of_round, own)
     return outcome(run, truth)
 

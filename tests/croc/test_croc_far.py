@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from known import known
 
 import coterie
-from coterie.engine.croc.run import CrocRun
+from coterie.evidence.pairs import BLOCK_RATIOS, RATIO_WEIGHTS, mixture_log
+from coterie.methods.croc.run import CrocRun
 from coterie.problem.noise import Noise
-from coterie.theory.evidence import BLOCK_RATIOS, RATIO_WEIGHTS, mixture_log
 
 
 def exact_evidence(x: list[list[Fraction]], y: list[list[Fraction]]) -> float:

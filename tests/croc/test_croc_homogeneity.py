@@ -13,10 +13,9 @@ from scipy.stats import binom
 
 import coterie
 from bench.toofew import GAPS, NOISES, SHAPES, ending
+from coterie.evidence.hidden_groups import hidden_evidence, visible_difference
+from coterie.evidence.homogeneity import mixed_threshold
 from coterie.problem.families import noise_of
-from coterie.theory.hidden_groups import hidden_evidence
-from coterie.theory.homogeneity import mixed_threshold
-from coterie.theory.visible_difference import visible_difference
 
 pytestmark = pytest.mark.guarantee
 

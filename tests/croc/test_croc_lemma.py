@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
+from engines import edit
 
-from coterie.engine.croc import claims
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import CORE, CORE_ROOM, FREEZES
+from coterie._native import croc_constants
+from coterie._native.parts import unmet
+from coterie.methods.croc.run import CORE_ROOM, CrocRun
+
+CORE = croc_constants()["core"]
 
 
 class Required(NamedTuple):
@@ -133,38 +135,33 @@ def test_lemma_needs_every_kind_of_test(dropped: str) -> None:
 # The same tests in the engine.
 
 
-@numba.njit
-def _count(state, work):  # type: ignore[no-untyped-def]
-    return claims.unmet(state, 0, work)
-
-
 def count_unmet(run: CrocRun) -> tuple[int, list[int]]:
     """Tests that the engine still wants of the epoch, and the arms that it would pull for them."""
-    count = _count(run.state, run._work)
-    return count, np.flatnonzero(run._work.mark).tolist()
+    found: tuple[int, list[int]] = unmet(run, 0)
+    return found
 
 
 def frozen_run(labels: list[int], cores: list[list[int]]) -> CrocRun:
     """A run with one epoch for this candidate, and no results: nothing is met."""
     run = CrocRun(len(labels), len(cores), 1, 1.0)
-    s = run.state
-    s.ints[FREEZES] = 1
-    s.labels[:] = s.frozen[0] = labels
+    places = np.full((len(cores), CORE_ROOM), -1)
     for k, core in enumerate(cores):
-        s.representative[k] = core[0]
-        s.core[0, k * CORE_ROOM : k * CORE_ROOM + len(core)] = core
-        s.in_core[0, core] = 1
+        places[k, : len(core)] = core
+    inner = np.isin(np.arange(len(labels)), places)
+    edit(run, {
+        "freezes": 1, "estimate.labels": labels, "estimate.representative": places[:, 0], "epochs.0.labels": labels,
+        "epochs.0.core": places.ravel(), "epochs.0.in_core": inner,
+    })  # fmt: skip
     return run
 
 
 def set_met(run: CrocRun, test: Required, met: int) -> None:
-    s = run.state
     if test.kind == "pair":
-        places = {int(arm): i for i, arm in enumerate(s.core[0]) if arm >= 0}
+        places = {int(arm): i for i, arm in enumerate(run.frozen(0).core) if arm >= 0}
         i, j = places[test.arm], places[test.other]
-        s.met_pair[0, max(i, j), min(i, j)] = met
+        edit(run, {("epochs.0.core_pairs.met", (max(i, j), min(i, j))): met})
     else:
-        (s.met_core if test.kind == "core" else s.met_group)[0, test.arm, test.other] = met
+        edit(run, {(f"epochs.0.against_{test.kind}.met", (test.arm, test.other)): met})
 
 
 @pytest.mark.slow
@@ -196,9 +193,9 @@ def test_pair_from_the_start_settles_its_arm_against_that_core_only(labels: list
             if k != home:
                 gone = sum(test.kind != "pair" and (test.arm, test.other) == (m, k) for test in tests)
                 run = frozen_run(labels, cores)
-                run.state.settled[m, k] = 1
+                edit(run, {("pairs.settled", (m, k)): 1})
                 assert count_unmet(run)[0] == len(tests) - gone
                 run = frozen_run(labels, cores)
-                run.state.settled[m, k] = 1
-                run.state.representative[k] = -1  # the pair is not about the first arm of the core
+                # the pair is not about the first arm of the core
+                edit(run, {("pairs.settled", (m, k)): 1, ("estimate.representative", k): -1})
                 assert count_unmet(run)[0] == len(tests)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import inside
 
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import DEGREES, FAR_SHARE, MEASURED_AT
-from coterie.methods.croc_families import family_for
+from coterie.methods.croc.run import CrocRun
+from coterie.methods.family import family_for
 from coterie.problem.families import Counts, Gaussian, Symmetric, noise_of
 
 MODELS: dict[str, Any] = {
@@ -102,10 +102,10 @@ def test_metric_equals_plain_numpy(name: str, world: str) -> None:
     plain = Plain(n_arms, dim, name in PULLED_IN, shape)
     measured, origin, compared = 0, np.zeros(dim), 0
     for t in range(700):
-        found = run.pop()
-        if found is None:
+        pull = run.pop()
+        if pull is None:
             break
-        arm, of_round = found
+        arm, of_round = pull
         if name == "counts":
             x = rng.binomial(50, [0.2, 0.22, 0.25][labels[arm]], dim).astype(float)
         else:
@@ -120,21 +120,23 @@ def test_metric_equals_plain_numpy(name: str, world: str) -> None:
         if name == "counts":  # on a scale on which the variance does not depend on the rate
             x = 2.0 * np.sqrt(50.5) * np.arcsin(np.sqrt((x + 0.375) / 50.75))
         plain.tell(arm, x - origin)
-        if run.state.ints[MEASURED_AT] != measured:
-            measured = int(run.state.ints[MEASURED_AT])
-            assert measured == len(plain.innovations) == run.state.ints[DEGREES]
-            metric = run.state.metric
+        found = inside(run)
+        if found.metric.measured_at != measured:
+            measured = found.metric.measured_at
+            assert measured == len(plain.innovations) == found.metric.degrees
+            metric = found.metric.to_units
             assert np.array_equal(np.triu(metric, 1), np.zeros((dim, dim)))
             np.testing.assert_allclose(metric @ plain.covariance() @ metric.T, np.eye(dim), atol=1e-7)
-            np.testing.assert_allclose(run.state.means, plain.location @ metric.T, atol=1e-9)
+            np.testing.assert_allclose(found.arms.means, plain.location @ metric.T, atol=1e-9)
             compared += 1
     assert compared > 15
-    np.testing.assert_allclose(run.state.location, plain.location, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(np.tril(run.state.scatter), np.tril(plain.scatter), rtol=1e-9, atol=1e-9)
+    its = inside(run).metric
+    np.testing.assert_allclose(its.location, plain.location, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.tril(its.scatter), np.tril(plain.scatter), rtol=1e-9, atol=1e-9)
     if plain.pulled_in:
-        np.testing.assert_allclose(run.state.scale, plain.scale)
-        assert run.state.numbers[FAR_SHARE] == pytest.approx(np.mean(plain.far))
-    assert run.state.ints[DEGREES] > 150
+        np.testing.assert_allclose(its.scale, plain.scale)
+        assert its.far_share == pytest.approx(np.mean(plain.far))
+    assert its.degrees > 150
 
 
 @pytest.mark.parametrize("name", ["any", "full", "symmetric", "diagonal"])

@@ -14,19 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import coterie
 from coterie import worlds
-from coterie.engine.croc import claims, metric, misgrouping, renewal, rounds, steps
-from coterie.engine.croc.entries import RESULT, new_entries
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import ESTIMATED, METRIC, ROUND, T, share_of_epoch
-from coterie.methods.croc_families import family_for
-from coterie.methods.croc_trials import play_to_next_plan
+from coterie._native.parts import freeze, next_round, take_result
+from coterie.methods.contract import RESULT
+from coterie.methods.croc.run import CrocEntries, CrocRun, share_of_epoch
+from coterie.methods.family import family_for
+from coterie.methods.trial_loops import play_to_next_plan
 from coterie.problem.families import noise_of
 from coterie.simulate.plan import Plan, plan_for
 
@@ -155,7 +153,7 @@ def new_run(plan: Plan) -> CrocRun:
 
 def ended(run: CrocRun, plan: Plan) -> tuple[bool, bool]:
     """(proven, proven and wrong)"""
-    return run.done, run.done and not coterie.same_partition(run.state.labels, plan.instance.labels)
+    return run.done, run.done and not coterie.same_partition(run.labels, plan.instance.labels)
 
 
 @pytest.mark.parametrize("delta", [0.3, 0.1])
@@ -193,7 +191,8 @@ def wrong_labels(truth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def tell_unasked(run: CrocRun, plan: Plan, arm: int, rng: np.random.Generator) -> np.ndarray:
     """A result that nobody asked for."""
     x = plan.results(rng, np.array([arm]))
-    entries = new_entries(plan.instance.n_arms, np.array([RESULT]), np.array([arm]), plan.noise.whiten_fully(x))
+    white = plan.noise.whiten_fully(x)
+    entries = CrocEntries(plan.instance.n_arms, white.shape[1] // 2, np.array([RESULT]), np.array([arm]), white)
     while run.follow(entries) == 1:
         pass
     return np.asarray(x[0])
@@ -226,8 +225,7 @@ def misled(name: str, seed: int, delta: float) -> tuple[bool, bool]:
             tell(arm)
     while not run.done and run.t < LIMIT:
         if rng.random() < 1 / 3:
-            s = run.state
-            means = s.offset + s.sums / np.maximum(s.pulls, 1)[:, None] + s.origin
+            means = run.offset + run.sums / np.maximum(run.pulls, 1)[:, None] + run.origin
             if plan.noise.in_units:
                 means = plan.noise.color(means)
             tell(int(np.argmax(np.linalg.norm(means - there, axis=1))))
@@ -248,45 +246,6 @@ def test_misleading_results_error_rate_within_delta(name: str, delta: float) -> 
 # Wrong candidates, frozen on purpose: the tests of the epoch then bear the whole guarantee.
 
 
-@numba.njit
-def freeze_wrong(state, work, labels):  # type: ignore[no-untyped-def]
-    """An epoch for these labels, as if they had been estimated just now. Returns it."""
-    state.labels[:] = labels
-    state.totals[:] = 0.0
-    state.centers[:, :] = 0.0
-    for m in range(labels.size):
-        state.totals[labels[m]] += state.pulls[m]
-        for q in range(state.centers.shape[1]):
-            state.centers[labels[m], q] += state.pulls[m] * state.means[m, q]
-    for k in range(state.totals.size):
-        for q in range(state.centers.shape[1]):
-            state.centers[k, q] /= state.totals[k]
-    if state.ints[METRIC] == 1:
-        metric.estimate_metric(state, work)
-    state.ints[ESTIMATED] = state.ints[T]
-    renewal.choose_representatives(state)
-    misgrouping.misgrouping_risk(state, work)
-    return rounds.freeze(state, work)
-
-
-@numba.njit
-def next_round(state, work, epoch):  # type: ignore[no-untyped-def]
-    """False if all claims are met; else a round for those that are not."""
-    if claims.unmet(state, epoch, work) == 0:
-        return False
-    rounds.compose_round(state, epoch, work, 0.0)
-    return True
-
-
-@numba.njit
-def take(state, work, arms, values, of_round):  # type: ignore[no-untyped-def]
-    x = np.zeros(values.shape[1])
-    for i in range(arms.size):
-        x[:] = values[i]
-        state.committed[arms[i]] += 1
-        steps.observe(state, work, arms[i], x, of_round)
-
-
 def cost(means: np.ndarray, labels: np.ndarray) -> float:
     """How badly the labels fit the means of all arms so far."""
     groups = [means[labels == k] for k in range(labels.max() + 1)]
@@ -298,21 +257,22 @@ def certified_wrong(name: str, seed: int, delta: float) -> bool:
     rng = np.random.default_rng([23, list(CASES).index(name), seed])
     plan = hard_plan(name, rng, delta)
     inst, run = plan.instance, new_run(plan)
-    state, work = run.state, run._work
 
     def feed(arms: np.ndarray, of_round: int) -> np.ndarray:
         x = plan.results(rng, arms)
-        take(state, work, arms, plan.noise.whiten_fully(x), of_round)
+        for arm, white in zip(arms.tolist(), plan.noise.whiten_fully(x), strict=True):
+            take_result(run, arm, white, of_round)
         return x
 
     first = feed(np.tile(np.arange(inst.n_arms), int(rng.integers(4, 20))), 0)
     means = first.reshape(-1, *inst.means.shape).mean(axis=0)
     labels = min((wrong_labels(inst.labels, rng) for _ in range(8)), key=lambda some: cost(means, some))
-    epoch = freeze_wrong(state, work, labels)
+    epoch = freeze(run, labels.tolist())
     while run.t < 600:
-        if not next_round(state, work, epoch):
+        composition = next_round(run, epoch)
+        if not composition:
             return True
-        feed(rng.permutation(np.repeat(np.arange(inst.n_arms), work.composition)), int(state.ints[ROUND]))
+        feed(rng.permutation(np.repeat(np.arange(inst.n_arms), composition)), run.round)
     return False
 
 

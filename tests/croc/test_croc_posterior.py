@@ -5,37 +5,21 @@ from __future__ import annotations
 import math
 from functools import cache
 
-import numba
 import numpy as np
 import pytest
+from engines import inside
 
 import coterie
-from coterie.engine.croc import estimate, misgrouping, splitting
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import ESTIMATED, MISGROUPING_RISK, log_factorials
-
-TABLE = log_factorials(20)
+from coterie._native import parts
+from coterie.methods.croc.run import CrocRun
 
 
-@numba.njit()
 def worth_of(gain: float, a: int, b: int, weight: float, dim: int) -> float:
-    return splitting.cut_worth(TABLE, gain, a, b, weight, dim)
+    return float(parts.cut_worth(CrocRun(20, 2, dim, 1.0), gain, a, b, weight))
 
 
-@numba.njit
-def posterior_of(cost, sizes, totals, dim):  # type: ignore[no-untyped-def]
-    return splitting.log_posterior(TABLE, cost, sizes, totals, dim)
-
-
-@numba.njit
-def estimate_anew(state, work):  # type: ignore[no-untyped-def]
-    state.ints[ESTIMATED] = 0
-    return estimate.estimate(state, work)
-
-
-@numba.njit
-def risk_of(state, work):  # type: ignore[no-untyped-def]
-    return misgrouping.misgrouping_risk(state, work)
+def posterior_of(cost: float, sizes: np.ndarray, totals: np.ndarray, dim: int) -> float:
+    return float(parts.log_posterior(CrocRun(20, len(sizes), dim, 1.0), cost, sizes.tolist(), totals.tolist()))
 
 
 def log_posterior(means: np.ndarray, pulls: np.ndarray, labels: np.ndarray) -> float:
@@ -122,11 +106,11 @@ def test_estimate_is_near_the_largest_posterior(n_arms: int, n_groups: int, dim:
         centers = 2.0 * rng.normal(size=(n_groups, dim))
         truth = np.concatenate([np.arange(n_groups), np.zeros(n_arms - n_groups, dtype=int)])
         run = measured(seed, n_arms, centers, truth, 4)
-        estimate_anew(run.state, run._work)
-        means, pulls = run.state.means.copy(), run.state.pulls.copy()
+        parts.estimate_anew(run)
+        means, pulls = inside(run).arms.means, run.pulls.copy()
         values = [log_posterior(means, pulls, labels) for labels in partitions(n_arms, n_groups)]
         cheapest = min(partitions(n_arms, n_groups), key=lambda labels: cost_of(means, pulls, labels))
-        found = log_posterior(means, pulls, run.state.labels)
+        found = log_posterior(means, pulls, run.labels)
         assert found <= max(values) + 1e-9
         short.append(max(values) - found)
         as_good += found >= log_posterior(means, pulls, cheapest) - 1e-9
@@ -142,11 +126,12 @@ def test_a_large_group_is_not_cut_by_chance() -> None:
     right, cheaper = 0, 0
     for seed in range(40):
         run = measured(seed, 82, centers, truth, 1)
-        estimate_anew(run.state, run._work)
-        right += coterie.same_partition(run.state.labels, truth)
-        x = np.sort(run.state.means[:80, 0])
+        parts.estimate_anew(run)
+        right += coterie.same_partition(run.labels, truth)
+        means = inside(run).arms.means[:, 0]
+        x = np.sort(means[:80])
         cut = min(np.var(x[:i]) * i + np.var(x[i:]) * (80 - i) for i in range(1, 80))
-        cheaper += np.var(x) * 80 - cut > 0.5 * (run.state.means[80, 0] - run.state.means[81, 0]) ** 2
+        cheaper += np.var(x) * 80 - cut > 0.5 * (means[80] - means[81]) ** 2
     assert cheaper >= 38  # by its cost alone, the wrong partition would win
     assert right >= 34
 
@@ -161,10 +146,9 @@ def test_misgrouping_risk_is_of_the_order_of_the_error() -> None:
         centers = np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 2.0]]) * rng.uniform(0.5, 2.0)
         truth = np.repeat(np.arange(3), sizes)
         run = measured(seed, 20, centers, truth, 6)
-        estimate_anew(run.state, run._work)
-        risk_of(run.state, run._work)
-        if run.state.numbers[MISGROUPING_RISK] <= 0.15:
+        parts.estimate_anew(run)
+        if parts.misgrouping_risk(run) <= 0.15:
             sure += 1
-            wrong += not coterie.same_partition(run.state.labels, truth)
+            wrong += not coterie.same_partition(run.labels, truth)
     assert sure >= 60
     assert wrong <= 0.3 * sure, f"{wrong} of {sure}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import croc_run
+from engines import croc_run, edit, inside
 
 import coterie
 
@@ -67,7 +67,9 @@ def snapshot(session: Any) -> dict[str, Any]:
         "centers": None if session.centers is None else session.centers.tolist(),
         "alarm": session.alarm,
         "certificate": session.certificate,
-        "state": None if session.done else [array.tolist() for array in croc_run(session).state],
+        "state": None
+        if session.done
+        else {name: np.asarray(one).tolist() for name, one in croc_run(session).memory().items()},
     }
 
 
@@ -167,7 +169,7 @@ def test_order_of_delivery_keeps_what_counts(before: int, order: str) -> None:
     """Whatever order the results of a batch come in, every arm's results count in ask order, and in their rounds."""
     here, there = delivered("as asked", before, 40), delivered(order, before, 40)
     assert here.t == there.t == before + 40
-    mine, its = croc_run(here).state, croc_run(there).state
+    mine, its = inside(croc_run(here)).arms, inside(croc_run(there)).arms
     np.testing.assert_array_equal(mine.pulls, its.pulls)
     # Positions are relative to the result that came first, so the sums agree up to rounding once that is put back.
     places = np.arange(mine.prefixes.shape[0])[:, None]
@@ -202,9 +204,10 @@ def test_order_of_delivery_keeps_the_tests_of_a_round(order: str) -> None:
             assert run.round == 5
             one.tell(arm, x, ticket)
         assert run.round >= 5
-        found.append([run.state.weight_core, run.state.sum_core, run.state.weight_group, run.state.sum_group])
-        found[-1] += [run.state.weight_pair, run.state.sum_pair]
-    assert found[0][0].any()
+        tests = [getattr(epoch, name) for epoch in inside(run).epochs
+                 for name in ("against_core", "against_group", "core_pairs")]  # fmt: skip
+        found.append([array for one in tests for array in (one.weight, one.kept)])
+    assert any(array.any() for array in found[0])
     for mine, its in zip(*found, strict=True):
         np.testing.assert_array_equal(mine, its)
 
@@ -286,13 +289,13 @@ def test_unasked_results_do_not_enter_rounds() -> None:
     while croc_run(session).round < 3:
         arm = session.ask()
         session.tell(arm, draw(arm, rng))
-    left = croc_run(session).state.entry_sums.copy()
+    left = inside(croc_run(session)).flight.entry_sums
     t = session.t
     for arm in range(N):
         session.tell(arm, draw(arm, rng))
     assert session.t == t + N
     assert all(event["round"] == 0 for event in session.events[-N:])
-    np.testing.assert_array_equal(croc_run(session).state.entry_sums, left)
+    np.testing.assert_array_equal(inside(croc_run(session)).flight.entry_sums, left)
     finish(session, rng)
     assert coterie.verify(session.certificate, session.events).valid
 
@@ -345,15 +348,16 @@ def test_evidence_keeps_its_groups_when_the_engine_renumbers_them() -> None:
     while croc_run(session).round < 4:
         arm = session.ask()
         session.tell(arm, draw(arm, rng))
-    state, before = croc_run(session).state, session.evidence
+    run, before = croc_run(session), session.evidence
+    memory = run.memory()
     assert croc_run(session).matching_epoch >= 0
     name = np.array([1, 2, 0])
-    state.labels[:] = name[state.labels]
-    for array in (state.totals, state.centers, state.representative):
-        array[name] = array.copy()
-    columns: tuple[Any, ...] = (state.settled, state.settled_pulls, state.evidence)
-    for column in columns:
-        column[:, name] = column.copy()
+    memory["estimate.labels"] = name[memory["estimate.labels"]]
+    for row in ("estimate.totals", "estimate.centers", "estimate.representative"):
+        memory[row][name] = memory[row].copy()
+    for column in ("pairs.settled", "pairs.counts.arm", "pairs.counts.lead", "pairs.evidence"):
+        memory[column][:, name] = memory[column].copy()
+    run.restore(memory)
     assert croc_run(session).matching_epoch >= 0
     assert session.evidence == before
 
@@ -363,9 +367,7 @@ def test_evidence_between_the_last_pair_and_the_next_plan() -> None:
     session = new_session()
     for arm in range(N):
         session.tell(session.ask(), CENTERS[TRUTH[arm]])
-    state = croc_run(session).state
-    state.settled[:] = 1
-    state.evidence[:] = 100.0 + np.arange(N)[:, None]
+    edit(croc_run(session), {("pairs.settled", ...): 1, ("pairs.evidence", ...): 100.0 + np.arange(N)[:, None]})
     now = session.evidence
     assert now.statistic == 100.0 >= now.threshold
     assert now.weakest is not None

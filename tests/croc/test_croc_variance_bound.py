@@ -11,16 +11,15 @@ import json
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
+from engines import croc_run, inside
 
 import coterie
-from coterie.certificate.variance_bound import root_of
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import BOUNDED_AT, RESIDUALS
-from coterie.engine.croc.variance_bound import bound_root
-from coterie.methods.croc_families import family_for
+from coterie._native.parts import bound_root
+from coterie.certificate.arithmetic.variance import root_of
+from coterie.methods.croc.run import CrocRun
+from coterie.methods.family import family_for
 from coterie.problem.families import noise_of
 
 LABELS = np.array([0, 0, 1, 1, 0, 1, 1])
@@ -135,23 +134,19 @@ def played(
     return session, watch
 
 
-def state_of(session: coterie.Session) -> Any:
-    return session._conversation.run._run.state  # type: ignore[attr-defined]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("workers", "gap"), [(1, 3.0), (1, 12.0), (3, 1.5), (2, 4.0)])
 def test_residuals_and_bound_are_those_of_a_plain_loop(shape: str, workers: int, gap: float) -> None:
     session, watch = played(shape, workers, gap, seed=11)
-    state = state_of(session)
-    assert state.ints[RESIDUALS] == watch.number
-    np.testing.assert_allclose(state.residual_squares, watch.squares, rtol=1e-9)
+    bound = inside(croc_run(session)).bound
+    assert bound.residuals == watch.number
+    np.testing.assert_allclose(bound.squares, watch.squares, rtol=1e-9)
     assert sum(event.get("alone", False) for event in session.events) == watch.counted_alone
     assert watch.number > 5
     assert workers == 1 or watch.counted_alone < session.t
     # The bound was last computed at a plan: from the results alone of the first so many in the log.
-    at, squares, number = int(state.ints[BOUNDED_AT]), np.zeros(2), 0
+    at, squares, number = bound.at, np.zeros(2), 0
     before: dict[int, list[np.ndarray]] = {}
     for event in [one for one in session.events if one["event"] == "result"][:at]:
         mine, x = before.setdefault(event["arm"], []), np.array(event["values"])
@@ -164,7 +159,7 @@ def test_residuals_and_bound_are_those_of_a_plain_loop(shape: str, workers: int,
     else:
         expected = [upper_variance(float(one), number, level + math.log(2)) for one in squares]
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(1.0 / state.precision, expected, rtol=1e-8)
+        np.testing.assert_allclose(1.0 / bound.precision, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -273,18 +268,13 @@ def test_only_noise_with_a_bound_says_who_was_alone() -> None:
         assert not any("alone" in event for event in session.events)
 
 
-@numba.njit
-def engine_root(degrees, level, start):  # type: ignore[no-untyped-def]
-    return bound_root(degrees, level, start)  # which has no wrapper for Python
-
-
 @pytest.mark.parametrize("level", [1.0, 4.6, 25.0, 300.0])
 def test_engine_and_certificate_find_the_same_root(level: float) -> None:
     warm = 0.0
     for degrees in (1, 2, 5, 24, 26, 27, 100, 1000, 10**6):
-        found, expected = engine_root(float(degrees), level, 0.0), root_of(float(degrees), level)
+        found, expected = bound_root(float(degrees), level, 0.0), root_of(float(degrees), level)
         assert found == pytest.approx(expected, rel=1e-10)
-        warm = engine_root(float(degrees), level, warm)
+        warm = bound_root(float(degrees), level, warm)
         assert warm == pytest.approx(expected, rel=1e-10)
         if found > 0:
             assert log_v(1.0, 2.0 * found, degrees) == pytest.approx(level, abs=1e-9)
@@ -300,11 +290,11 @@ def test_a_number_without_noise_gives_no_bound_and_no_evidence() -> None:
             break
         arm, of_round = found
         run.absorb(arm, np.array([0.1, 0.7 + 0.3 * (arm % 2), 1.5 * (arm % 2) + rng.standard_normal()]), of_round, True)
-    s = run.state
-    assert s.precision[0] == 0.0
-    assert s.precision[1] <= 1.0 / (1e-9 * s.reach[1]) ** 2
+    bound = inside(run).bound
+    assert bound.precision[0] == 0.0
+    assert bound.precision[1] <= 1.0 / (1e-9 * bound.reach[1]) ** 2
     for first, second in ((0, 2), (1, 3)):
-        assert run.pair_evidence(first, second, int(s.pulls[first]), int(s.pulls[second])) < run.pair_level
+        assert run.pair_evidence(first, second, int(run.pulls[first]), int(run.pulls[second])) < run.pair_level
 
 
 def test_the_bound_holds_under_adaptive_sampling() -> None:
@@ -335,6 +325,7 @@ def test_the_bound_holds_under_adaptive_sampling() -> None:
     assert exceeded > 0  # the level is within reach, so that the test could fail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_bound_holds_and_groups_are_right_in_runs_of_croc(shape: str) -> None:
     """200 runs at δ = 0.3 of near groups: w·δ = 0.03 for the bound, δ for the groups.
@@ -348,8 +339,8 @@ def test_the_bound_holds_and_groups_are_right_in_runs_of_croc(shape: str) -> Non
         run, rng, ever = CrocRun(6, 2, 2, -math.log(0.3), family), np.random.default_rng(seed), False
         while not run.done and run.t < 2000:
             run.play(1, centers, labels, rng)
-            ever = ever or bool((run.state.precision > 1.0).any())
+            ever = ever or bool((inside(run).bound.precision > 1.0).any())
         low += ever
-        wrong += run.done and not coterie.same_partition(run.state.labels, labels)
+        wrong += run.done and not coterie.same_partition(run.labels, labels)
     assert low < 18
     assert wrong < 86

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import coterie
-from coterie.engine.croc import claims, misgrouping, renewal, rounds, steps
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.croc.state import ALPHA, ESTIMATED, ROUND, T, share_of_epoch
+from coterie._native.parts import freeze, next_round, take_result, unmet
+from coterie.methods.croc.run import ALPHA, CrocRun, share_of_epoch
 
 pytestmark = pytest.mark.guarantee
 
@@ -28,66 +26,27 @@ ALARM = 1e-6
 RUNS = 1500
 
 
-@numba.njit
-def measure(state, work, means, arm, of_round, x, rng):  # type: ignore[no-untyped-def]
-    for q in range(means.shape[1]):
-        x[q], x[means.shape[1] + q] = means[arm, q] + rng.standard_normal(), 0.0
-    state.committed[arm] += 1
-    steps.observe(state, work, arm, x, of_round)
+def measure(run: CrocRun, means: np.ndarray, arm: int, of_round: int, rng: np.random.Generator) -> None:
+    take_result(run, arm, means[arm] + rng.standard_normal(means.shape[1]), of_round)
 
 
-@numba.njit
-def measure_all(state, work, means, times, x, rng):  # type: ignore[no-untyped-def]
-    """Some results of every arm, before anything is estimated."""
-    for arm in range(means.shape[0]):
-        for _ in range(times):
-            measure(state, work, means, arm, 0, x, rng)
-
-
-@numba.njit
-def set_estimate(state, labels):  # type: ignore[no-untyped-def]
-    """As if these labels had been estimated just now."""
-    dim = state.centers.shape[1]
-    state.labels[:] = labels
-    state.totals[:] = 0.0
-    state.centers[:, :] = 0.0
-    for m in range(labels.size):
-        state.totals[labels[m]] += state.pulls[m]
-        for q in range(dim):
-            state.centers[labels[m], q] += state.sums[m, q]
-    for k in range(state.totals.size):
-        for q in range(dim):
-            state.centers[k, q] /= state.totals[k]
-    state.ints[ESTIMATED] = state.ints[T]
-
-
-@numba.njit
-def certifies(state, work, means, labels, limit, disturbed, x, rng):  # type: ignore[no-untyped-def]
+def certifies(
+    run: CrocRun, means: np.ndarray, labels: np.ndarray, limit: int, disturbed: bool, rng: np.random.Generator
+) -> bool:
     """Freeze these labels and pull in rounds for them: True if they are certified before there are `limit` results.
 
     With `disturbed`, the arm that looks most extreme is pulled once before every round, outside it.
     """
-    n_arms, dim = means.shape
-    set_estimate(state, labels)
-    renewal.choose_representatives(state)
-    misgrouping.misgrouping_risk(state, work)
-    epoch = rounds.freeze(state, work)
-    while state.ints[T] < limit:
-        if claims.unmet(state, epoch, work) == 0:
+    epoch = freeze(run, labels.tolist())
+    while run.t < limit:
+        if unmet(run, epoch)[0] == 0:
             return True
         if disturbed:
-            extreme, best = 0, -1.0
-            for m in range(n_arms):
-                size = 0.0
-                for q in range(dim):
-                    size += (state.sums[m, q] / state.pulls[m] + state.origin[q]) ** 2
-                if size > best:
-                    extreme, best = m, size
-            measure(state, work, means, extreme, 0, x, rng)
-        rounds.compose_round(state, epoch, work, 0.0)
-        for m in range(n_arms):
-            for _ in range(work.composition[m]):
-                measure(state, work, means, m, state.ints[ROUND], x, rng)
+            sizes = ((run.sums / run.pulls[:, None] + run.origin) ** 2).sum(axis=1)
+            measure(run, means, int(np.argmax(sizes)), 0, rng)
+        for arm, count in enumerate(next_round(run, epoch)):
+            for _ in range(count):
+                measure(run, means, arm, run.round, rng)
     return False
 
 
@@ -105,11 +64,11 @@ def wrong_labels(truth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def cost(run: CrocRun, labels: np.ndarray) -> float:
     """How badly the labels fit the results so far."""
-    s, total = run.state, 0.0
+    sums, pulls, total = run.sums, run.pulls, 0.0
     for k in range(labels.max() + 1):
         ours = labels == k
-        center = s.sums[ours].sum(axis=0) / s.pulls[ours].sum()
-        total += (s.pulls[ours] * ((s.sums[ours] / s.pulls[ours, None] - center) ** 2).sum(axis=1)).sum()
+        center = sums[ours].sum(axis=0) / pulls[ours].sum()
+        total += (pulls[ours] * ((sums[ours] / pulls[ours, None] - center) ** 2).sum(axis=1)).sum()
     return float(total)
 
 
@@ -122,10 +81,13 @@ def certified_wrong(seed: int, delta: float, candidates: int, disturbed: bool) -
     apart = min(np.linalg.norm(centers[k] - centers[j]) for k in range(n_groups) for j in range(k))
     centers *= rng.uniform(0.4, 1.5) / apart
     truth = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n_arms - n_groups)])
-    run, x = CrocRun(n_arms, n_groups, dim, -math.log(delta)), np.zeros(2 * dim)
-    measure_all(run.state, run._work, centers[truth], int(rng.integers(2, 30)), x, rng)
+    run = CrocRun(n_arms, n_groups, dim, -math.log(delta))
+    times = int(rng.integers(2, 30))
+    for arm in range(n_arms):  # some results of every arm, before anything is estimated
+        for _ in range(times):
+            measure(run, centers[truth], arm, 0, rng)
     labels = min((wrong_labels(truth, rng) for _ in range(candidates)), key=lambda some: cost(run, some))
-    return bool(certifies(run.state, run._work, centers[truth], labels, 1200, disturbed, x, rng))
+    return certifies(run, centers[truth], labels, 1200, disturbed, rng)
 
 
 @pytest.mark.parametrize("delta", [0.3, 0.1])

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import coterie
-from coterie.engine.croc.run import CrocRun
+from coterie.methods.croc.run import CrocRun
 
 pytestmark = pytest.mark.guarantee
 
@@ -70,7 +70,7 @@ def test_proof_with_too_small_k_holds_in_part() -> None:
         alarms += run.alarm is not None
         if run.by_pairs:
             ended += 1
-            labels, leads = run.state.labels, run.state.representative
+            labels, leads = run.labels, run.representative
             whole = all((labels[truth == truth[lead]] == labels[lead]).all() for lead in leads)
             false += not (whole and len(set(truth[leads])) == 3)
     assert min(ended, alarms) > 20

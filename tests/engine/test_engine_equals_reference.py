@@ -1,4 +1,4 @@
-"""The engine pulls the same arms, stops at the same times and finds the same partitions as `coterie.reference`."""
+"""The engine pulls the same arms, stops at the same times and finds the same partitions as `tests.oracles.paper`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from engines import SAMPLING
 
-from coterie import reference
-from coterie.engine.run import Run
-from coterie.methods.levels import levels_for
+from coterie.evidence.allocation import allocation
+from coterie.methods.paper.method import levels_for
+from coterie.methods.paper.run import Run
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
-from coterie.theory.hardness import allocation
+from tests.oracles import paper as reference
 
 LOGS = (1.0, 5.0, 20.0)
 KINDS = ("proven", "heuristic")
@@ -85,7 +85,7 @@ def compare(inst: Instance, method: str, seed: int, max_pulls: int) -> int:
     return len(found)
 
 
-@pytest.mark.parametrize("batch", [0, 1, *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(2, 30))])
+@pytest.mark.parametrize("batch", [0, *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(1, 30))])
 def test_three_hundred_random_instances_equal_reference(batch: int) -> None:
     for i in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng([2024, i])

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import coterie
-from coterie.certificate.resolution_cover import gaps_in_cover
-from coterie.certificate.resolution_log import Asked, _frozen
-from coterie.engine.resolution.asking import asked_for
-from coterie.engine.resolution.epoch import Epoch
-from coterie.engine.resolution.linkage import single_linkage, spanning_tree
-from coterie.engine.resolution.run import FreezingRun
+from coterie.certificate.freezes import Asked, frozen_groups_of
+from coterie.certificate.near_cover import gaps_in_cover
+from coterie.methods.resolution.epoch import Epoch
+from coterie.methods.resolution.linkage import single_linkage, spanning_tree
+from coterie.methods.resolution.method import asked_for
+from coterie.methods.resolution.run import FreezingRun
 from coterie.problem.settings import Settings
 
 FALSE_ALARM = 1e-6
@@ -218,10 +218,10 @@ def both_say(of: Settings, freeze: dict[str, Any]) -> tuple[bool, bool]:
     norm = "distance" if of.resolution is None else of.resolution.norm
     claims = "" if of.resolution is None else of.resolution.claims
     stated = Asked(
-        "linkage" if linked else "resolution", of.n_arms, of.dim, norm, claims,
-        of.n_clusters if linked else None, lambda number: float(freeze["level"]),
+        "linkage" if linked else "resolution", of.n_arms, of.dim, of.n_clusters if linked else None, norm, claims,
+        lambda number: float(freeze["level"]),
     )  # fmt: skip
-    read = _frozen(freeze, freeze["epoch"], 0, stated)
+    read = frozen_groups_of(freeze, freeze["epoch"], 0, stated)
     return engine, not list(gaps_in_cover(read, stated.kind, stated.claims))
 
 

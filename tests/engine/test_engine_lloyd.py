@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.engine.run import Run
-from coterie.engine.state import DEGENERATE, FULL_RUNS, PASSES, REPLAYED_PASSES, UNIFORM
-from coterie.methods.levels import levels_for
+from coterie.methods.paper import UNIFORM
+from coterie.methods.paper.method import levels_for
+from coterie.methods.paper.run import Run
 from coterie.problem.instance import Instance
 
 NEVER = 1e15
@@ -35,16 +35,18 @@ def test_guess_is_that_of_a_run_from_scratch(n_arms: int, n_clusters: int, dim: 
     seen = set()
     for _ in range(200):
         run.play(int(rng.integers(1, 12)), inst.centers, inst.labels, rng, none)
-        s = run.state
-        if s.counters[DEGENERATE] == 1:
+        s = run.memory()
+        if run.degenerate:
             continue  # an emptied cluster keeps its center: which one depends on the order of the steps
-        labels, _ = coterie.kmeans_maximin(s.sums / s.pulls[:, None], s.pulls, n_clusters)
-        assert coterie.same_partition(labels, s.labels)
+        labels, _ = coterie.kmeans_maximin(s["arms.sums"] / run.pulls[:, None], run.pulls, n_clusters)
+        assert coterie.same_partition(labels, run.labels)
         seen.add(labels.tobytes())
     assert len(seen) > 5  # otherwise no label ever changed and nothing was put to the test
 
 
-@pytest.mark.parametrize(("n_arms", "n_clusters", "dim"), [(6, 2, 1), (14, 3, 1), (30, 3, 2)])
+@pytest.mark.parametrize(
+    ("n_arms", "n_clusters", "dim"), [(6, 2, 1), (14, 3, 1), pytest.param(30, 3, 2, marks=pytest.mark.slow)]
+)
 def test_many_short_runs_with_labels_that_keep_changing(n_arms: int, n_clusters: int, dim: int) -> None:
     none = np.zeros(0, dtype=np.int64)
     for seed in range(60):
@@ -53,10 +55,10 @@ def test_many_short_runs_with_labels_that_keep_changing(n_arms: int, n_clusters:
         run.play(n_arms, inst.centers, inst.labels, rng, none)
         for _ in range(100):
             run.play(1, inst.centers, inst.labels, rng, none)
-            s = run.state
-            if s.counters[DEGENERATE] == 0:
-                labels, _ = coterie.kmeans_maximin(s.sums / s.pulls[:, None], s.pulls, n_clusters)
-                assert coterie.same_partition(labels, s.labels)
+            if not run.degenerate:
+                sums = run.memory()["arms.sums"]
+                labels, _ = coterie.kmeans_maximin(sums / run.pulls[:, None], run.pulls, n_clusters)
+                assert coterie.same_partition(labels, run.labels)
 
 
 def test_few_measurements_look_at_every_arm() -> None:
@@ -65,11 +67,10 @@ def test_few_measurements_look_at_every_arm() -> None:
     rng = np.random.default_rng(0)
     none = np.zeros(0, dtype=np.int64)
     run.play(700 * 6, inst.centers, inst.labels, rng, none)
-    counters = run.state.counters
-    before = int(counters[REPLAYED_PASSES]), int(counters[FULL_RUNS])
-    passes = 0
+    before, passes = run.memory(), 0
     for _ in range(1000):
         run.play(1, inst.centers, inst.labels, rng, none)
-        passes += int(counters[PASSES])
-    assert counters[FULL_RUNS] - before[1] <= 10
-    assert counters[REPLAYED_PASSES] - before[0] < passes / 10
+        passes += run.memory()["maximin.passes.used"]
+    after = run.memory()
+    assert after["maximin.full_runs"] - before["maximin.full_runs"] <= 10
+    assert after["maximin.passes.whole_looks"] - before["maximin.passes.whole_looks"] < passes / 10

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from engines import SAMPLING
 
-from coterie.engine.croc.run import CrocRun
-from coterie.engine.run import Run
-from coterie.engine.state import CERTIFIED, SINCE_SUMMED
-from coterie.methods.levels import levels_for
-from coterie.theory.alternative import alternative_value
+from coterie.evidence.stopping import alternative_value
+from coterie.methods.croc.run import CrocRun
+from coterie.methods.paper.method import levels_for
+from coterie.methods.paper.run import Run
 
 PULLS = 300_000
 FAR = 1e6
@@ -67,37 +66,39 @@ def test_running_sums_match_exact_ones(world: str, method: str) -> None:
     labels, centers, gap, separated = WORLDS[world]
     run, rng, arms = new_run(world, method), np.random.default_rng(3), np.zeros(2 * PULLS, dtype=np.int64)
     play(run, world, rng, PULLS - 1, FAR, arms)
-    while run.state.moved.any():  # a forced pull leaves the guess as it was
+    while run.memory()["guess.moved"].any():  # a forced pull leaves the guess as it was
         play(run, world, rng, 1, FAR, arms)
-    before, guess = run.t, run.state.labels.copy()
+    before, guess = run.t, run.labels.copy()
     play(run, world, rng, 1, FAR, arms)
-    s, t = run.state, run.t
+    s, t = run.memory(), run.t
+    pulls, origin = s["arms.pulls"], s["origin"].tolist()
     arms, noise = arms[:t], np.random.default_rng(3).standard_normal((t, centers.shape[1]))
-    assert bool(s.counters[CERTIFIED]) == separated
-    assert np.array_equal(s.pulls, np.bincount(arms))
+    assert s["certified"] == separated
+    assert np.array_equal(pulls, np.bincount(arms))
 
     def grouped(rows: list[list[Fraction]], of: Any) -> Any:
         """Σ over the groups of the labels `of`."""
         return [[sum(row[q] for row, k in zip(rows, of, strict=True) if k == g) for q in range(centers.shape[1])]
                 for g in range(len(centers))]  # fmt: skip
 
-    sums = exact_sums(world, arms, noise, s.origin.tolist())
-    assert_close(s.sums, np.array(sums, dtype=float), gap * s.pulls[:, None])
-    assert_close(s.group_sums, np.array(grouped(sums, s.labels), dtype=float), gap * s.totals[:, None])
+    sums = exact_sums(world, arms, noise, origin)
+    assert_close(s["arms.sums"], np.array(sums, dtype=float), gap * pulls[:, None])
+    by_group = np.array(grouped(sums, s["guess.labels"]), dtype=float)
+    assert_close(s["guess.sums"], by_group, gap * s["guess.totals"][:, None])
 
     # Z uses the guess of the pull before: its centers, from the sums that it saw.
-    earlier = exact_sums(world, arms[:before], noise[:before], s.origin.tolist())
+    earlier = exact_sums(world, arms[:before], noise[:before], origin)
     totals = np.bincount(guess, weights=np.bincount(arms[:before], minlength=labels.size))
     middle = [[x / int(n) for x in row] for row, n in zip(grouped(earlier, guess), totals, strict=True)]
     z1 = sum(
         n * sum((x / n - c) ** 2 for x, c in zip(row, middle[k], strict=True))
-        for row, n, k in zip(sums, s.pulls.tolist(), guess.tolist(), strict=True)
+        for row, n, k in zip(sums, pulls.tolist(), guess.tolist(), strict=True)
     )
-    z2 = alternative_value(guess, np.array(middle, dtype=float), s.pulls.astype(float))
+    z2 = alternative_value(guess, np.array(middle, dtype=float), pulls.astype(float))
     z = 0.5 * max(math.sqrt(z2) - math.sqrt(z1), 0.0) ** 2
     assert_close(run.statistic[:2], [float(z1), z2], [float(z1), z2])
     assert_close(run.statistic[2], z, max(z, 1.0))
-    exact_log_sum = math.fsum(math.log(4.0 + math.log(n)) for n in s.pulls.tolist())
+    exact_log_sum = math.fsum(math.log(4.0 + math.log(n)) for n in pulls.tolist())
     assert_close(run.log_sum, exact_log_sum, exact_log_sum)
 
 
@@ -125,9 +126,10 @@ def test_putting_the_sums_right_keeps_the_arms(world: str) -> None:
         t = runs[0].t
         assert t == part * PULLS // 5
         assert np.array_equal(arms[0], arms[1])
-        s = runs[1].state
-        s.sums[:] = np.array(exact_sums(world, arms[1][:t], noise[:t], s.origin.tolist()), dtype=float)
-        s.counters[SINCE_SUMMED] = 2**40  # the engine then sums up all the rest anew
+        s = runs[1].memory()
+        s["arms.sums"] = np.array(exact_sums(world, arms[1][:t], noise[:t], s["origin"].tolist()), dtype=float)
+        s["guess.since_summed"] = 2**40  # the engine then sums up all the rest anew
+        runs[1].restore(s)
 
 
 def croc_arms(far: float, pulls: int) -> tuple[CrocRun, Any]:
@@ -147,14 +149,13 @@ def test_croc_far_from_zero() -> None:
     """Positions are relative to the first result: 10⁶ leaves no trace in sums and tests, and the arms are the same."""
     (far, its_arms), (near, arms) = (croc_arms(shift, 100_000) for shift in (FAR, 0.0))
     assert np.array_equal(its_arms, arms)
-    assert np.array_equal(far.state.pulls, np.bincount(its_arms))
+    assert np.array_equal(far.pulls, np.bincount(its_arms))
     assert far.round == near.round > 1000
-    off = np.abs(far.state.sums - near.state.sums) / far.state.pulls[:, None]
-    assert max(off.max(), np.abs(far.state.centers - near.state.centers).max()) < 1e-9  # of a gap of 1
-    for name in ("group", "core"):
-        weight, found, exact = (
-            getattr(run.state, f"{what}_{name}")[0] for run, what in ((near, "weight"), (far, "sum"), (near, "sum"))
-        )
+    off = np.abs(far.sums - near.sums) / far.pulls[:, None]
+    assert max(off.max(), np.abs(far.positions - near.positions).max()) < 1e-9  # of a gap of 1
+    for name in ("against_group", "against_core"):
+        its, mine = (getattr(run.frozen(0), name) for run in (far, near))
+        weight, found, exact = mine.weight, its.kept, mine.kept
         used = weight > 0
         assert used.any()
         error = np.abs(found - exact)[used] / weight[used][:, None]

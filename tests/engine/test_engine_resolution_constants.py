@@ -3,7 +3,7 @@
 `plain_sampling` has the rule again, written arm by arm and pair by pair. The engine equals it in whole runs, ask by ask
 and freeze by freeze, and in single decisions (`sampling_probes`). With any number of the rule changed by 10 to 30 %, or
 by one where it counts something small, the engine differs from the oracle in one of them. Forecasts and parameters of
-single tests are those of the families of noise, which have tests of their own (`test_theory_near_far_families`).
+single tests are those of the families of noise, which have tests of their own (`test_evidence_near_far_families`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sampling_cases import CASES, engine_facts, oracle_facts
 from sampling_probes import PROBES
 
 import coterie
-import coterie.engine.resolution
-from coterie.engine.resolution.asking import asked_for
-from coterie.engine.resolution.estimates import Tally
+import coterie.methods.resolution
+from coterie.methods.resolution.estimates import Tally
+from coterie.methods.resolution.method import asked_for
 from coterie.problem.settings import Settings
 
 
@@ -63,9 +63,9 @@ PINS = [
     Pin("questions", "LEAST_LEFT", 0.06, "distance, references in blocks"),
     Pin("questions", "LEAST_PACE", 0.12, "noise exactly known"),
     Pin("estimates", "SURE", 1.2, "noise exactly known"),
-    Pin("candidates", "FEW", 10, "numbers of groups"),
-    Pin("candidates", "LARGER", 3, "numbers of groups"),
-    Pin("candidates", "PASSES", 3, "refined"),
+    Pin("estimates", "FEW", 10, "numbers of groups"),
+    Pin("estimates", "LARGER", 3, "numbers of groups"),
+    Pin("estimates", "PASSES", 3, "refined"),
     Pin("candidate", "MOST_RATIO", 20, "many results of a reference"),
     Pin("candidate", "MOST_FAR_RATIO", 3, "distance, references in blocks"),
     Pin("candidate", "HOPELESS", 1.5, "search"),
@@ -83,17 +83,17 @@ PINS = [
 ]
 
 PINNED_BELOW = {
-    ("evidence", "LEAST_DEVIATION"),
-    ("evidence", "LEAST_OF_COUNTS"),
-    ("evidence", "LEAST_VARIANCE"),
+    ("epoch", "LEAST_DEVIATION"),
+    ("epoch", "LEAST_OF_COUNTS"),
+    ("epoch", "LEAST_VARIANCE"),
     ("linkage", "HOPELESS_GAP"),
 }
 
 
 def modules() -> dict[str, ModuleType]:
     """The files of the engine for these questions."""
-    found = pkgutil.iter_modules(coterie.engine.resolution.__path__)
-    return {one.name: importlib.import_module(f"coterie.engine.resolution.{one.name}") for one in found}
+    found = pkgutil.iter_modules(coterie.methods.resolution.__path__)
+    return {one.name: importlib.import_module(f"coterie.methods.resolution.{one.name}") for one in found}
 
 
 def numbers() -> set[tuple[str, str]]:
@@ -102,8 +102,14 @@ def numbers() -> set[tuple[str, str]]:
         (file, name)
         for file, module in modules().items()
         for name, value in vars(module).items()
-        if name.isupper() and isinstance(value, int | float | tuple | np.ndarray) and owned(module, name)
+        if name.isupper() and is_number(value) and owned(module, name)
     }
+
+
+def is_number(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(is_number(part) for part in value)
+    return isinstance(value, int | float | np.ndarray)
 
 
 def owned(module: ModuleType, name: str) -> bool:

@@ -43,7 +43,12 @@ CASES: dict[str, tuple[FloatArray, coterie.Resolution]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+LARGE = "300 items"
+
+
+@pytest.mark.parametrize(
+    "case", [*(case for case in CASES if case != LARGE), pytest.param(LARGE, marks=pytest.mark.slow)]
+)
 def test_a_run_ends_with_a_true_claim(case: str) -> None:
     means, resolution = CASES[case]
     ended = one_by_one(means, 1.0, 7, DELTA, resolution=resolution)

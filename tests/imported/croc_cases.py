@@ -1,4 +1,4 @@
-"""Small runs of CROC, the same for the engine and for `coterie.reference_croc`, and what is to be equal of them."""
+"""Small runs of CROC, the same for the engine and for `tests.oracles.croc`, and what is to be equal of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import coterie
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import canonical
-from coterie.reference_croc import ReferenceCroc
+from tests.oracles.croc import ReferenceCroc
 
 DRAWN = 120
 """So many drawn cases are compared."""

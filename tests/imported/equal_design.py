@@ -1,6 +1,6 @@
 """A method for all three questions that is as plain as can be: every item four times, then the groups of the means.
 
-It proves nothing. It stands in for CROC where a test is about a door: what is handed on, kept, shown and refused.
+It proves nothing. It stands in for CROC where a test is about an interface: what is handed on, kept, shown and refused.
 """
 
 from __future__ import annotations

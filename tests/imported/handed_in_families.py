@@ -1,24 +1,22 @@
-"""Families of evidence from outside the engine: tenants of the seam that `coterie.engine.croc.family` describes.
+"""Families of evidence from outside the engine, as `coterie.methods.family` describes them.
 
-- `known_handed_in`: the known covariance once more, its kernels called by their address;
+- `known_handed_in`: the known covariance once more;
+- `known_by_address`, `known_by_numba`: … as C functions, called by their address; ctypes or numba makes them;
 - `at_most`: equal means only, covariance at most V = I: e_r = (1 + x + x²/2)/(1 + w/2), and no pairs from the start;
 - `exchangeable`: results of equal arms have the same law, whatever it is; one score for every two groups.
 """
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 import math
 from typing import Any
 
-from coterie.engine.compiled import Kernel
-from coterie.engine.croc.family import (
-    BET_SIGNATURE,
-    FACTOR_SIGNATURE,
-    PULLS_NEEDED_SIGNATURE,
-    SCORE_SIGNATURE,
-    Family,
-)
-from coterie.engine.croc.state import ALPHA
+import numpy as np
+
+from coterie.methods.croc.run import ALPHA
+from coterie.methods.family import Family
 
 Array = Any
 
@@ -110,29 +108,81 @@ def _exchangeable_pulls(parameters: Array, level: float, square: float, pool: fl
     return level / max(-math.log(q + (1.0 - q) * math.exp(-0.5 * square)), 1e-300)
 
 
-KNOWN_FACTOR = Kernel(_known_factor, FACTOR_SIGNATURE)
-KNOWN_PULLS = Kernel(_known_pulls, PULLS_NEEDED_SIGNATURE)
-AT_MOST_FACTOR = Kernel(_at_most_factor, FACTOR_SIGNATURE)
-AT_MOST_PULLS = Kernel(_at_most_pulls, PULLS_NEEDED_SIGNATURE)
-EXCHANGEABLE_FACTOR = Kernel(_exchangeable_factor, FACTOR_SIGNATURE)
-EXCHANGEABLE_PULLS = Kernel(_exchangeable_pulls, PULLS_NEEDED_SIGNATURE)
-EXCHANGEABLE_BET = Kernel(_exchangeable_bet, BET_SIGNATURE)
-EXCHANGEABLE_SCORE = Kernel(_exchangeable_score, SCORE_SIGNATURE)
+_Floats, _Float, _Int = ctypes.POINTER(ctypes.c_double), ctypes.c_double, ctypes.c_int64
+
+
+@ctypes.CFUNCTYPE(_Float, *[_Floats] * 9, _Int, *[_Float] * 6, _Int, _Int)  # type: ignore[untyped-decorator]
+def _known_factor_in_c(
+    contrast: Array, guess: Array, arm_scores: Array, pool_scores: Array, bet: Array, shared: Array, learned: Array,
+    kept: Array, parameters: Array, dim: int, arm_pulls: float, pool_pulls: float, spread: float, weight: float,
+    level: float, share: float, home: int, k: int,
+) -> float:  # fmt: skip
+    """The same on pointers; nothing that this family has no room for is read."""
+    total = np.ctypeslib.as_array(kept, (dim + 1,))
+    handed = (np.ctypeslib.as_array(contrast, (dim,)), np.ctypeslib.as_array(guess, (dim,)))
+    numbers: Any = (arm_pulls, pool_pulls, spread, weight, level, share, home, k)
+    return _known_factor(*handed, None, None, None, None, None, total, None, *numbers)
+
+
+@ctypes.CFUNCTYPE(_Float, _Floats, _Float, _Float, _Float, _Int)  # type: ignore[untyped-decorator]
+def _known_pulls_in_c(parameters: Array, level: float, square: float, pool: float, dim: int) -> float:
+    return _known_pulls(None, level, square, pool, dim)
+
+
+def _address(function: Any) -> int:
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
 
 
 def known_handed_in() -> Family:
-    return Family("known covariance, handed in", pair_share=ALPHA, factor=KNOWN_FACTOR, pulls_needed=KNOWN_PULLS)
+    return Family("known covariance, handed in", pair_share=ALPHA, factor=_known_factor, pulls_needed=_known_pulls)
+
+
+def known_by_address() -> Family:
+    factor, pulls = _address(_known_factor_in_c), _address(_known_pulls_in_c)
+    return Family("known covariance, by address", pair_share=ALPHA, factor=factor, pulls_needed=pulls)
+
+
+def known_by_numba() -> Family:
+    """The same as functions that numba's documented `cfunc` compiles, by their addresses."""
+    numba: Any = importlib.import_module("numba")
+    float64, int64, floats = numba.types.float64, numba.types.int64, numba.types.CPointer(numba.types.float64)
+    known_factor, carray = numba.njit(_known_factor), numba.carray
+
+    @numba.cfunc(float64(*[floats] * 9, int64, *[float64] * 6, int64, int64))  # type: ignore[untyped-decorator]
+    def factor(
+        contrast: Any, guess: Any, arm_scores: Any, pool_scores: Any, bet: Any, shared: Any, learned: Any, kept: Any,
+        parameters: Any, dim: Any, arm_pulls: Any, pool_pulls: Any, spread: Any, weight: Any, level: Any, share: Any,
+        home: Any, k: Any,
+    ) -> Any:  # fmt: skip
+        none = carray(contrast, 0)
+        own, frozen, total = carray(contrast, dim), carray(guess, dim), carray(kept, dim + 1)
+        return known_factor(
+            own, frozen, none, none, none, none, none, total, none, arm_pulls, pool_pulls, spread, weight, level, share,
+            home, k,
+        )  # fmt: skip
+
+    @numba.cfunc(float64(floats, float64, float64, float64, int64))  # type: ignore[untyped-decorator]
+    def pulls_needed(parameters: Any, level: Any, square: Any, pool: Any, dim: Any) -> Any:
+        return 2.0 * (level + 0.3 * dim) / square
+
+    _COMPILED.extend([factor, pulls_needed])  # an address holds nothing
+    return Family("known, by numba", pair_share=ALPHA, factor=factor.address, pulls_needed=pulls_needed.address)
+
+
+_COMPILED: list[Any] = []
 
 
 def at_most(c: float = 0.5) -> Family:
     return Family(
         "covariance at most I", pair_share=0.0, kept=1, parameters=(c,),
-        factor=AT_MOST_FACTOR, pulls_needed=AT_MOST_PULLS,
+        factor=_at_most_factor, pulls_needed=_at_most_pulls,
     )  # fmt: skip
 
 
 def exchangeable(n_clusters: int, dim: int) -> Family:
     return Family(
         "any noise", pair_share=0.0, kept=1, bet_size=n_clusters * dim, scores=2 * n_clusters,
-        factor=EXCHANGEABLE_FACTOR, pulls_needed=EXCHANGEABLE_PULLS, bet=EXCHANGEABLE_BET, score=EXCHANGEABLE_SCORE,
+        factor=_exchangeable_factor, pulls_needed=_exchangeable_pulls, bet=_exchangeable_bet, score=_exchangeable_score,
     )  # fmt: skip

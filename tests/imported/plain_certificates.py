@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from coterie.evidence.hidden_groups import hidden_evidence
 from coterie.problem.families import Model, noise_from_json
 from coterie.problem.noise import Noise
-from coterie.theory.hidden_groups import hidden_evidence
 
 Vector = list[Fraction]
 Inner = Callable[[Vector, Vector], Fraction]
@@ -66,28 +66,26 @@ def log_sum(terms: Sequence[float]) -> float:
 
 @cache
 def grid(room: int) -> list[int]:
-    """The counts that pairs of format 2 read, up to 2^30."""
+    """The counts that pairs read, up to 2^30."""
     pieces = room // 8
     beyond = [room * 2**j * (1 + Fraction(i, pieces)) for j in range(30) for i in range(pieces)]
     return [*range(1, room), *(int(n) for n in beyond if n.denominator == 1 and n <= 2**30)]
 
 
-def counts_read(n_a: int, n_b: int, ratio: int, room: int, number: int) -> int:
-    """How many results of a are read against blocks of b, in the format of this number."""
+def counts_read(n_a: int, n_b: int, ratio: int, room: int) -> int:
+    """How many results of a are read against blocks of b."""
     n = min(n_a, n_b // ratio)
     if n * ratio <= room:
         return n
-    if number == 1:
-        return room // ratio
     return max(g for g in grid(room) if g <= n * ratio) // ratio
 
 
-def pair(x: Sequence[Vector], y: Sequence[Vector], inner: Inner, room: int, number: int = 2) -> float:
+def pair(x: Sequence[Vector], y: Sequence[Vector], inner: Inner, room: int) -> float:
     """The evidence from the start of two stacks."""
     best = -math.inf
     for ratio, weight in ((1, 0.4), (2, 0.1), (4, 0.1), (8, 0.1)):
         for a, b in ((x, y), (y, x)):
-            n = counts_read(len(a), len(b), ratio, room, number)
+            n = counts_read(len(a), len(b), ratio, room)
             if n > 0:
                 gap = minus(mean(a[:n]), mean(b[: n * ratio]))
                 energy = n * inner(gap, gap) / (1 + Fraction(1, ratio))

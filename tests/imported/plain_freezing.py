@@ -11,7 +11,7 @@ import plain_near_far as plain
 from plain_groupings import Rule
 from single_tests import Single
 
-from coterie.theory.near_far.family import Family, Guess
+from coterie.evidence.near_far.family import Family, Guess
 
 Vector = Any
 

@@ -9,7 +9,7 @@ import numpy as np
 from plain_freezing import Candidate, Known, PlainRun, Test
 from plain_groupings import agglomerated
 
-from coterie.theory.near_far.family import Guess
+from coterie.evidence.near_far.family import Guess
 
 Vector = Any
 Ball = tuple[int, float, list[int]]

@@ -15,7 +15,7 @@ import numpy as np
 from plain_freezing import Candidate, Frozen, Known, PlainRun, Test
 from plain_groupings import Rule, agglomerated, net, numbers_of_groups, refined, ward_cost
 
-from coterie.theory.near_far.family import Guess
+from coterie.evidence.near_far.family import Guess
 
 Vector = Any
 

@@ -12,12 +12,12 @@ from plain_linkage import PlainLinkage
 from plain_sampling import PlainSampling
 
 import coterie
+from coterie.evidence.near_far import family_for, scale_of
 from coterie.methods.start import start
 from coterie.methods.table import prepared
 from coterie.problem.families import Bounded, Unknown
 from coterie.problem.noise import Noise
 from coterie.problem.settings import Settings
-from coterie.theory.near_far.families import family_for, scale_of
 
 Facts = dict[str, Any]
 

@@ -18,13 +18,13 @@ import plain_sampling as oracle
 from plain_linkage import LinkageRule, PlainLinkage
 from sampling_cases import Case, oracle_run
 
-from coterie.engine.resolution import candidates, linkage
-from coterie.engine.resolution.asking import asked_for
-from coterie.engine.resolution.candidate import Candidate, Forecaster
-from coterie.engine.resolution.estimates import Believed, Tally
-from coterie.engine.resolution.linkage import AskedLinkage
-from coterie.engine.resolution.questions import AskedResolution
-from coterie.engine.resolution.run import FreezingRun
+from coterie.methods.resolution import estimates, linkage
+from coterie.methods.resolution.candidate import Candidate, Forecaster
+from coterie.methods.resolution.estimates import Believed, Tally
+from coterie.methods.resolution.linkage import AskedLinkage
+from coterie.methods.resolution.method import asked_for
+from coterie.methods.resolution.questions import AskedResolution
+from coterie.methods.resolution.run import FreezingRun
 from coterie.problem.question import Resolution
 
 LEVEL = 3.0
@@ -234,8 +234,8 @@ def clouds() -> list[Any]:
 
 
 def engine_refined() -> Any:
-    passed = [candidates.refined(points, counts, np.array(labels)) for points, counts, labels in clouds()]
-    return [candidates.by_appearance(one).tolist() for one in passed]
+    passed = [estimates.refined(points, counts, np.array(labels)) for points, counts, labels in clouds()]
+    return [estimates.by_appearance(one).tolist() for one in passed]
 
 
 def oracle_refined() -> Any:
@@ -321,7 +321,7 @@ PROBES: dict[str, tuple[Side, Side]] = {
     "goes on": (lambda: engine_goes_on(SIXES["each"]), lambda: oracle_goes_on(SIXES["each"])),
     "a wider resolution": (lambda: engine_factors(SIXES["each"]), lambda: oracle_factors(SIXES["each"])),
     "numbers of groups": (
-        lambda: [candidates.numbers_of_groups(n) for n in range(1, 90)],
+        lambda: [estimates.numbers_of_groups(n) for n in range(1, 90)],
         lambda: [groupings.numbers_of_groups(n) for n in range(1, 90)],
     ),
     "search": (engine_search, oracle_search),

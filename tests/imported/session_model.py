@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import coterie
-from coterie.reference import guess_allocation
-from coterie.theory.alternative import alternative_value
-from coterie.theory.projection import project_to_floor
+from coterie.evidence.allocation import project_to_floor
+from coterie.evidence.stopping import alternative_value
+from tests.oracles.paper import guess_allocation
 
 ASK, TELL, FORGET = 0, 1, 2
 CLOSE = 1e-9

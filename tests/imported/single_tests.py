@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.evidence.near_far.family import Family, Guess, PairTests, Parameters
 from coterie.problem.checks import FloatArray
-from coterie.theory.near_far.family import Family, Guess, PairTests, Parameters
 
 
 @dataclass

@@ -221,7 +221,7 @@ def test_methods_of_the_package_are_not_guarded_and_registered_ones_are() -> Non
     try:
         run = methods.start(settings_of())
         assert isinstance(run, Guarded)
-        assert isinstance(run.inner, InTurn)
+        assert isinstance(run.method_run, InTurn)
     finally:
         methods.unregister("odd")
     with pytest.raises(SettingError, match="unknown method 'odd': choose one of croc, shortlist, boc"):

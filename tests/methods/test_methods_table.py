@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie import reference
 from coterie.methods import METHODS, method_named
-from coterie.methods.levels import KINDS, levels_for
+from coterie.methods.paper.method import KINDS, levels_for
+from tests.oracles import paper as reference
 
 
 def test_methods_are_those_of_the_reference() -> None:

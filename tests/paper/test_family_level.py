@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from coterie.paper.agreement import FALSE_ALARM, by_formula, by_trials, combined_error, family_level
-from coterie.paper.printed import TRIALS
+from coterie.paper.agreement import FALSE_ALARM, TRIALS, by_formula, by_trials, combined_error, family_level
 
 COLUMNS = 10
 MEANS = np.linspace(886.0, 1120.0, COLUMNS)

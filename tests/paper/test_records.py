@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coterie.paper.cells import Cell
-from coterie.paper.records import EARLIER_FORMAT, FORMAT, Record, fingerprint
+from coterie.paper.running import EARLIER_FORMAT, FORMAT, Record, fingerprint
 from coterie.simulate.plan import Outcome, Stops
 
 CELL = Cell("easy", "boc", ("heuristic", "proven"), (0.1, 0.01), 3)

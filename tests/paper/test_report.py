@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from coterie.paper.rendering import check_jinja2, templates
-from coterie.paper.report import markdown_of
-from coterie.paper.report_tables import comparison_tables
+from coterie.paper.report import check_jinja2, markdown_of, templates
+from coterie.paper.report_tables import Column, Table, Text, comparison_tables
 from coterie.paper.slopes import Slope, slope_checks
 from coterie.paper.summary import Row, agrees, checks_of
-from coterie.paper.table_model import Column, Table, Text
 
 
 def row(part: str, **more: Any) -> Row:

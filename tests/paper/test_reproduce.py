@@ -76,7 +76,7 @@ def test_everything_is_written_and_the_report_loads_nothing(table2: Any) -> None
     names = {path.name for path in table2.folder.iterdir()}
     assert {"table2.csv", "table2.md", "table2.png", "table2.svg", "report.html", "trials"} <= names
     page = table2.report.read_text(encoding="utf-8")
-    for needle in ("886.8 ± 47.5", "Seed 0", "numba", "pulls/s and core", "CROC (proven)", "wrong", "checks hold"):
+    for needle in ("886.8 ± 47.5", "Seed 0", "numpy", "pulls/s and core", "CROC (proven)", "wrong", "checks hold"):
         assert needle in page
     for outside in ("src='http", 'src="http', "<link", "<script", "url(http"):
         assert outside not in page

@@ -11,9 +11,9 @@ import pytest
 
 import coterie
 import coterie.paper.reproduce as reproducing
+from coterie.paper.agreement import MNIST_DIMS, TABLE_MNIST, TABLE_REAL
 from coterie.paper.cells import Cell, cells_of, instance_named
-from coterie.paper.printed import MNIST_DIMS, TABLE_MNIST, TABLE_REAL
-from coterie.paper.records import Record, fingerprint
+from coterie.paper.running import Record, fingerprint
 from coterie.simulate.plan import Outcome, Stops
 
 TRIALS = 2

@@ -1,4 +1,4 @@
-"""The checks at the door: good values pass unchanged, bad ones are named."""
+"""Checks of input: good values pass unchanged, bad ones are named."""
 
 from __future__ import annotations
 
@@ -114,3 +114,19 @@ def test_booleans_are_results(given: Any) -> None:
         0.0,
         2.5,
     ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", [INF, -INF, float("nan")])
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 4), (0,)])
+def test_arrays_of_very_large_numbers_are_finite_and_others_are_not(bad: float, shape: tuple[int, ...]) -> None:
+    large = np.full(shape, 1.7e308)
+    for given in (large, np.asfortranarray(large), large.tolist()):
+        found = checks.check_real_array(given, "x")
+        assert found is not given
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, large)
+    if large.size:
+        large.flat[-1] = bad
+        with pytest.raises(ValueError, match="x must be finite, got"):
+            checks.check_real_array(large, "x")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.evidence.allocation import allocation, hardness
 from coterie.problem import Instance
-from coterie.theory.hardness import allocation, hardness
 
 LABELS = [0, 1, 1, 2, 0]
 CENTERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]

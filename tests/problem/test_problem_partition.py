@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.problem import Instance, canonical, same_means, same_partition
+from coterie.problem.partition import same_groups
 
 
 def test_example_instance_of_the_paper() -> None:
@@ -43,6 +44,7 @@ def permutation_exists(a: list[int], b: list[int], k: int) -> bool:
 def test_same_partition_matches_oracle(pair: tuple[list[int], list[int]]) -> None:
     a, b = pair
     assert same_partition(a, b) == permutation_exists(a, b, 3)
+    assert same_groups(np.array(a), np.array(b), 3) == permutation_exists(a, b, 3)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -6,7 +6,7 @@ import pytest
 
 import coterie
 from coterie.certificate import Certificate
-from coterie.certificate.claim import ALPHA
+from coterie.certificate.group_claim import ALPHA
 from coterie.problem.families import noise_of
 from coterie.problem.sentences import PAIRS_SHARE, error_in_words, error_without_number, groups_in_words
 

@@ -1,173 +1,247 @@
-"""Runs of all five methods with fixed seeds: what was asked for, when it stopped, the groups, the certificate.
+"""Records what an engine does in many conversations, and compares another engine with that.
 
-`python tests/recording/record.py FILE` writes what this release does; `test_recording.py` compares it with the kept
-recording, which a release that changes a sampling rule on purpose makes anew.
+    python tests/recording/record.py record FILE [--only TEXT] [--kept]    what the package at hand does
+    python tests/recording/record.py compare FILE [--only TEXT]            the package at hand, with a recording
+    python tests/recording/record.py compare FILE --only NAME --old TREE   … and both states where they first differ
+    python tests/recording/record.py values NAME ENTRY FILE                the state after an entry of one conversation
+    python tests/recording/record.py remake FILE                           record with the old engine, checked out
+
+The package at hand is the one on PYTHONPATH. kept.npz in this folder is the part that test_recording.py plays; it was
+recorded with `--kept`: fewer conversations, and floats as numbers, since other processors and libraries may round them
+differently. A release that changes a rule on purpose makes it anew.
 """
 
 from __future__ import annotations
 
-import hashlib
+import argparse
 import json
+import os
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases import Case, cases
+from playing import PORTABLE_TOLERANCE, Tape, played
+from probe import NOT_EXPOSED
 
-import coterie
-from coterie import Instance, Session
+HERE = Path(__file__).parent
 
-Case = Callable[[], dict[str, Any]]
+OLD_ENGINE = "9aa90b502e24dd810f67b5dff6f4f85b6e122443"
+"""The last commit with the engine compiled by numba; it has the script by which the recordings were made with it."""
 
-METHODS = ("croc", "boc", "boc-linear", "uniform", "oracle")
-SHAPES: dict[str, Instance] = {
-    "two apart": Instance([0, 0, 1, 1], [[0.0], [4.0]]),
-    "three in a plane": Instance([0, 0, 1, 1, 1, 2, 2, 0], [[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]]),
-    "one dominates": Instance([0] * 10 + [1, 2], [[0.0], [2.5], [5.0]]),
-    "close": Instance([0, 0, 0, 1, 1, 1], [[0.0, 0.0, 0.0], [1.2, 0.6, 0.0]]),
-}
-NOISES: dict[str, Any] = {"unit": 1.0, "scaled": 0.5, "covariance": [[1.0, 0.3], [0.3, 2.0]]}
-
-
-def started(instance: Instance, method: str, delta: float, noise: Any = 1.0) -> Session:
-    """A session for an instance, with what the method needs to know."""
-    return Session(
-        instance.n_arms,
-        instance.n_clusters,
-        instance.dim,
-        delta=delta,
-        method=method,
-        noise=noise,
-        distance_ratio=0.5 if method == "boc-linear" else None,
-        instance=instance if method == "oracle" else None,
-    )
+KEPT = HERE / "kept.npz"
+PLAIN = ("facts", "samples", "entries", "tolerance")
+"""What of a tape is written as JSON."""
+FIRST = "state: first at entry "
+SHOWN = 6
 
 
-def as_first_recorded(certificate: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A certificate without what has been added since the recording was made."""
-    if certificate is None:
-        return None
-    since = ("assumes", "remarks", "log_format", "corrections", "failures", "confirm", "homogeneity")
-    return {key: value for key, value in certificate.items() if key not in since}
+def chosen(only: str = "", kept: bool = False) -> list[Case]:
+    """Cases by a part of their name, or by their whole name."""
+    found = [case for case in cases() if only in case.name and (case.kept or not kept)]
+    return [case for case in found if case.name == only] or found
 
 
-def digest(content: Any) -> str:
-    """A short name of a content: equal for equal floats only."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def found(session: Session, arms: list[int]) -> dict[str, Any]:
-    """What a run has come to."""
-    assert session.labels is not None
-    assert session.centers is not None
-    result: dict[str, Any] = {
-        "arms": digest(arms),
-        "first arms": arms[:40],
-        "asks": len(arms),
-        "done": session.done,
-        "t": session.t,
-        "labels": session.labels.tolist(),
-        "centers": session.centers.tolist(),
-        "pulls": session.pulls.tolist(),
-        "evidence": [session.evidence.statistic, session.evidence.threshold],
+def written(tape: Tape) -> dict[str, Any]:
+    """What is kept of a tape, as arrays."""
+    plain = {"names": list(tape.names)} | {part: getattr(tape, part) for part in PLAIN}
+    return {
+        "plain": np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8),
+        "changes": np.array(tape.changes, dtype=np.uint16).reshape(-1, 3).T,
     }
-    if session.method == "croc":
-        result["events"] = digest([event for event in session.events if event["event"] in ("freeze", "round")])
-        result["counted"] = digest(
-            [[event["arm"], event["round"]] for event in session.events if event["event"] == "result"]
-        )
-        if session.done:
-            result["certificate"] = as_first_recorded(session.certificate)
-    return result
 
 
-def one_by_one(instance: Instance, method: str, delta: float, seed: int, noise: Any = 1.0, most: int = 20_000) -> Any:
-    """Ask, tell, until it is done."""
-    rng = np.random.default_rng(seed)
-    session = started(instance, method, delta, noise)
-    arms: list[int] = []
-    while not session.done and len(arms) < most:
+def saved(path: Path, tapes: Iterator[tuple[str, Tape]]) -> None:
+    """Write a recording: an npz file with two arrays for each conversation."""
+    arrays = {f"{name}/{part}": array for name, tape in tapes for part, array in written(tape).items()}
+    np.savez_compressed(path, **arrays)
+
+
+def loaded(path: Path) -> dict[str, dict[str, Any]]:
+    """A recording by the names of its conversations."""
+    found: dict[str, dict[str, Any]] = {}
+    with np.load(path) as file:
+        for key in file.files:
+            name, part = key.rsplit("/", 1)
+            found.setdefault(name, {})[part] = file[key]
+    return {name: read(parts) for name, parts in found.items()}
+
+
+def read(parts: dict[str, Any]) -> dict[str, Any]:
+    """A conversation as it was kept."""
+    plain: dict[str, Any] = json.loads(parts["plain"].tobytes())
+    return plain | {"changes": parts["changes"].T}
+
+
+def differences(kept: dict[str, Any], case: Case) -> list[str]:
+    """What differs from a recorded conversation, in words; the first differing entry comes first."""
+    found = read(written(played(case, kept["tolerance"] == PORTABLE_TOLERANCE)))
+    return [*_in_state(kept, found), *_in_samples(kept, found), *_in_facts(kept, found)]
+
+
+def _in_state(kept: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+    both = set(kept["names"]) & set(found["names"])
+    missing = set(kept["names"]) - both - NOT_EXPOSED
+    if missing and found["entries"]:
+        yield f"state: the engine has no {', '.join(sorted(missing))}"
+    sides = []
+    for one in (kept, found):
+        changes: dict[int, dict[str, int]] = {}
+        for at, name, value in one["changes"].tolist():
+            if one["names"][name] in both - NOT_EXPOSED:
+                changes.setdefault(at, {})[one["names"][name]] = value
+        sides.append(changes)
+    for at, (its, mine) in enumerate(zip(kept["entries"], found["entries"], strict=False)):
+        old, new = (side.get(at, {}) for side in sides)
+        if its != mine or old != new:
+            other = [name for name in kept["names"] if old.get(name) != new.get(name)]
+            done = its if its == mine else f"{its}, now {mine}"
+            yield f"{FIRST}{at} ({done}): {', '.join(other) or 'what was done'}"
+            return
+    if len(kept["entries"]) != len(found["entries"]):
+        yield f"state: {len(found['entries'])} entries, {len(kept['entries'])} in the recording"
+
+
+def _in_samples(kept: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+    for place, numbers in kept["samples"].items():
+        mine = found["samples"].get(place, [])
+        if place.split(" ", 1)[1] not in NOT_EXPOSED and not near(numbers, mine, kept["tolerance"]):
+            yield f"numbers after entry {place}: {numbers[:4]}, now {mine[:4]}"
+
+
+def _in_facts(kept: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+    for name in [*kept["facts"], *(name for name in found["facts"] if name not in kept["facts"])]:
+        its, mine = (one["facts"].get(name, ["nothing", 0]) for one in (kept, found))
+        if its[0] != mine[0] or not near(its[1], mine[1], kept["tolerance"]):
+            yield f"{name}: {its if len(str(its)) < 200 else its[0]}, now {mine if len(str(mine)) < 200 else mine[0]}"
+
+
+def near(its: Any, mine: Any, tolerance: float) -> bool:
+    """Whether numbers are the same up to a tolerance, relative to each and to the largest of their array."""
+    if not isinstance(mine, list) or not isinstance(its, list) or len(its) != len(mine):
+        return bool(its == mine)
+    if not its:
+        return True
+    one, other = np.array(its), np.array(mine)
+    size = np.abs(one[-2]) if one.size > 1 else 0.0
+    with np.errstate(invalid="ignore"):
+        close = np.abs(one - other) <= tolerance * np.maximum(np.abs(one), size)
+    return bool((close | (one == other) | (np.isnan(one) & np.isnan(other))).all())
+
+
+def record(path: Path, only: str, kept: bool) -> None:
+    """Play and write."""
+    began = time.process_time()
+    todo = chosen(only, kept)
+    saved(path, ((case.name, played(case, kept)) for case in todo))
+    print(f"{len(todo)} conversations in {time.process_time() - began:.0f} s of CPU: {path}")
+
+
+def compare(path: Path, only: str, old: str | None) -> int:
+    """Play what a recording has and say what differs; the number of conversations that do."""
+    recording, wrong, began, n = loaded(path), 0, time.process_time(), 0
+    for case in chosen(only):
+        if case.name not in recording:
+            continue
+        n += 1
         try:
-            arm = session.ask()
-        except coterie.SessionDone:
-            break
-        arms.append(arm)
-        session.tell(arm, instance.means[arm] + session.noise.color(rng.standard_normal(instance.dim)))
-    return found(session, arms)
-
-
-def with_workers(instance: Instance, method: str, delta: float, seed: int, workers: int, most: int = 6_000) -> Any:
-    """Several workers: results come in another order than the asks, some never do, some were not asked for."""
-    rng = np.random.default_rng(seed)
-    session = started(instance, method, delta)
-    arms: list[int] = []
-    while not session.done and len(arms) < most:
-        while len(session.pending) < workers and not session.done:
-            try:
-                arms.append(session.ask())
-            except coterie.SessionDone:
+            found = differences(recording[case.name], case)
+        except Exception as error:
+            found = [f"{type(error).__name__}: {error}"]
+        if found:
+            wrong += 1
+            print(f"{case.name}\n  " + "\n  ".join(found[:SHOWN]), flush=True)
+            first = [line for line in found if line.startswith(FIRST)]
+            if old is not None and first:
+                _explain(case, int(first[0].removeprefix(FIRST).split(" ")[0]), old)
                 break
-        if session.done or not session.pending:
-            break
-        ticket, arm = session.pending[int(rng.integers(len(session.pending)))]
-        chance = rng.random()
-        if chance < 0.05:
-            session.forget(ticket)
-        elif chance < 0.1:
-            other = int(rng.integers(instance.n_arms))
-            session.tell(other, instance.means[other] + rng.standard_normal(instance.dim))
-        else:
-            session.tell(arm, instance.means[arm] + rng.standard_normal(instance.dim), ticket)
-    return found(session, arms)
+    print(f"{n - wrong} of {n} conversations are the same, {time.process_time() - began:.0f} s of CPU")
+    return wrong
 
 
-def simulated(method: str, name: str) -> dict[str, Any]:
-    """Bulk trials."""
-    trials = coterie.simulate(
-        SHAPES[name],
-        method,
-        deltas=(0.1, 0.001),
-        threshold="proven",
-        trials=6,
-        seed=5,
-        distance_ratio=0.5 if method == "boc-linear" else None,
-        progress=False,
-        workers=1,
-    )
-    return {"times": trials.stopping_times.tolist(), "correct": trials.correct.tolist()}
+def _explain(case: Case, at: int, old: str) -> None:
+    """Both states after an entry, where they differ."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "old.npz"
+        script = Path(old) / "tests" / "recording" / "record.py"
+        command = [sys.executable, str(script), "values", case.name, str(at), str(path)]
+        source = {"PYTHONPATH": str(Path(old) / "src")}
+        subprocess.run(command, env=os.environ | source, check=True, stdout=subprocess.DEVNULL)
+        before = dict(np.load(path))
+    now = played(case, watch=at).watched
+    for name in before:
+        its, mine = before[name], np.asarray(now.get(name, np.zeros(0)))
+        if its.size != mine.size or not np.array_equal(its.ravel(), mine.ravel(), equal_nan=its.dtype.kind == "f"):
+            print(f"  {name} {its.shape} after entry {at}: in the recording, and now {mine.shape}")
+            if its.size == mine.size and its.ndim:
+                places = np.flatnonzero(its.ravel() != mine.ravel())
+                print(f"    {places.size} places, first {np.unravel_index(places[0], its.shape)}")
+                its, mine = its.ravel()[places], mine.ravel()[places]
+            print(f"    {its.ravel()[:8].tolist()}\n    {mine.ravel()[:8].tolist()}")
 
 
-def cases() -> Iterator[tuple[str, Case]]:
-    """All runs by name."""
-    for method in METHODS:
-        for name, instance in SHAPES.items():
-            seeds = range(4) if method == "croc" else range(2)
-            for seed in seeds:
-                delta = (0.1, 0.01)[seed % 2]
-                yield (
-                    f"{method}, {name}, seed {seed}",
-                    partial(one_by_one, instance, method, delta, seed),
-                )
-            yield f"{method}, {name}, simulated", partial(simulated, method, name)
-        for workers in (3, 8):
-            yield (
-                f"{method}, {workers} workers",
-                partial(with_workers, SHAPES["three in a plane"], method, 0.05, workers, workers),
-            )
-        for name, noise in NOISES.items():
-            yield (
-                f"{method}, {name} noise",
-                partial(one_by_one, SHAPES["three in a plane"], method, 0.05, 11, noise),
-            )
+def values(name: str, at: int, path: Path) -> None:
+    """Write the state after one entry of a conversation."""
+    (case,) = chosen(name)
+    np.savez(path, **played(case, watch=at).watched)
 
 
-def record(only: Callable[[str], bool] = lambda name: True) -> dict[str, Any]:
-    """All runs."""
-    return {name: case() for name, case in cases() if only(name)}
+def remake(path: Path) -> None:
+    """Record with the old engine, in a checkout and an environment of its own: it needs numba."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree, room = Path(folder) / "tree", Path(folder) / "venv"
+        subprocess.run(["git", "worktree", "add", "--detach", str(tree), OLD_ENGINE], cwd=HERE, check=True)
+        try:
+            venv.create(room, with_pip=True)
+            python = str(room / ("Scripts" if os.name == "nt" else "bin") / "python")
+            subprocess.run([python, "-m", "pip", "install", "--quiet", "--editable", str(tree)], check=True)
+            clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+            script = tree / "tests" / "recording" / "record.py"
+            subprocess.run([python, str(script), "record", str(path.resolve())], env=clean, check=True)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=HERE, check=True)
+
+
+WIDE_LOGARITHMS = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V4"
+"""NumPy's logarithms on processors that have these differ from the C library's in the last bit of some numbers."""
+
+
+def main() -> int:
+    """The command line. It runs again in a process whose NumPy computes as the C library does."""
+    if "NPY_DISABLE_CPU_FEATURES" not in os.environ:
+        os.environ["NPY_DISABLE_CPU_FEATURES"] = WIDE_LOGARITHMS
+        return subprocess.run([sys.executable, *sys.argv]).returncode
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("record", "compare", "values", "remake"):
+        command = commands.add_parser(name)
+        if name == "values":
+            command.add_argument("name")
+            command.add_argument("entry", type=int)
+        command.add_argument("file", type=Path)
+        if name in ("record", "compare"):
+            command.add_argument("--only", default="", help="a part of the name, or the name, of conversations")
+        if name == "record":
+            command.add_argument("--kept", action="store_true", help="the part in this folder, with floats as numbers")
+        if name == "compare":
+            command.add_argument("--old", help=f"a checkout of {OLD_ENGINE[:7]}, with a Python that has numba")
+    given = parser.parse_args()
+    if given.command == "record":
+        record(given.file, given.only, given.kept)
+    elif given.command == "compare":
+        return min(compare(given.file, given.only, given.old), 1)
+    elif given.command == "values":
+        values(given.name, given.entry, given.file)
+    else:
+        remake(given.file)
+    return 0
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1], "w") as file:
-        json.dump(record(), file, indent=0, sort_keys=True)
-        file.write("\n")
+    sys.exit(main())

@@ -11,31 +11,18 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from coterie.certificate import list_evidence
-from coterie.engine.shortlist import kernels
-from coterie.engine.shortlist.elimination import RIVAL, SCALES, Elimination
-from coterie.engine.shortlist.listing import blocks_of, clique_of, partitions_without
-from coterie.engine.shortlist.pairs import KEPT, PairStacks
+from coterie._native import Partitions
+from coterie.certificate.arithmetic import partitions as list_evidence
+from coterie.evidence.pairs import pair_evidence
+from coterie.methods.shortlist.elimination import RIVAL, SCALES, Elimination
+from coterie.methods.shortlist.listing import KEPT, PairStacks, blocks_of, clique_of, partitions_without
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.theory.evidence import pair_evidence
-
-
-def log_posterior(
-    listed: IntArray, n_clusters: int, blocks: IntArray, pulls: FloatArray, sums: FloatArray, scales: FloatArray
-) -> FloatArray:
-    """As the engine has it, in new work space."""
-    found, work = np.zeros(len(listed)), kernels.new_list_work(len(listed), n_clusters, sums.shape[1], scales.size)
-    kernels.log_posterior(work, listed, blocks, pulls, sums, scales, found)
-    return found
 
 
 def round_logs(listed: IntArray, alive: IntArray, *given: Any) -> FloatArray:
-    """As the engine has it, in new work space."""
+    """As the engine has it, of a list of its own."""
     chance, pulls, sums, taken, total, scales = given
-    n_clusters = int(listed.max()) + 1
-    found, work = np.zeros(len(listed)), kernels.new_list_work(len(listed), n_clusters, sums.shape[1], scales.size)
-    kernels.round_logs(work, listed, alive, chance, pulls, sums, taken, total, scales, found)
-    return found
+    return Partitions(listed, sums.shape[1], scales).round_logs(alive, chance, pulls, sums, taken, total)
 
 
 def contrasts_log(x: FloatArray, covariance: FloatArray) -> float:
@@ -92,7 +79,7 @@ def test_posterior_is_that_of_the_model(seed: int) -> None:
             logs = [contrasts_log(means[arms], np.diag(1 / pulls[arms]) + scale * same) for scale in SCALES]
             value += float(np.logaddexp.reduce(logs))
         wanted.append(value)
-    found = log_posterior(listed, 3, blocks, pulls, sums, SCALES)
+    found = Partitions(listed, 2, SCALES).log_posterior(blocks, pulls, sums)
     np.testing.assert_allclose(found - found[0], np.array(wanted) - wanted[0], atol=1e-8)
     everything = np.ones(len(listed), dtype=bool)
     chances = list_evidence.chances(listed, everything, pulls, sums)

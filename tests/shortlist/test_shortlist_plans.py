@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coterie.certificate import list_evidence
-from coterie.engine.shortlist import elimination, kernels, listing
-from coterie.engine.shortlist.elimination import SCALES, Elimination
-from coterie.engine.shortlist.listing import partitions_without
-from coterie.methods import shortlist
+from coterie.certificate.arithmetic import partitions as list_evidence
+from coterie.methods.shortlist import elimination, listing
+from coterie.methods.shortlist import method as shortlist
+from coterie.methods.shortlist.elimination import SCALES, Elimination
+from coterie.methods.shortlist.listing import partitions_without
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
 
@@ -109,7 +109,16 @@ def test_plans_match_oracle(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("SURE", 0.4), ("SURE", 0.8), ("WANTED", 0.35), ("WANTED", 0.7), ("URGENCY", 0.5), ("FLOOR", 5.0)],
+    [
+        ("SURE", 0.4),
+        ("SURE", 0.8),
+        ("WANTED", 0.35),
+        ("WANTED", 0.7),
+        ("URGENCY", 0.5),
+        ("FLOOR", 5.0),
+        ("SMALL", 1e-1),
+        ("LEAST_LOG", -0.5),
+    ],
 )
 def test_another_constant_would_be_noticed(monkeypatch: pytest.MonkeyPatch, name: str, other: float) -> None:
     assert getattr(elimination, name) == RULE[name]
@@ -119,7 +128,7 @@ def test_another_constant_would_be_noticed(monkeypatch: pytest.MonkeyPatch, name
 
 
 def test_the_other_constants_are_those_of_the_document() -> None:
-    assert (RULE["SMALL"], RULE["LEAST_LOG"]) == (kernels.SMALL, kernels.LEAST_LOG)
+    assert (RULE["SMALL"], RULE["LEAST_LOG"]) == (elimination.SMALL, elimination.LEAST_LOG)
     assert (listing.MOST, listing.STEPS) == (200, 20_000)
     assert (shortlist.ARMS_A_GROUP, shortlist.MOST_ARMS, shortlist.LOOSENED) == (8, 64, 20)
 

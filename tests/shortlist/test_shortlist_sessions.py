@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import coterie
 from coterie.certificate import read_log, write_log
-from coterie.methods.shortlist import ShortlistRun
+from coterie.methods.shortlist.method import ShortlistRun
 
 FALSE_ALARM = 1e-6
 CLOSE = coterie.Instance([0, 0, 1, 1, 2, 2], [[0.0, 0.0], [1.5, 0.0], [0.0, 3.0]])

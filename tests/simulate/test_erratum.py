@@ -1,6 +1,6 @@
 """With the corrected Z2 the proven threshold keeps δ where the printed one fails (docs/PAPER.md, erratum).
 
-The printed form's failure is shown in tests/test_reference.py; here the corrected form runs to its stop.
+The printed form's failure is shown in tests/oracles/test_oracles_paper.py; here the corrected form runs to its stop.
 """
 
 from __future__ import annotations

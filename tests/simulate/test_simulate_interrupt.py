@@ -6,22 +6,26 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals and process groups of POSIX")
 
 SCRIPT = """
-import sys, threading
+import threading, time
 import numpy as np
 import coterie
+
+def report():  # once this thread and the main one are not alone
+    while threading.active_count() < 3:
+        time.sleep(0.01)
+    print("started", flush=True)
 
 n_arms, dim = {n_arms}, {dim}
 labels = np.arange(n_arms) % 10
 endless = coterie.Instance(labels, 1e-4 * np.random.default_rng(0).normal(size=(10, dim)))
-coterie.simulate(endless, trials=1, max_pulls=1)  # compiled and loaded
-print("started", flush=True)
+coterie.simulate(endless, trials=1, max_pulls=1)  # everything is loaded
+threading.Thread(target=report).start()
 try:
     coterie.simulate(endless, deltas=[1e-9], trials=50, workers=2)
 except KeyboardInterrupt:
@@ -42,7 +46,6 @@ def test_interrupt_leaves_nothing_behind(n_arms: int, dim: int) -> None:
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "started\n"
-        time.sleep(1.0)
         assert child.poll() is None
         os.kill(child.pid, signal.SIGINT)
         out, err = child.communicate(timeout=60)  # raises TimeoutExpired if it does not end

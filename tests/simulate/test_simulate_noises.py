@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie.engine.croc.run import CrocRun
-from coterie.methods.croc_families import family_for
-from coterie.methods.croc_trials import play_to_next_plan
-from coterie.methods.generic_trial import play as play_one_by_one
+from coterie.methods.croc.run import CrocRun
+from coterie.methods.family import family_for
+from coterie.methods.trial_loops import play_to_next_plan
+from coterie.methods.trials import play_by_contract as play_one_by_one
 from coterie.problem.partition import canonical
 from coterie.simulate.plan import Running, child_seed, plan_for, run_trial
 from coterie.simulate.worlds import world_of
@@ -87,7 +87,7 @@ def labels_of_simulated_run(plan: Any, seed: Any) -> list[int]:
     run, rng = CrocRun(*shape, -math.log(0.1), family_for(plan.noise, *shape)), np.random.default_rng(seed)
     while not run.done:
         play_to_next_plan(run, plan, rng, 3000)
-    labels: list[int] = canonical(run.state.labels).tolist()
+    labels: list[int] = canonical(run.labels).tolist()
     return labels
 
 

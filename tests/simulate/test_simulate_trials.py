@@ -142,10 +142,6 @@ def test_a_single_delta_needs_no_sequence() -> None:
 
 
 def test_it_is_silent_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    coterie.simulate(
-        INST, trials=1, progress=False, method="boc", threshold="heuristic", deltas=(0.1,)
-    )  # the engine may say that it is compiled
-    capfd.readouterr()
     coterie.simulate(INST, trials=2, workers=1, method="boc", threshold="heuristic", deltas=(0.1,))
     coterie.simulate(INST, trials=2, workers=1, progress=False, method="boc", threshold="heuristic", deltas=(0.1,))
     assert capfd.readouterr() == ("", "")

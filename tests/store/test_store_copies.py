@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_rows import append, begin, facts
 
 from coterie.store import StoreUnavailable, open_journal, sql, sqlite_file
+from coterie.testing.journals import append_rows, begin_campaigns, sample_rows
 
 NAMED = {"journal_missing", "journal_foreign", "journal_cut"}
 
@@ -25,7 +25,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self.journal = open_journal(path)
-        begin(self.journal, "a")
+        begin_campaigns(self.journal, "a")
         self.acknowledged = 0
         self.error: BaseException | None = None
         self._ends = threading.Event()
@@ -43,7 +43,7 @@ class Writer:
     def _write(self) -> None:
         try:
             while not self._ends.is_set():
-                append(self.journal, "a", 1)
+                append_rows(self.journal, "a", 1)
                 self.acknowledged += 1
         except BaseException as error:
             self.error = error
@@ -63,7 +63,7 @@ def rows_in(path: Path) -> int:
         with journal.reading() as reading:
             campaign = reading.campaign("a")
             found = [] if campaign is None else reading.rows(campaign).rows
-        assert found == facts(len(found))
+        assert found == sample_rows(len(found))
         return len(found)
     finally:
         journal.close()
@@ -135,12 +135,12 @@ def test_a_file_from_before_a_renewal_and_a_journal_from_after(
 ) -> None:
     """The journal was copied into the file and begun anew in between: what it had before is in neither copy."""
     journal = open_journal(path)
-    begin(journal, "a")
+    begin_campaigns(journal, "a")
     for _ in range(150):
-        append(journal, "a", 1)
+        append_rows(journal, "a", 1)
     shutil.copy(path, tmp_path / "copy.db")
     for _ in range(120):
-        append(journal, "a", 1)
+        append_rows(journal, "a", 1)
     shutil.copy(f"{path}-wal", tmp_path / "copy.db-wal")
     assert judged(tmp_path / "copy.db", 150, monkeypatch) == "journal_foreign"
     journal.close()
@@ -182,9 +182,9 @@ def test_copies_between_any_two_steps_of_a_renewal(path: Path, tmp_path: Path, m
     with monkeypatch.context() as patched:
         steps_of_renewals(patched, look)
         journal = open_journal(path)
-        begin(journal, "a")
+        begin_campaigns(journal, "a")
         for _ in range(17):
-            append(journal, "a", 1)
+            append_rows(journal, "a", 1)
             acknowledged += 1
         journal.close()
     assert len(files) > 20
@@ -215,9 +215,9 @@ def torn(before: bytes, after: bytes, numbers: random.Random) -> bytes:
 def test_a_journal_that_was_cut_is_named(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At any place; and one that ends with frames of its next life."""
     journal = open_journal(path)
-    begin(journal, "a")
+    begin_campaigns(journal, "a")
     for _ in range(20):
-        append(journal, "a", 1)
+        append_rows(journal, "a", 1)
     names = [path.name, f"{path.name}-head", f"{path.name}-wal"]
     kept = {name: (tmp_path / name).read_bytes() for name in names}
     journal.close()
@@ -240,13 +240,13 @@ def test_a_journal_that_was_written_anew_while_it_was_copied(
 ) -> None:
     monkeypatch.setattr(sql, "_COMMITS_IN_JOURNAL", 20)
     journal = open_journal(path)
-    begin(journal, "a")
+    begin_campaigns(journal, "a")
     for _ in range(15):
-        append(journal, "a", 1)
+        append_rows(journal, "a", 1)
     shutil.copy(path, tmp_path / "copy.db")
     first = Path(f"{path}-wal").read_bytes()
     for _ in range(20):
-        append(journal, "a", 1)
+        append_rows(journal, "a", 1)
     second = Path(f"{path}-wal").read_bytes()
     place = 32 + 5 * (4096 + 24)
     Path(tmp_path / "copy.db-wal").write_bytes(first[:place] + second[place:])
@@ -256,22 +256,22 @@ def test_a_journal_that_was_written_anew_while_it_was_copied(
 
 def test_a_read_only_file_can_be_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = open_journal(path)
-    begin(journal, "a")
-    append(journal, "a", 5)
+    begin_campaigns(journal, "a")
+    append_rows(journal, "a", 5)
     journal.close()
     monkeypatch.setattr(sqlite_file.SqliteFile, "writable", False)
     journal = open_journal(path)
     with journal.reading() as reading:
         campaign = reading.campaign("a")
         assert campaign is not None
-        assert reading.rows(campaign).rows == facts(5)
+        assert reading.rows(campaign).rows == sample_rows(5)
     with pytest.raises(StoreUnavailable, match="the store is read-only: it can be looked at") as caught:
-        append(journal, "a", 1)
+        append_rows(journal, "a", 1)
     assert caught.value.code == "read_only"
     journal.close()
     assert [one.name for one in path.parent.iterdir()] == [path.name]
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM schema_version WHERE version = 5")
     connection.close()
-    with pytest.raises(StoreUnavailable, match="an older release wrote it: copy it to a folder"):
+    with pytest.raises(StoreUnavailable, match="is read-only, and no store yet"):
         open_journal(path)

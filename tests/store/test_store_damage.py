@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_rows import append, begin, facts, summary
 
-from coterie.store import Conflict, DamagedLog, Journal, open_journal
+from coterie.store import DamagedLog, Journal
 from coterie.store.rows import TABLES, Ask, Ending, Kind, Note, Told
+from coterie.testing.journals import append_rows, begin_campaigns, sample_rows
 
 CHANGES: list[tuple[Kind, int, dict[str, Any]]] = [
     (Ask, 6, {"lease": "other"}),
@@ -46,10 +45,10 @@ CHANGES: list[tuple[Kind, int, dict[str, Any]]] = [
 
 
 def filled(journal: Journal) -> None:
-    begin(journal, "a", "b")
+    begin_campaigns(journal, "a", "b")
     for _ in range(4):
-        append(journal, "a", 5)
-    append(journal, "b", 5)
+        append_rows(journal, "a", 5)
+    append_rows(journal, "b", 5)
 
 
 def damage(journal: Journal, *arguments: Any, id: str = "a", **more: Any) -> DamagedLog:
@@ -67,7 +66,7 @@ def damage(journal: Journal, *arguments: Any, id: str = "a", **more: Any) -> Dam
 
 def test_every_column_of_every_row_is_protected(journal: Journal, tampering: Any) -> None:
     filled(journal)
-    originals = {row.seq: row for row in facts(20)}
+    originals = {row.seq: row for row in sample_rows(20)}
     for kind, seq, columns in CHANGES:
         with journal.reading() as reading:
             before = reading.hash_of("a", seq)
@@ -81,24 +80,24 @@ def test_every_column_of_every_row_is_protected(journal: Journal, tampering: Any
         with journal.reading() as reading:
             campaign = reading.campaign("a")
             assert campaign is not None
-            assert reading.rows(campaign, 0, seq - 1).rows == facts(seq - 1)  # what is before it can be had
+            assert reading.rows(campaign, 0, seq - 1).rows == sample_rows(seq - 1)  # what is before it can be had
             if "hash" not in columns:
-                assert reading.rows(campaign, seq).rows == facts(20 - seq, seq)
+                assert reading.rows(campaign, seq).rows == sample_rows(20 - seq, seq)
             other = reading.campaign("b")
             assert other is not None
-            assert reading.rows(other).rows == facts(5)
+            assert reading.rows(other).rows == sample_rows(5)
         whole = originals[seq]._asdict()
         tampering.change("a", kind, seq, {name: whole.get(name, before) for name in columns})
     with journal.reading() as reading:  # all were put back
         campaign = reading.campaign("a")
         assert campaign is not None
-        assert reading.rows(campaign).rows == facts(20)
+        assert reading.rows(campaign).rows == sample_rows(20)
 
 
 @pytest.mark.parametrize("seq", [1, 2, 11, 20])
 def test_a_missing_row_is_named(journal: Journal, tampering: Any, seq: int) -> None:
     filled(journal)
-    tampering.delete("a", type(facts(20)[seq - 1]), seq)
+    tampering.delete("a", type(sample_rows(20)[seq - 1]), seq)
     found = damage(journal)
     assert (found.seq, found.table) == (seq, None)
     assert "is missing" in found.message
@@ -151,76 +150,3 @@ def test_a_hash_in_memory_is_compared_with_what_is_stored(journal: Journal) -> N
     filled(journal)
     found = damage(journal, 10, previous="f" * 64)
     assert found.seq == 11
-
-
-def lines_folder(address: str) -> Path:
-    return Path(address.removeprefix("jsonl:///"))
-
-
-@pytest.fixture
-def lines(tmp_path: Path) -> Journal:
-    return open_journal(f"{tmp_path}/lines/")
-
-
-def test_what_a_killed_process_left_does_not_count(lines: Journal, tmp_path: Path) -> None:
-    """Rows without the line that commits them, and a line that ends in the middle: cut off by the next writer, kept."""
-    filled(lines)
-    path = tmp_path / "lines" / "a.jsonl"
-    whole = path.read_bytes()
-    append(lines, "a", 5)
-    new = path.read_bytes()[len(whole) :]
-    for cut in [*range(0, len(new), 7), len(new) - 1]:
-        path.write_bytes(whole + new[:cut])
-        with lines.reading() as reading:
-            campaign = reading.campaign("a")
-            assert campaign is not None
-            assert campaign["last_seq"] == 20
-            assert reading.rows(campaign).rows == facts(20)
-    append(lines, "a", 3)
-    with lines.reading() as reading:
-        campaign = reading.campaign("a")
-        assert campaign is not None
-        assert reading.rows(campaign).rows == facts(23)
-    assert (tmp_path / "lines" / "a.cut-off").read_bytes() == new[:-1] + b"\n"
-
-
-def test_a_whole_line_that_is_no_row_is_damage_and_is_never_cut_off(lines: Journal, tmp_path: Path) -> None:
-    filled(lines)
-    path = tmp_path / "lines" / "a.jsonl"
-    *rows, commit = path.read_bytes().splitlines(keepends=True)
-    for wrong in (b"x" + commit[1:], b"{" + commit[2:], b"\n", commit[:-3] + b"\n"):
-        path.write_bytes(b"".join([*rows, wrong]))
-        assert damage(lines).seq == 21
-        assert damage(lines, kinds=(Told,)).seq == 21
-        with lines.reading() as reading:  # everything else goes on
-            assert [one["id"] for one in reading.campaigns()] == ["a", "b"]
-            campaign = reading.campaign("a")
-            assert campaign is not None
-            assert reading.rows(campaign, 0, 15).rows == facts(15)
-        with pytest.raises(DamagedLog), lines.writing(["a"]) as writing:
-            writing.append("a", facts(1, 15), summary())
-        assert path.read_bytes() == b"".join([*rows, wrong])
-
-
-def test_a_line_in_the_middle_that_cannot_be_read_is_named(lines: Journal, tmp_path: Path) -> None:
-    filled(lines)
-    path = tmp_path / "lines" / "a.jsonl"
-    content = path.read_bytes().splitlines(keepends=True)
-    place = next(i for i, line in enumerate(content) if line.startswith(b'["asks", 11,'))
-    content[place] = content[place][:-9] + b"\n"
-    path.write_bytes(b"".join(content))
-    for after in (0, 4, 10):
-        assert damage(lines, after).seq == 11
-        assert damage(lines, after, 12).seq == 11
-        assert damage(lines, after, 10, (Told,)).seq in (11, 12)  # the ask itself is not one of these
-
-
-def test_a_list_of_campaigns_that_cannot_be_read_is_said_so(lines: Journal, tmp_path: Path) -> None:
-    filled(lines)
-    path = tmp_path / "lines" / "campaigns.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"id"', b'"di"', 1))
-    with pytest.raises(Conflict, match=r"line 1 of .*campaigns\.jsonl cannot be read"), lines.reading() as reading:
-        reading.campaigns()
-    (tmp_path / "lines" / "journal.json").write_text("{}")
-    with pytest.raises(Conflict, match="does not say which version"):
-        open_journal(tmp_path / "lines")

@@ -11,20 +11,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from journal_rows import append, begin, facts
 
 from coterie.store import BadValue, StoreUnavailable, open_journal
+from coterie.testing.journals import append_rows, begin_campaigns, sample_rows
 
 KILLED = """
 import os, sys
 sys.path.insert(0, sys.argv[3])
-from journal_rows import append, begin
+from coterie.testing.journals import append_rows, begin_campaigns
 from coterie.store import open_journal
 journal = open_journal(sys.argv[1])
 if sys.argv[2] != "0":
-    begin(journal, sys.argv[2])
+    begin_campaigns(journal, sys.argv[2])
 for _ in range(3):
-    append(journal, "a", 5)
+    append_rows(journal, "a", 5)
 os._exit(9)
 """
 
@@ -42,7 +42,7 @@ def count(path: Path, id: str = "a") -> int:
         campaign = reading.campaign(id)
         assert campaign is not None
         rows = reading.rows(campaign).rows
-    assert rows == facts(len(rows))
+    assert rows == sample_rows(len(rows))
     journal.close()
     return len(rows)
 
@@ -54,8 +54,8 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_file_that_was_closed_is_complete_by_itself(path: Path, tmp_path: Path) -> None:
     journal = open_journal(path)
-    begin(journal, "a")
-    append(journal, "a", 5)
+    begin_campaigns(journal, "a")
+    append_rows(journal, "a", 5)
     journal.close()
     shutil.copy(path, tmp_path / "copy.db")
     assert count(tmp_path / "copy.db") == 5
@@ -67,8 +67,8 @@ def test_a_copy_without_its_journal_is_named(path: Path, tmp_path: Path, before:
     """Also if the file was closed in order before, and so has rows of its own."""
     if before:
         journal = open_journal(path)
-        begin(journal, "a")
-        append(journal, "a", before)
+        begin_campaigns(journal, "a")
+        append_rows(journal, "a", before)
         journal.close()
     killed(path, "0" if before else "a")
     shutil.copy(path, tmp_path / "copy.db")
@@ -85,9 +85,9 @@ def test_a_copy_without_its_journal_is_named(path: Path, tmp_path: Path, before:
 
 def test_a_copy_of_a_file_in_use_is_named_after_checkpoints_too(path: Path, tmp_path: Path) -> None:
     journal = open_journal(path)
-    begin(journal, "a")
+    begin_campaigns(journal, "a")
     for k in range(250):
-        append(journal, "a", 5)
+        append_rows(journal, "a", 5)
         if k in (0, 99, 150, 249):
             shutil.copy(path, tmp_path / f"copy{k}.db")
             with pytest.raises(StoreUnavailable, match="without its journal"):
@@ -95,15 +95,6 @@ def test_a_copy_of_a_file_in_use_is_named_after_checkpoints_too(path: Path, tmp_
     assert path.stat().st_size > 50_000  # something was copied into the file meanwhile
     journal.close()
     assert count(path) == 1250
-
-
-def test_a_copy_of_an_older_release_without_any_tables_is_named(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.close()
-    assert path.stat().st_size == 4096
-    with pytest.raises(StoreUnavailable, match="without its journal"):
-        open_journal(path)
 
 
 def test_what_other_tools_have_copied_or_completed_opens(path: Path, tmp_path: Path) -> None:
@@ -120,12 +111,12 @@ def test_what_other_tools_have_copied_or_completed_opens(path: Path, tmp_path: P
 
 def test_a_journal_of_another_store_is_named(path: Path, tmp_path: Path) -> None:
     journal = open_journal(path)
-    begin(journal, "a")
-    append(journal, "a", 5)
+    begin_campaigns(journal, "a")
+    append_rows(journal, "a", 5)
     journal.close()
     other = tmp_path / "other.db"
     journal = open_journal(other)
-    begin(journal, "a")
+    begin_campaigns(journal, "a")
     journal.close()
     journal = open_journal(path)
     journal.backup(tmp_path / "kept.db")
@@ -152,27 +143,24 @@ def test_a_kill_at_any_point_of_opening_is_no_loss(path: Path) -> None:
     assert count(path) == 45
 
 
-@pytest.mark.parametrize("kind", ["store.db", "store/"])
-def test_a_backup_is_complete_while_others_write(tmp_path: Path, kind: str) -> None:
-    address = str(tmp_path / kind) + ("/" if kind.endswith("/") else "")
-    journal = open_journal(address)
-    begin(journal, "a")
-    append(journal, "a", 7)
-    target = tmp_path / ("copy" if kind.endswith("/") else "copy.db")
+def test_a_backup_is_complete_while_others_write(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path / "store.db")
+    begin_campaigns(journal, "a")
+    append_rows(journal, "a", 7)
+    target = tmp_path / "copy.db"
     journal.backup(target)
-    append(journal, "a", 5)
+    append_rows(journal, "a", 5)
     assert count(target) == 7
-    if target.is_file():
-        assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
     with pytest.raises(BadValue, match="there already"):
         journal.backup(target)
     with pytest.raises((BadValue, StoreUnavailable)):
         journal.backup(tmp_path / "no" / "folder" / "x")
     again = open_journal(target)
-    append(again, "a", 1)
+    append_rows(again, "a", 1)
     again.close()
     journal.close()
-    assert sorted(os.listdir(tmp_path)) == sorted([kind.strip("/"), target.name])
+    assert sorted(os.listdir(tmp_path)) == ["copy.db", "store.db"]
 
 
 def test_postgresql_makes_its_own_backups(postgres: object, tmp_path: Path) -> None:
@@ -185,10 +173,10 @@ def test_postgresql_makes_its_own_backups(postgres: object, tmp_path: Path) -> N
 @pytest.mark.parametrize("what", ["file", "journal", "both", "replaced"])
 def test_nothing_is_acknowledged_once_the_files_are_gone(path: Path, tmp_path: Path, what: str) -> None:
     journal = open_journal(path)
-    begin(journal, "a")
-    append(journal, "a", 5)
+    begin_campaigns(journal, "a")
+    append_rows(journal, "a", 5)
     journal.backup(tmp_path / "kept.db")
-    append(journal, "a", 5)
+    append_rows(journal, "a", 5)
     if what in ("file", "both"):
         path.unlink()
     if what in ("journal", "both"):
@@ -196,20 +184,20 @@ def test_nothing_is_acknowledged_once_the_files_are_gone(path: Path, tmp_path: P
     if what == "replaced":
         os.replace(tmp_path / "kept.db", path)
     with pytest.raises(StoreUnavailable, match=r"was deleted|was replaced") as caught:
-        append(journal, "a", 5)
+        append_rows(journal, "a", 5)
     assert caught.value.code == "store_moved"
     if what in ("file", "both"):
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="unable to open database file"):
-                append(journal, "a", 5)
+                append_rows(journal, "a", 5)
             with pytest.raises(StoreUnavailable, match="unable to open database file"):
                 journal.check_writable()
         assert not path.exists(), "no empty store comes in the place of the one that is gone"
     if what == "replaced":
         with pytest.raises(StoreUnavailable, match="is not the journal of"):  # SQLite leaves it lying there
-            append(journal, "a", 5)
+            append_rows(journal, "a", 5)
         Path(f"{path}-wal").unlink()
-        append(journal, "a", 5)  # it goes on with the one that was put there
+        append_rows(journal, "a", 5)  # it goes on with the one that was put there
         journal.close()
         assert count(path) == 10
     journal.close()
@@ -219,11 +207,13 @@ def test_nothing_is_acknowledged_once_the_files_are_gone(path: Path, tmp_path: P
 
 def test_files_that_go_while_a_transaction_is_under_way(path: Path) -> None:
     journal = open_journal(path)
-    begin(journal, "a")
+    begin_campaigns(journal, "a")
 
     def work() -> None:
         with journal.writing(["a"]) as writing:
-            writing.append("a", facts(5), {"last_at": 1.0, "t": 0, "measurements": 0, "open_leases": 0, "done": 0})
+            writing.append(
+                "a", sample_rows(5), {"last_at": 1.0, "t": 0, "measurements": 0, "open_leases": 0, "done": 0}
+            )
             path.unlink()
 
     with pytest.raises(StoreUnavailable, match="was deleted"):
@@ -234,13 +224,13 @@ def test_files_that_go_while_a_transaction_is_under_way(path: Path) -> None:
 def test_looking_at_the_file_keeps_the_locks_of_this_process(path: Path) -> None:
     """Whoever closes a file drops all its locks on it; then another process would take the journal for its own."""
     journal = open_journal(path)
-    begin(journal, "a")
-    append(journal, "a", 5)
+    begin_campaigns(journal, "a")
+    append_rows(journal, "a", 5)
     with journal.reading() as first, journal.reading() as second:  # two connections: the file was looked at between
         assert first.count("a") == second.count("a") == 5
     script = "import sys; from coterie.store import open_journal; open_journal(sys.argv[1]).close()"
     subprocess.run([sys.executable, "-c", script, str(path)], check=True, timeout=120)
     assert Path(f"{path}-wal").exists(), "the other process has deleted a journal that is in use"
-    append(journal, "a", 5)
+    append_rows(journal, "a", 5)
     journal.close()
     assert count(path) == 10

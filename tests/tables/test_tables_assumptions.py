@@ -11,9 +11,11 @@ from scipy.stats import binom
 import coterie
 from coterie.problem.families import noise_of
 from coterie.tables import TableError, replay_pool
-from coterie.tables.assumptions import checked_pool, order_json
-from coterie.tables.fit import NOISE_PROBABILITY
-from coterie.tables.pool import Pool, read_pool
+from coterie.tables.assumptions import checked_pool
+from coterie.tables.pool import Pool
+from coterie.tables.reading import read_pool
+from coterie.tables.row_order import order_report
+from coterie.tables.spread import NOISE_PROBABILITY
 
 
 def table(seed: int, dim: int = 1, items: int = 20, repeats: int = 60, slip: bool = True) -> list[dict[str, Any]]:
@@ -139,7 +141,7 @@ def test_a_noise_stated_too_large_does_not_hide_items_that_do_not_fit() -> None:
     content = read_pool({f"i{k}": 1.0 * (k % 2) + rng.normal(size=(100, 1)) for k in range(6)})
     found = checked(content, 8.0)
     assert found.fit_json() == {"tested": True, "by": "spread", "probability": 0.001}
-    assert {one["name"] for one in found.misfits(np.zeros(6, dtype=np.int64))} == {f"i{k}" for k in range(6)}
+    assert {one.name for one in found.misfits(np.zeros(6, dtype=np.int64))} == {f"i{k}" for k in range(6)}
     assert found.misfits(np.arange(6) % 2) == []
 
 
@@ -159,7 +161,7 @@ def test_what_is_assumed_and_what_is_checked_is_said(noise: Any, by: str | None)
     assert (said["deviations"] is None) == (by != "noise")
     assert (said["verdicts"], said["direction"], said["rows_contradict"]) == ([None, None], None, False)
     assert found.fit_json()["by"] == by
-    mixed = [one["arm"] for one in found.misfits(np.zeros(6, dtype=np.int64))]
+    mixed = [one.arm for one in found.misfits(np.zeros(6, dtype=np.int64))]
     assert mixed == ([] if by is None else list(range(6)))
     assert found.misfits(np.arange(6) % 2) == []
 
@@ -185,10 +187,10 @@ def test_columns_that_say_nothing_are_named() -> None:
     for row in rows:
         row["f"] = 32.0 + 1.8 * float(str(row["c"]))
     read = read_pool(rows).described()
-    assert read["constant"] == ["still"]
-    assert read["copies"] == [["c", "f"]]
+    assert read.constant == ["still"]
+    assert read.copies == [["c", "f"]]
     equal = read_pool([{"item": "abcd"[k % 4], "x": 5.0, "y": 6.0} for k in range(40)])
-    assert (equal.described()["constant"], equal.described()["copies"]) == (["x", "y"], [])
+    assert (equal.described().constant, equal.described().copies) == (["x", "y"], [])
     found = checked(equal, None)
     assert found.noise_json()["spread"] == [0.0, 0.0]
     assert found.noise_json()["upper_covariance"] is None
@@ -198,22 +200,22 @@ def test_columns_that_say_nothing_are_named() -> None:
 def test_the_order_is_said_in_plain_words() -> None:
     rng = np.random.default_rng(5)
     rows = [{"item": "abc"[k % 3], "x": float(x)} for k, x in enumerate(np.sort(rng.normal(size=90)))]
-    shuffled, kept = (order_json(read_pool(rows), one) for one in (True, False))
+    shuffled, kept = (order_report(read_pool(rows), one) for one in (True, False))
     assert shuffled is not None
     assert kept is not None
-    assert shuffled["kind"] == "sorted"
-    assert shuffled["text"] == (
+    assert shuffled.kind == "sorted"
+    assert shuffled.text == (
         "the rows of an item are sorted by x (rank correlation 1.00; by chance in at most 1 % of tables): the file was "
         "sorted. A sorted file does no harm, since the rows were shuffled."
     )
-    assert "so nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)." in kept["text"]
+    assert "so nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)." in kept.text
     drift = [{"item": "abc"[k % 3], "x": k / 100.0 + rng.normal()} for k in range(300)]
-    found = order_json(read_pool(drift), True)
+    found = order_report(read_pool(drift), True)
     assert found is not None
-    assert found["text"].startswith("later rows of an item tend to have a larger x than its earlier ones (rank corr")
-    assert "the instrument or the items drift. A sorted file does no harm" in found["text"]
-    assert "calibrate, and measure the items in turn." in found["text"]
-    assert order_json(read_pool(table(0, items=10, repeats=8, slip=False)), True) is None
+    assert found.text.startswith("later rows of an item tend to have a larger x than its earlier ones (rank corr")
+    assert "the instrument or the items drift. A sorted file does no harm" in found.text
+    assert "calibrate, and measure the items in turn." in found.text
+    assert order_report(read_pool(table(0, items=10, repeats=8, slip=False)), True) is None
 
 
 # With the engine.

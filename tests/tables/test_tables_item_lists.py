@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coterie.tables.errors import TableError
 from coterie.tables.item_lists import read_items, read_pasted_items
-from coterie.tables.workbook_writing import workbook
+from coterie.tables.spreadsheets import workbook
 
 
 def excel(*rows: list[Any]) -> bytes:

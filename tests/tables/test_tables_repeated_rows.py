@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import types
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app
 from coterie.tables import TableError, replay_pool
-from coterie.tables.pool import read_pool
+from coterie.tables.reading import read_pool
 from coterie.tables.repeated_rows import CHANCE, repeated_rows
 
 
@@ -127,7 +128,7 @@ def test_the_same_eighteen_rows_four_times_are_asked_about(tmp_path: Path) -> No
 
 
 def test_on_a_terminal_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coterie.cli import group_copies
+    command = importlib.import_module("coterie.cli.group")  # the name group is that of the function
 
     class Terminal:
         @staticmethod
@@ -135,7 +136,7 @@ def test_on_a_terminal_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             return True
 
     (tmp_path / "t.csv").write_text("item,x\n" + 4 * "".join(f"{r['item']},{r['x']:g}\n" for r in eighteen_rows()))
-    monkeypatch.setattr(group_copies, "sys", types.SimpleNamespace(stdin=Terminal, stderr=Terminal))
+    monkeypatch.setattr(command, "sys", types.SimpleNamespace(stdin=Terminal, stderr=Terminal))
     run = CliRunner().invoke(app, ["group", str(tmp_path / "t.csv")], input="what\ndrop\n")
     assert run.exit_code == 0
     assert "18 measurements, 3 each" in run.output

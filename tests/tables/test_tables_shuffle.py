@@ -13,9 +13,9 @@ from scipy.stats import binom, kstest
 
 import coterie
 from coterie.tables import TableError, replay_pool
-from coterie.tables.pool import read_pool
+from coterie.tables.reading import read_pool
 from coterie.tables.replay import group_pool
-from coterie.tables.shuffle import Order, content_order
+from coterie.tables.row_order import Order, content_order
 
 
 def sorted_table(seed: Any, n_clusters: int, counts: list[int], gap: float = 1.0) -> dict[str, Any]:
@@ -122,7 +122,8 @@ def test_a_pool_is_used_in_the_order_of_its_shuffle() -> None:
         return blocks[arm][used[arm] - 1]
 
     result = coterie.cluster(measure, 6, 2, delta=0.01, noise=1.0, progress=False)
-    found, session = group_pool(read_pool(content), 2, delta=0.01, noise=1.0)
+    answer = group_pool(read_pool(content), 2, delta=0.01, noise=1.0)
+    found, session = answer.to_json(), answer.session
     assert found["done"]
     assert found["dry"] is None
     assert found["order"] == {"shuffled": True, "seed": seed}
@@ -197,7 +198,8 @@ def test_the_rest_of_a_dry_pool_is_told_in_turn(method: str, in_order: bool) -> 
         arm = min((m for m in range(6) if left[m]), key=lambda m: (used[m], m))
         oracle.tell(arm, blocks[arm][used[arm]])
         used[arm] += 1
-    found, session = group_pool(read_pool(content), 3, delta=1e-6, method=method, noise=1.0, in_order=in_order)
+    answer = group_pool(read_pool(content), 3, delta=1e-6, method=method, noise=1.0, in_order=in_order)
+    found, session = answer.to_json(), answer.session
     assert not found["done"]
     assert found["t"] == found["recorded"] == 131
     assert (found["dry"]["arm"], found["dry"]["t"]) == (arm_of_dry(blocks, session), dry_at)

@@ -14,8 +14,8 @@ import coterie
 from coterie.cli import app
 from coterie.tables import TableError, replay_pool
 from coterie.tables.columns import TOTALS
-from coterie.tables.pool import read_pool
-from coterie.tables.shuffle import Order
+from coterie.tables.reading import read_pool
+from coterie.tables.row_order import Order
 from coterie.tables.successes import BURST_LEVEL, as_counts, independence
 
 RATES = {"a": 0.05, "b": 0.05, "c": 0.05, "d": 0.30, "e": 0.30}
@@ -47,7 +47,7 @@ def test_batches_keep_every_trial_but_the_remainder(batch: int) -> None:
         found = pool.rows[pool.arms == arm]
         assert len(found) == trials // batch
         assert hits - trials % batch <= found.sum() <= hits
-    assert pool.cut["left"] == sum(
+    assert pool.cut.left == sum(
         sum(row["impressions"] for row in table if row["item"] == name) % batch for name in RATES
     )
 
@@ -101,7 +101,7 @@ def test_equal_totals_stay_rows() -> None:
     pool, noise = cut(table, {"family": "counts", "trials": 200})
     assert noise == coterie.Counts(200)
     assert pool.rows[:, 0].tolist() == [row["clicks"] for row in table]
-    assert pool.cut["left"] == 0
+    assert pool.cut.left == 0
     single, noise = cut(table, "counts", resolved=True)
     assert noise == coterie.Counts()
     assert len(single.rows) == 200 * len(table)

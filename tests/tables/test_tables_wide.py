@@ -8,10 +8,9 @@ import pytest
 
 from coterie.tables.cells import numbers
 from coterie.tables.columns import value_columns
-from coterie.tables.errors import TableError
+from coterie.tables.errors import TableError, time_limit
 from coterie.tables.files import _checked, table_of_bytes
-from coterie.tables.time_limit import time_limit
-from coterie.tables.workbook_writing import workbook
+from coterie.tables.spreadsheets import workbook
 
 
 def test_forty_thousand_columns_are_looked_at_once() -> None:

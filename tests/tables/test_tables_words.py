@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import coterie
-from coterie.campaign.campaigns import Campaigns
+from coterie.campaign.service.campaigns import Campaigns
 from coterie.cli import app
-from coterie.tables.pool import read_pool
+from coterie.tables.reading import read_pool
 
 
 def rates(words: tuple[Any, Any], count: int = 40) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import http.client
 import itertools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -70,7 +69,7 @@ class Api:
         body: Any = None,
         headers: dict[str, str] | None = None,
         raw: bytes | None = None,
-        timeout: float = 300,  # the first result of a method may have to wait for the compiler, on a busy machine
+        timeout: float = 300,
     ) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         sent = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
@@ -241,15 +240,12 @@ def nursery() -> Iterator[Nursery]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser(chromium: str) -> Iterator[Any]:
     """The system's Chromium. Playwright occupies the thread's event loop: not longer than one module."""
     from playwright.sync_api import sync_playwright
 
-    found = os.environ.get("COTERIE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
-        pytest.fail("no Chromium: install it (Debian: apt-get install chromium) or name it in COTERIE_CHROMIUM")
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=CHROMIUM_ARGS)
+        running = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGS)
         yield running
         running.close()
 

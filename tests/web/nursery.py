@@ -1,6 +1,6 @@
 """Forks a server for each line of JSON on standard input: {"store", "port", "token", "user"}.
 
-Importing everything and loading compiled code takes seconds; a fork has it. Each server prints its process id, and then
+Importing everything takes seconds; a fork has it. Each server prints its process id, and then
 what `coterie serve` prints.
 """
 

@@ -15,9 +15,8 @@ import pytest
 
 from coterie.campaign import Campaigns, StoreUnavailable
 from coterie.store.sqlite_file import SqliteFile
-from coterie.web.access import Access, Caller, access_to, hash_of
-from coterie.web.errors import Refusal
-from coterie.web.failed_logins import PAUSE, FailedLogins
+from coterie.web.access import PAUSE, Access, Caller, FailedLogins, access_to, hash_of
+from coterie.web.answers import Refusal
 from coterie.web.limits import Rate
 
 C = "/api/campaigns"
@@ -291,6 +290,26 @@ def test_sessions_end(store: Campaigns) -> None:
     assert len(store.sessions()) == 1  # the one that is over was tidied away
 
 
+def test_a_login_or_logout_while_the_store_is_read_counts(store: Campaigns, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = store.new_token("ann", "reader")
+    access = Access.of_store(store)
+    first = access.open_session(token)
+    assert first is not None
+    read, later = store.sessions, list[str]()
+
+    def sessions() -> list[dict[str, Any]]:
+        rows = read()
+        if not later:  # after it was read, before it is taken over
+            later.append(access.open_session(token) or "")
+            access.close_session(first)
+        return rows
+
+    monkeypatch.setattr(store, "sessions", sessions)
+    access.read()
+    assert access.by_session(later[0]) is not None
+    assert access.by_session(first) is None
+
+
 def test_rate_fills_up_again() -> None:
     now = [0.0]
     rate = Rate(2.0, clock=lambda: now[0])
@@ -344,7 +363,7 @@ def test_wrong_tokens_from_many_addresses_are_answered_after_a_pause(
         if len(slept) == 3:  # while others are kept waiting
             failed.check("10.9.9.9", Caller("right", "owner"), "/login")
 
-    monkeypatch.setattr("coterie.web.failed_logins.asyncio.sleep", sleep)
+    monkeypatch.setattr("coterie.web.access.asyncio.sleep", sleep)
     failed = FailedLogins(clock=lambda: now[0])
 
     async def attack() -> None:

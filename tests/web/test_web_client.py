@@ -18,7 +18,8 @@ import coterie
 from coterie.client import Client, RemoteCampaign, ServerError
 from coterie.web.request_models import Measurement as MeasurementBody
 from coterie.web.request_models import NewCampaign
-from coterie.web.response_models import Ask, Status, Summary, Told
+from coterie.web.response_models import Ask, Summary, Told
+from coterie.web.view_models import Status
 
 LEVEL = {"ash": 0.0, "elm": 0.2, "oak": 9.0}
 
@@ -166,7 +167,6 @@ ROUTES: dict[tuple[str, str], Callable[..., Any]] = {
     ("get", "/api/campaigns/{id}/picture"): RemoteCampaign.picture,
     ("post", "/api/campaigns/{id}/import"): RemoteCampaign.import_table,
     ("post", "/api/items"): Client.read_items,
-    ("get", "/api/compiling"): Client.compiling,
 }
 
 
@@ -188,7 +188,6 @@ def test_every_route_has_a_method(client: Client) -> None:
 def test_tables_go_in_and_out(client: Client) -> None:
     assert client.read_items("name,cost\nash,1\nelm,2.5\n")["costs"] == [1.0, 2.5]
     assert client.read_items("ash\nelm\n", kind="pasted")["names"] == ["ash", "elm"]
-    assert client.compiling().keys() == {"compiling", "seconds", "expected"}
     campaign = client.create("tables", ["ash", "elm", "oak"], 2, noise=1.0)
     table = "id,arm,v0\nmonday/1,ash,1.25\nmonday/2,oak,7.5\n"
     assert campaign.import_table(table, check=True)["new"] == 2

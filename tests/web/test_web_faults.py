@@ -339,7 +339,7 @@ def test_a_row_that_is_changed_under_a_running_server_is_named(start: Any, tmp_p
 
 def test_a_table_that_takes_too_long_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The work ends, not only the waiting; nothing of it is on record."""
-    monkeypatch.setattr("coterie.web.table_uploads.READING_SECONDS", -1.0)
+    monkeypatch.setattr("coterie.web.managing_api.READING_SECONDS", -1.0)
     headers = {"Authorization": "Bearer secret", "Content-Type": "text/csv"}
 
     async def send(store: Campaigns, path: str) -> httpx.Response:

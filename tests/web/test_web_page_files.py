@@ -1,11 +1,10 @@
-"""The page in a real Chromium: items and results from files, Excel downloads, QR code, print view, numbers by language,
-the bar while something is compiled. At desktop and phone size, by keyboard, in the dark.
+"""The page in a real Chromium: items and results from files, Excel downloads, QR code, print view, numbers by language.
+At desktop and phone size, by keyboard, in the dark.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -324,32 +323,3 @@ def test_one_number_or_two_in_the_form_of_a_new_campaign(opened: Any, api: Any) 
     page.get_by_role("button", name="Create campaign").click()
     page.wait_for_url("**/campaigns/*")
     assert api.get(f"/api/campaigns/{page.url.rpartition('/')[2]}").json["noise"] == [0.5, 2.0]
-
-
-@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-def test_a_bar_while_the_server_compiles(opened: Any, api: Any, phone: bool) -> None:
-    size = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"} if phone else {}
-    id = new_campaign(api)
-    page = opened(f"/campaigns/{id}", **size)
-    states = iter([(9.0, 45.0), (18.0, 45.0), *[(60.0, 45.0)] * 100])
-
-    def compiling(route: Any) -> None:
-        seconds, expected = next(states)
-        content = {"compiling": "CROC", "seconds": seconds, "expected": expected}
-        route.fulfill(status=200, content_type="application/json", body=json.dumps(content))
-
-    waiting: list[Any] = []
-    page.route("**/api/compiling", compiling)
-    page.route("**/ask", lambda route: waiting.append(route))
-    page.get_by_label("Your name or bench").fill("Ada")
-    page.get_by_role("button", name="Give me something to measure").click()
-    bar = page.locator("#compiling")
-    bar.get_by_text("Compiling, about 45 s in all, once on this machine.").wait_for()
-    assert 0.15 < bar.locator("progress").evaluate("bar => bar.value") < 0.45
-    shot(page, f"compiling-{phone}")
-    assert violations(page) == []
-    bar.get_by_text("takes longer than expected").wait_for()
-    assert bar.locator("progress").evaluate("bar => bar.value") == pytest.approx(0.97)
-    waiting[0].continue_()
-    page.locator("#result").wait_for()
-    assert bar.is_hidden()

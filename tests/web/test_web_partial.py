@@ -214,7 +214,7 @@ def test_where_there_is_nothing_to_show_a_sentence_says_why(opened: Any, api: An
 
 def test_the_picture_matches_the_curve(api: Any) -> None:
     """The path of the proven smallest number goes through the points that `coterie.resolution_curve` has."""
-    from coterie.web.charts import HEIGHT, WIDTH, plateau_chart
+    from coterie.web.rendering import HEIGHT, WIDTH, plateau_chart
 
     session = coterie.Session(9, None, 1, noise=0.5, resolution=(0.3, 1.2))
     for k in range(200):

@@ -27,11 +27,11 @@ def run(store: Any, *words: str) -> Any:
     return CliRunner().invoke(app, ["token", *words, "--store", str(store)])
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "jsonl"])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgresql":
         return str(request.getfixturevalue("postgres").new_database())
-    return str(tmp_path / "store.db") if request.param == "sqlite" else f"{tmp_path}/store/"
+    return str(tmp_path / "store.db")
 
 
 @pytest.mark.slow

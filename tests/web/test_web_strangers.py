@@ -131,7 +131,7 @@ def test_what_does_not_arrive_in_time_is_cut(what: str) -> None:
 
     import uvicorn
 
-    from coterie.web import connections
+    from coterie.web import limits as connections
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":

@@ -15,9 +15,8 @@ import pytest
 from coterie.campaign import BadValue, Campaigns, NotFound
 from coterie.web import create_app
 from coterie.web.access import Access, hash_of
-from coterie.web.charts import evidence_chart, round_up
-from coterie.web.rendering import number
-from coterie.web.write_queue import WriteQueue
+from coterie.web.answers import WriteQueue
+from coterie.web.rendering import evidence_chart, number, round_up
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from coterie.campaign.errors import (
 )
 
 if TYPE_CHECKING:
-    from coterie.campaign.campaigns import Campaigns
-    from coterie.campaign.importing import replay_pool
+    from coterie.campaign.imports.tables import replay_pool
+    from coterie.campaign.service.campaigns import Campaigns
 
 __all__ = [
     "Campaigns",
@@ -33,7 +33,7 @@ __all__ = [
     "replay_pool",
 ]
 
-_LATER = {"Campaigns": "coterie.campaign.campaigns", "replay_pool": "coterie.campaign.importing"}
+_LATER = {"Campaigns": "coterie.campaign.service.campaigns", "replay_pool": "coterie.campaign.imports.tables"}
 """Where the names are that are loaded when they are first used: each takes a while, and nobody needs both."""
 
 

@@ -1,23 +1,24 @@
 """What a campaign is created with: the settings of its run, the rules for leases, and what its numbers are called.
 
-Checked once, at the door (`CampaignSettings.of`); kept as JSON in the campaign's row; read again when it is opened.
+Checked once, by `CampaignSettings.of`; kept as JSON in the campaign's row; read again when it is opened.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Unpack
 
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.methods import METHODS, Method, method_named, prepared
 from coterie.problem.checks import check_positive, short
+from coterie.problem.checks import check_text as check_plain_text
 from coterie.problem.settings import METHOD, Options, SettingError
 from coterie.problem.settings import Settings as RunSettings
-from coterie.problem.text import check_text as check_plain_text
 from coterie.session import Session
 
 LEASE_SECONDS = 3600.0
@@ -41,21 +42,12 @@ _LARGEST_SHAPE = 10**7
 _PARSED_KEPT = 64  # settings kept as objects: a list of campaigns reads every one of them each time
 
 
-class CampaignOptions(Options, total=False):
-    """The settings of a campaign that have a default, for doors that pass them on as they were given."""
-
-    lease_seconds: float
-    on_expiry: str
-    value_names: Sequence[str] | None
-    pass_on: float | None
-
-
 @dataclass(frozen=True)
 class CampaignSettings:
     """The settings of the run, and of the campaign around it.
 
     `rules` is the number of the decision rules that the campaign was created with (see `coterie.methods.Method`).
-    `value_names`: what the numbers of a measurement are called. `pass_on`: see `coterie.campaign.awaited`; 0: never.
+    `value_names`: what the numbers of a measurement are called. `pass_on`: see `coterie.campaign.views.asks`; 0: never.
     """
 
     run: RunSettings
@@ -322,3 +314,14 @@ def check_text(value: Any, field: str) -> str:
 def printable(text: str) -> str:
     """Any text as it is put on record: what cannot be printed is a blank."""
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+@lru_cache(maxsize=1024)
+def timestamp(seconds: float) -> str:
+    """Seconds since 1970 as 2026-01-31T12:00:00.000Z."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def plain(number: float | None) -> float | None:
+    """A number as JSON has them: no infinity, no NaN."""
+    return None if number is None or not math.isfinite(number) else float(number)

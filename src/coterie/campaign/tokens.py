@@ -40,8 +40,22 @@ def id_of(hash: str) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: the id of a token, whether it is one that only touches leases of its own, and how many asks of a
-    campaign it may have open at most (None: any number).
+    """Who writes to a campaign over a server.
+
+    Parameters
+    ----------
+    token : str
+        The id of the token, which rows keep.
+    only_own : bool
+        Whether it touches no leases but its own.
+    most_open : int, optional
+        How many asks of a campaign it may have open; None: any number.
+
+    Examples
+    --------
+    >>> from coterie.campaign.tokens import Writer
+    >>> Writer("3f9a", only_own=True).may_use("77c0")
+    False
     """
 
     token: str

@@ -17,11 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.certificate.alarms import LogResults, alarms_of_log, in_words
-from coterie.certificate.corrections import check_corrections, check_old_corrections
-from coterie.certificate.failures import check_failures, counted_failures, failures_in_words
+from coterie.certificate.arithmetic.alarms import LogResults, alarms_of_log, in_words
 from coterie.certificate.fields import TOLERANCE, list_of
 from coterie.certificate.log import CORRECTION, HEAD, MISSED
+from coterie.certificate.traces import (
+    check_corrections,
+    check_failures,
+    check_old_corrections,
+    counted_failures,
+    failures_in_words,
+)
 from coterie.problem.checks import IntArray, check_arm, check_count, check_real_array, short
 from coterie.problem.families import Model, noise_from_json
 from coterie.problem.sentences import revisions_in_words
@@ -43,25 +48,25 @@ class Split(NamedTuple):
 
 def split_log(events: Sequence[Any]) -> Split:
     """The events of a log by what they are for."""
-    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in BESIDE}
+    beside: dict[str, list[dict[str, Any]]] = {kind: [] for kind in BESIDE}
     rest: list[Any] = []
-    for one in events:
-        kind = one.get("event") if isinstance(one, dict) else None
-        (found[kind] if isinstance(kind, str) and kind in found else rest).append(one)
-    return Split(rest, found[MISSED], found[CORRECTION], found[HEAD])
+    for event in events:
+        kind = event.get("event") if isinstance(event, dict) else None
+        (beside[kind] if isinstance(kind, str) and kind in beside else rest).append(event)
+    return Split(rest, beside[MISSED], beside[CORRECTION], beside[HEAD])
 
 
 def stated_beside(certificate: dict[str, Any], events: Sequence[Any]) -> dict[str, Any]:
     """What a certificate of this release says beside its proof, by its own fields and the log."""
     log = split_log(events)
     noise = noise_from_json(certificate["noise"], certificate["dim"])
-    found: dict[str, Any] = {"log_format": LOG_FORMAT, "corrections": log.corrections and [
-        {key: value for key, value in one.items() if key != "event"} for one in log.corrections
+    stated: dict[str, Any] = {"log_format": LOG_FORMAT, "corrections": log.corrections and [
+        {key: value for key, value in correction.items() if key != "event"} for correction in log.corrections
     ]}  # fmt: skip
     if log.missed:
-        found["failures"] = counted_failures(log.missed)
+        stated["failures"] = counted_failures(log.missed)
     alarms = alarms_of_log(_results(certificate, log), noise)
-    return found | {"remarks": [one.to_json() for one in alarms]}
+    return stated | {"remarks": [alarm.to_json() for alarm in alarms]}
 
 
 def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple[list[str], list[str]]:
@@ -69,22 +74,18 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     traced, stated = "log_format" in certificate, certificate.get("log_format")
     if traced and (isinstance(stated, bool) or stated != LOG_FORMAT):
         return [f"log_format must be {LOG_FORMAT}, or missing in certificates of release 0.2, got {short(stated)}"], []
-    if len(log.heads) > 1 or any(one.get("format") != LOG_FORMAT or not traced for one in log.heads):
-        mine, its = short(stated) if traced else "nothing", short([one.get("format") for one in log.heads])
-        return [f"the certificate says {mine} of its log_format, the log {its}: export both anew"], []
-    results = [one for one in log.proof if isinstance(one, dict) and one.get("event") == "result"]
-    problems: list[str] = []
-    warnings: list[str] = []
+    if len(log.heads) > 1 or any(head.get("format") != LOG_FORMAT or not traced for head in log.heads):
+        shown, of_log = short(stated) if traced else "nothing", short([head.get("format") for head in log.heads])
+        return [f"the certificate says {shown} of its log_format, the log {of_log}: export both anew"], []
+    results = [event for event in log.proof if isinstance(event, dict) and event.get("event") == "result"]
     if traced or log.corrections:
-        more, said = check_corrections(certificate, log.corrections, results)
+        problems, warnings = check_corrections(certificate, log.corrections, results)
     else:
-        more, said = check_old_corrections(certificate, results)
-        said.append(
+        problems, warnings = check_old_corrections(certificate, results)
+        warnings.append(
             "the certificate is of release 0.2 or older, whose logs have no trace of corrections: whether results were "
             "corrected beyond what it lists cannot be checked"
         )
-    problems += more
-    warnings += said
     problems += check_failures(certificate, log.missed, exactly=traced)
     problems += _words(certificate, traced)
     problems += _names(certificate, log.heads, traced)
@@ -94,56 +95,60 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     if log.missed:
         warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names")))
     possible = alarms_of_log(record, noise, TOLERANCE)
-    sure = [one for one in possible if one.evidence >= one.threshold + TOLERANCE]
+    sure = [alarm for alarm in possible if alarm.evidence >= alarm.threshold + TOLERANCE]
     warnings += in_words(possible)
     if traced:
         problems += _remarks(
-            certificate.get("remarks"), [one.to_json() for one in sure], [one.to_json() for one in possible]
+            certificate.get("remarks"), [alarm.to_json() for alarm in sure], [alarm.to_json() for alarm in possible]
         )
     return problems, warnings
 
 
 def _remarks(stated: Any, sure: list[dict[str, Any]], possible: list[dict[str, Any]]) -> list[str]:
     """The remarks must be the alarms that the log gives; one that rounding decides may be there or not."""
-    if not isinstance(stated, list) or not all(isinstance(one, dict) for one in stated):
+    if not isinstance(stated, list) or not all(isinstance(remark, dict) for remark in stated):
         return [f"remarks must list the alarms that the log gives, got {short(stated)}"]
-    by_kind = {one.get("kind") if isinstance(one.get("kind"), str) else None: one for one in stated}
+    by_kind = {remark.get("kind") if isinstance(remark.get("kind"), str) else None: remark for remark in stated}
     problems = [
-        f"the log gives an alarm that the remarks do not have: {one['seen']}"
-        for one in sure
-        if one["kind"] not in by_kind
+        f"the log gives an alarm that the remarks do not have: {alarm['seen']}"
+        for alarm in sure
+        if alarm["kind"] not in by_kind
     ]
-    wanted = {one["kind"]: one for one in possible}
-    for place, one in enumerate(stated):
-        its = wanted.pop(one.get("kind"), None) if isinstance(one.get("kind"), str) else None
-        if its is None or not _same_alarm(one, its):
-            problems.append(f"remark {place} of the certificate is not what the log gives: {short(one)}")
+    wanted = {alarm["kind"]: alarm for alarm in possible}
+    for place, remark in enumerate(stated):
+        alarm = wanted.pop(remark.get("kind"), None) if isinstance(remark.get("kind"), str) else None
+        if alarm is None or not _same_alarm(remark, alarm):
+            problems.append(f"remark {place} of the certificate is not what the log gives: {short(remark)}")
     return problems
 
 
-def _same_alarm(stated: dict[str, Any], found: dict[str, Any]) -> bool:
-    if stated.keys() != found.keys() or stated["seen"] != found["seen"]:
+def _same_alarm(stated: dict[str, Any], alarm: dict[str, Any]) -> bool:
+    if stated.keys() != alarm.keys() or stated["seen"] != alarm["seen"]:
         return False
-    numbers = [(stated[name], found[name]) for name in ("evidence", "threshold", "level")]
+    numbers = [(stated[name], alarm[name]) for name in ("evidence", "threshold", "level")]
     return all(
-        isinstance(mine, int | float)
-        and not isinstance(mine, bool)
-        and abs(mine - its) <= TOLERANCE * max(1.0, abs(its))
-        for mine, its in numbers
+        isinstance(number, int | float)
+        and not isinstance(number, bool)
+        and abs(number - recomputed) <= TOLERANCE * max(1.0, abs(recomputed))
+        for number, recomputed in numbers
     )
 
 
 def _words(certificate: dict[str, Any], needed: bool) -> list[str]:
     """The sentence about revisions, where there were any."""
-    said = certificate.get("revisions_in_words")
+    sentence = certificate.get("revisions_in_words")
     revisions = certificate.get("revisions")
     if not revisions:
-        return [] if said is None else ["revisions_in_words is for a run that was revised"]
-    if said is None and not needed:
+        return [] if sentence is None else ["revisions_in_words is for a run that was revised"]
+    if sentence is None and not needed:
         return []
-    gone = [arm for one in revisions for arm in one["retired"]]
+    gone = [arm for revision in revisions for arm in revision["retired"]]
     wanted = revisions_in_words(gone)
-    return [] if said == wanted else [f"revisions_in_words must say what is promised, {wanted!r}, got {short(said)}"]
+    return (
+        []
+        if sentence == wanted
+        else [f"revisions_in_words must say what is promised, {wanted!r}, got {short(sentence)}"]
+    )
 
 
 def _names(certificate: dict[str, Any], heads: list[dict[str, Any]], needed: bool) -> list[str]:
@@ -156,7 +161,9 @@ def _names(certificate: dict[str, Any], heads: list[dict[str, Any]], needed: boo
     groups = certificate.get("groups")
     if groups is not None:
         present = list(certificate.get("present", range(certificate["n_arms"])))
-        right = isinstance(groups, list) and len(groups) > max(present) and all(type(one) is int for one in groups)
+        right = (
+            isinstance(groups, list) and len(groups) > max(present) and all(type(number) is int for number in groups)
+        )
         if not right or not _same_parts([groups[arm] for arm in present], certificate["labels"]):
             problems.append("groups must number the groups of labels, in another order at most")
     return problems
@@ -171,18 +178,18 @@ def _results(certificate: dict[str, Any], log: Split) -> LogResults:
     """The results that counted, of all items there ever were, and the pairs of which both were decided on before."""
     revisions = certificate.get("revisions") or []
     events = _until(log.proof, len(revisions), certificate["t"] if not revisions else None)
-    results = [one for one in events if one["event"] == "result"]
-    n_arms = int(certificate["n_arms"]) + sum(len(one["retired"]) for one in revisions)
-    arms = np.array([check_arm(one.get("arm"), n_arms) for one in results], dtype=np.int64)
-    values = check_real_array([one.get("values") for one in results], "the values of the results")
+    results = [event for event in events if event["event"] == "result"]
+    n_arms = int(certificate["n_arms"]) + sum(len(revision["retired"]) for revision in revisions)
+    arms = np.array([check_arm(event.get("arm"), n_arms) for event in results], dtype=np.int64)
+    values = check_real_array([event.get("values") for event in results], "the values of the results")
     if values.shape != (arms.size, certificate["dim"]):
         raise ValueError(f"every result must have {certificate['dim']} values, they have shape {values.shape}")
-    late = np.array([one.get("late") is True for one in results], dtype=np.float64)
-    asked = np.array([one.get("asked") is not False for one in results], dtype=np.float64)
+    late = np.array([event.get("late") is True for event in results], dtype=np.float64)
+    asked = np.array([event.get("asked") is not False for event in results], dtype=np.float64)
     failed = [
-        one["arm"]
-        for one in log.missed
-        if one.get("kind") in ("failed", "expired") and type(one.get("arm")) is int and 0 <= one["arm"] < n_arms
+        miss["arm"]
+        for miss in log.missed
+        if miss.get("kind") in ("failed", "expired") and type(miss.get("arm")) is int and 0 <= miss["arm"] < n_arms
     ]
     pairs = _pairs(events, certificate["labels"], certificate.get("present"))
     return LogResults(arms, values, late, asked, np.array(failed, dtype=np.int64), n_arms, pairs)
@@ -190,16 +197,16 @@ def _results(certificate: dict[str, Any], log: Split) -> LogResults:
 
 def _until(events: Sequence[Any], revisions: int, t: int | None) -> list[dict[str, Any]]:
     """The events up to the t-th result, or up to the revision after so many."""
-    found, seen, counted = [], 0, 0
-    for place, one in enumerate(events):
-        if not isinstance(one, dict) or not isinstance(one.get("event"), str):
-            raise ValueError(f"event {place} of the log must be an object with its kind, got {short(one)}")
-        seen += one["event"] == "revision"
-        if seen > revisions or (one["event"] == "result" and counted == t):
+    kept, seen, counted = [], 0, 0
+    for place, event in enumerate(events):
+        if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+            raise ValueError(f"event {place} of the log must be an object with its kind, got {short(event)}")
+        seen += event["event"] == "revision"
+        if seen > revisions or (event["event"] == "result" and counted == t):
             break
-        counted += one["event"] == "result"
-        found.append(one)
-    return found
+        counted += event["event"] == "result"
+        kept.append(event)
+    return kept
 
 
 def _pairs(events: Sequence[dict[str, Any]], labels: Sequence[int], present: Sequence[int] | None) -> IntArray:
@@ -212,33 +219,33 @@ def _pairs(events: Sequence[dict[str, Any]], labels: Sequence[int], present: Seq
     same: dict[int, bool] = {}
     rounds: dict[int, tuple[bool, dict[int, int], dict[int, list[int]]]] = {}
     number = 0
-    for one in events:
-        if one["event"] == "freeze":
-            its = {arm: label for arm, label in enumerate(list_of(one, "labels")) if label != -1}
-            same[check_count(one.get("epoch"), "epoch", 0)] = its.keys() == group.keys() and _same_parts(
-                [its[arm] for arm in group], list(group.values())
+    for event in events:
+        if event["event"] == "freeze":
+            labelled = {arm: label for arm, label in enumerate(list_of(event, "labels")) if label != -1}
+            same[check_count(event.get("epoch"), "epoch", 0)] = labelled.keys() == group.keys() and _same_parts(
+                [labelled[arm] for arm in group], list(group.values())
             )
-        elif one["event"] == "round":
-            alike = same.get(check_count(one.get("epoch"), "epoch", 0), False)
-            rounds[check_count(one.get("round"), "round", 1)] = (alike, dict(list_of(one, "pulls")), {})
-        elif one["event"] == "result":
-            if check_count(one.get("round"), "round", 0) in rounds:
-                rounds[one["round"]][2].setdefault(one["arm"], []).append(number)
+        elif event["event"] == "round":
+            alike = same.get(check_count(event.get("epoch"), "epoch", 0), False)
+            rounds[check_count(event.get("round"), "round", 1)] = (alike, dict(list_of(event, "pulls")), {})
+        elif event["event"] == "result":
+            if check_count(event.get("round"), "round", 0) in rounds:
+                rounds[event["round"]][2].setdefault(event["arm"], []).append(number)
             number += 1
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for of_round, (alike, pulls, came) in sorted(rounds.items()):
         if any(len(came.get(m, ())) < n for m, n in pulls.items()):
             break
         left: dict[int, list[tuple[int, int]]] = {}
         for m in sorted(came):
             rows = came[m]
-            found += zip(rows[::2], rows[1::2], strict=False)
+            pairs += zip(rows[::2], rows[1::2], strict=False)
             if len(rows) % 2 and alike:
                 left.setdefault(group[m], []).append((_order_in(of_round, m), rows[-1]))
         for single in left.values():
             mixed = [row for _, row in sorted(single)]
-            found += zip(mixed[::2], mixed[1::2], strict=False)
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+            pairs += zip(mixed[::2], mixed[1::2], strict=False)
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _order_in(of_round: int, arm: int) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.certificate.recompute import Stacks, paired
+from coterie.certificate.arithmetic.known import Stacks, paired
 from coterie.problem.checks import FloatArray, IntArray
 
 _MOST_STARTS, _MOST_EVIDENCES = 8, 2**21
@@ -30,9 +30,9 @@ class Differences:
         # each stated pair from both of its sides, in the order of the first arm
         first = np.concatenate([np.empty(0, dtype=np.int64), *(arm for a, b, _ in stated for arm in (a, b))])
         second = np.concatenate([np.empty(0, dtype=np.int64), *(arm for a, b, _ in stated for arm in (b, a))])
-        found = np.concatenate([np.empty(0), *(value for _, _, value in stated for _ in range(2))])
+        evidence = np.concatenate([np.empty(0), *(value for _, _, value in stated for _ in range(2))])
         order = np.argsort(first, kind="stable")
-        self.stated = first[order], second[order], found[order]
+        self.stated = first[order], second[order], evidence[order]
 
     def between(self, first: IntArray, second: IntArray) -> FloatArray:
         """The evidence of pairs of arms at the counts of all results."""
@@ -41,14 +41,14 @@ class Differences:
 
     def against(self, arm: int, others: IntArray) -> FloatArray:
         """The evidence of other arms (ascending) against this one; −inf for itself."""
-        found = self.between(others, np.full(others.size, arm))
+        evidence = self.between(others, np.full(others.size, arm))
         of_arm = slice(*np.searchsorted(self.stated[0], [arm, arm + 1]))
         stated, its_evidence = self.stated[1][of_arm], self.stated[2][of_arm]
         place = np.searchsorted(others, stated)
         here = np.isin(stated, others)
-        np.fmax.at(found, place[here], its_evidence[here])
-        found[others == arm] = -np.inf
-        return found
+        np.fmax.at(evidence, place[here], its_evidence[here])
+        evidence[others == arm] = -np.inf
+        return evidence
 
 
 def differing_mates(differences: Differences, labels: IntArray, representatives: IntArray, level: float) -> IntArray:
@@ -56,8 +56,8 @@ def differing_mates(differences: Differences, labels: IntArray, representatives:
     leads = representatives[labels]
     arms = np.flatnonzero(leads != np.arange(labels.size))
     arms = arms[differences.between(arms, leads[arms]) >= level]
-    first, second, found = differences.stated
-    mates = (labels[first] == labels[second]) & (first != second) & (found >= level)
+    first, second, evidence = differences.stated
+    mates = (labels[first] == labels[second]) & (first != second) & (evidence >= level)
     pairs = np.concatenate([np.stack([arms, leads[arms]], axis=1), np.stack([first[mates], second[mates]], axis=1)])
     return np.unique(np.sort(pairs, axis=1), axis=0)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coterie.certificate.checking import Verdict, verify
-from coterie.certificate.claim import read_certificate
 from coterie.problem.families import noise_from_json
 from coterie.problem.html import table_html
 from coterie.problem.sentences import error_in_words, groups_in_words
+
+if TYPE_CHECKING:
+    from coterie.certificate.checking import Verdict
 
 MOST_GROUPS = 50
 """Groups that a notebook shows."""
@@ -20,18 +21,63 @@ MOST_ITEMS = 20
 
 
 class Certificate(dict[str, Any]):
-    """The proof that a session gave: an ordinary dictionary of plain JSON (`json.dumps` writes it as it is).
+    """The proof that a session or a table gave: a dictionary of plain JSON, which `json.dumps` writes as it is.
 
-    `Certificate(content)` makes one of a dictionary, such as the answer of a server.
+    Parameters
+    ----------
+    content
+        The certificate as a dictionary, such as the answer of a server.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(4, 2, 1, noise=1.0)
+    >>> while not session.done:
+    ...     arm = session.ask()
+    ...     session.tell(arm, [9.0 * (arm % 2)])
+    >>> certificate = session.certificate
+    >>> certificate["labels"], certificate.verify(session.events).valid
+    ([0, 1, 0, 1], True)
     """
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Certificate:
-        """The certificate in a JSON file. ValueError if it is not strict JSON, or not an object."""
+        """Read the certificate in a JSON file.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Certificate
+            What it holds, unchecked.
+
+        Raises
+        ------
+        ValueError
+            If it is not strict JSON, or not an object.
+        """
+        from coterie.certificate.fields import read_certificate
+
         return cls(read_certificate(path))
 
     def verify(self, log: Sequence[dict[str, Any]] | str | os.PathLike[str]) -> Verdict:
-        """Whether the log (`Session.events`, or a CSV file) proves what this says: `coterie.verify`."""
+        """Check whether a log proves what this says: `coterie.verify`.
+
+        Parameters
+        ----------
+        log
+            The log that goes with it: `Session.events`, or the path of a CSV file.
+
+        Returns
+        -------
+        Verdict
+            True if the certificate holds.
+        """
+        from coterie.certificate.checking import verify
+
         return verify(self, log)
 
     def _repr_html_(self) -> str:
@@ -43,8 +89,8 @@ class Certificate(dict[str, Any]):
         facts.append(("measurements that counted", self.get("t")))
         if self.get("alarm"):
             facts.append(("alarm", f"more groups than claimed: items {_listed(self['alarm']['arms'])} differ"))
-        facts += [("remark", _said(one)) for one in self.get("remarks") or ()]
-        failed = [f"item {one['arm']}: {one['failed'] + one['expired']}" for one in self._failed()]
+        facts += [("remark", _said(remark)) for remark in self.get("remarks") or ()]
+        failed = [f"item {entry['arm']}: {entry['failed'] + entry['expired']}" for entry in self._failed()]
         facts += [("failed asks", _listed(failed))] if failed else []
         corrected = len(self.get("corrections") or ())
         facts += [("corrections of results", corrected)] if corrected else []
@@ -54,14 +100,14 @@ class Certificate(dict[str, Any]):
     def _failed(self) -> list[dict[str, Any]]:
         """Items of which asks failed, those with the most first."""
         items = (self.get("failures") or {}).get("items") or []
-        return [one for one in items if one["failed"] + one["expired"]]
+        return [entry for entry in items if entry["failed"] + entry["expired"]]
 
     @property
     def claimed(self) -> str:
         """What is claimed, and how often it is wrong at most, in a sentence."""
-        said, k = self.get("claim"), self.get("n_clusters")
-        if isinstance(said, str):
-            return said
+        claim, k = self.get("claim"), self.get("n_clusters")
+        if isinstance(claim, str):
+            return claim
         if not isinstance(k, int) or k < 1:
             return f"{k} groups; wrong with probability at most {self.get('delta')}"
         return f"{groups_in_words(k, self._at_least(), self._against()).removeprefix('proven: ')}; {self._wrong(k)}"
@@ -74,7 +120,7 @@ class Certificate(dict[str, Any]):
         if self.get("alarm"):
             return f"the data refute K = {self.get('n_clusters')}"
         seen = self.get("homogeneity") or {}
-        mixed = seen and any(one >= seen["threshold"] for one in seen["evidence"])
+        mixed = seen and any(evidence >= seen["threshold"] for evidence in seen["evidence"])
         return "a group looks mixed" if mixed else None
 
     def _wrong(self, k: int) -> str:

@@ -1,10 +1,13 @@
-"""Fields of a certificate, read strictly from plain JSON values: each error names the field and what it must be."""
+"""Certificates as JSON, and their fields, read strictly: each error names the field and what it must be."""
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray, check_real, check_real_array, short
 
@@ -12,6 +15,65 @@ TOLERANCE = 1e-6
 """How far stated evidence may be from the recomputed one, relative and absolute."""
 EXACT, RELATIVE = 1e-9, 1e-12
 """The same for what follows from the size of the problem and δ by formula, absolute and relative: of δ 1e-9 of it."""
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text that says one thing only; ValueError says what is wrong with it.
+
+    No key may stand twice in an object, NaN and Infinity are no numbers, and nothing may follow the end.
+    """
+    return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {short(key)} occurs twice in one object")
+            seen.add(key)
+    return content
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the certificate in a JSON file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    dict
+        What it holds; `coterie.verify` says whether that is a certificate.
+
+    Raises
+    ------
+    ValueError
+        If the file is not strict JSON (a key twice, NaN, something after the end), or not an object.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "certificate.json"
+    >>> _ = path.write_text(json.dumps({"format": "coterie-certificate-2"}))
+    >>> read_certificate(path)
+    {'format': 'coterie-certificate-2'}
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = read_json(file.read())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{os.fspath(path)} is not a JSON file: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{os.fspath(path)} must hold a JSON object, got {short(content)}")
+    return content
 
 
 def field_of(given: dict[str, Any], name: str) -> Any:
@@ -39,10 +101,24 @@ def object_of(given: dict[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def agree(name: str, stated: Any, found: float) -> None:
+def choice_of(given: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    """One of several words."""
+    value = field_of(given, name)
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {short(value)}")
+    return value
+
+
+def agree(name: str, stated: Any, wanted: float) -> None:
     """That a stated number is the one that follows by formula."""
-    if not abs(check_real(stated, name) - found) <= EXACT + RELATIVE * abs(found):
-        raise ValueError(f"{name} must be {found!r}, got {stated!r}")
+    if not abs(check_real(stated, name) - wanted) <= EXACT + RELATIVE * abs(wanted):
+        raise ValueError(f"{name} must be {wanted!r}, got {stated!r}")
+
+
+def close(stated: FloatArray, recomputed: FloatArray) -> NDArray[np.bool_]:
+    """Where stated numbers agree with the recomputed ones; never with one that is not finite."""
+    near = np.abs(stated - recomputed) <= TOLERANCE * np.maximum(1.0, np.abs(recomputed))
+    return np.asarray(np.isfinite(recomputed) & near)
 
 
 def table_of(given: dict[str, Any], name: str, width: int) -> FloatArray:

@@ -45,7 +45,7 @@ def last_stage(certificate: dict[str, Any], events: Sequence[Any]) -> tuple[Sequ
     What comes after a later revision is left aside: a certificate stays what it was when a run is revised.
     """
     stated = revisions_stated(certificate)
-    places = [i for i, one in enumerate(events) if isinstance(one, dict) and one.get("event") == "revision"]
+    places = [i for i, event in enumerate(events) if isinstance(event, dict) and event.get("event") == "revision"]
     if len(places) < len(stated):
         raise ValueError(f"the certificate names {len(stated)} revisions, the log has {len(places)}")
     if len(places) > len(stated):
@@ -63,8 +63,8 @@ class _Stage:
     def __init__(self, certificate: dict[str, Any], events: Sequence[Any], places: list[int]) -> None:
         self.certificate, self.events, self.places = certificate, events, places
         revisions = [events[i] for i in places]
-        added = [check_count(field_of(one, "added"), "added", 0) for one in revisions]
-        gone = [arm for one in revisions for arm in list_of(one, "retired")]
+        added = [check_count(field_of(revision, "added"), "added", 0) for revision in revisions]
+        gone = [arm for revision in revisions for arm in list_of(revision, "retired")]
         present = list_of(certificate, "present")
         n_present = check_count(field_of(certificate, "n_arms"), "n_arms", 2)
         if len(present) != n_present:  # before anything of the size of n_arms is made
@@ -73,8 +73,8 @@ class _Stage:
         self.n_first = self.n_ever - sum(added)
         if self.n_first < 2:
             raise ValueError(f"{sum(added)} items joined, but there are only {self.n_ever} in all")
-        for one, so_far in zip(revisions, _running(self.n_first, added), strict=True):
-            for arm in one["retired"]:
+        for revision, so_far in zip(revisions, _running(self.n_first, added), strict=True):
+            for arm in revision["retired"]:
                 check_arm(arm, so_far)
         if len(set(gone)) != len(gone):
             raise ValueError("an item is retired twice")
@@ -89,15 +89,15 @@ class _Stage:
 
     def _check_stated(self, revisions: list[dict[str, Any]]) -> None:
         """What the certificate says of its revisions is what the log has; its K and δ are those of the last ones."""
-        for i, (mine, its) in enumerate(zip(revisions_stated(self.certificate), revisions, strict=True)):
+        for i, (stated, revision) in enumerate(zip(revisions_stated(self.certificate), revisions, strict=True)):
             before = self.events[: self.places[i]]
-            wanted = {key: its.get(key) for key in ("added", "retired", "n_clusters", "delta")}
+            wanted = {key: revision.get(key) for key in ("added", "retired", "n_clusters", "delta")}
             wanted |= {"t": _count(before, "result"), "epochs": _count(before, "freeze")}
             for name, value in wanted.items():
-                if not isinstance(mine, dict) or mine.get(name) != value:
+                if not isinstance(stated, dict) or stated.get(name) != value:
                     raise ValueError(f"revisions[{i}] is not the one in the log: {name} must be {short(value)}")
-        self._smaller([one["delta"] for one in revisions if one.get("delta") is not None])
-        raised = [one["n_clusters"] for one in revisions if one.get("n_clusters") is not None]
+        self._smaller([revision["delta"] for revision in revisions if revision.get("delta") is not None])
+        raised = [revision["n_clusters"] for revision in revisions if revision.get("n_clusters") is not None]
         if raised and field_of(self.certificate, "n_clusters") != raised[-1]:
             raise ValueError(f"n_clusters must be {raised[-1]}, as it was raised last")
 
@@ -115,13 +115,13 @@ class _Stage:
         epochs, rounds = _count(before, "freeze"), _count(before, "round")
         if self.certificate.get("question") in ("resolution", "linkage"):
             rounds = epochs
-        found = [self._early(one) for one in before if isinstance(one, dict) and self._is_ours(one)]
-        for one in after:
-            if not isinstance(one, dict):
-                raise ValueError(f"an event of the log must be an object, got {short(one)}")
-            if one.get("event") != "result" or self._is_ours(one):
-                found.append(self._own(one, epochs, rounds))
-        return found, Spent(epochs, len(self.places), self._equal_pairs())
+        stage = [self._early(event) for event in before if isinstance(event, dict) and self._is_ours(event)]
+        for event in after:
+            if not isinstance(event, dict):
+                raise ValueError(f"an event of the log must be an object, got {short(event)}")
+            if event.get("event") != "result" or self._is_ours(event):
+                stage.append(self._own(event, epochs, rounds))
+        return stage, Spent(epochs, len(self.places), self._equal_pairs())
 
     def _is_ours(self, event: dict[str, Any]) -> bool:
         if event.get("event") != "result":
@@ -136,46 +136,46 @@ class _Stage:
 
     def _own(self, event: dict[str, Any], epochs: int, rounds: int) -> dict[str, Any]:
         """An event after the last revision, in the numbers of the certificate."""
-        found = dict(event)
+        renumbered = dict(event)
         for name, offset in (("epoch", epochs), ("round", rounds)):
             number = check_count(event[name], name, 0) if name in event else 0
             if name in event and (number > 0 or name == "epoch"):
                 if number < offset + (name == "round"):
                     raise ValueError(f"{name} {number} comes after a revision, and {offset} were before it")
-                found[name] = number - offset
-        return found | self._renumbered(event)
+                renumbered[name] = number - offset
+        return renumbered | self._renumbered(event)
 
     def _renumbered(self, event: dict[str, Any]) -> dict[str, Any]:
         """What an event says of items, by their places among those present."""
-        found: dict[str, Any] = {}
+        renumbered: dict[str, Any] = {}
         if "arm" in event:
-            found["arm"] = self.place[event["arm"]]
+            renumbered["arm"] = self.place[event["arm"]]
         if "labels" in event:
             labels = list_of(event, "labels", self.n_ever)
             if any(labels[arm] != -1 for arm in range(self.n_ever) if arm not in self.place):
                 raise ValueError("a freeze after a revision labels a retired item: its label must be -1")
-            found["labels"] = [labels[arm] for arm in self.present]
+            renumbered["labels"] = [labels[arm] for arm in self.present]
         if "references" in event:
-            found["references"] = self._arms(event["references"])
+            renumbered["references"] = self._arms(event["references"])
         if "cores" in event:
-            found["cores"] = [self._arms(core) for core in list_of(event, "cores")]
+            renumbered["cores"] = [self._arms(core) for core in list_of(event, "cores")]
         if "pulls" in event:
-            found["pulls"] = [[*self._arms(pair[:1]), *pair[1:]] for pair in map(_listed, list_of(event, "pulls"))]
+            renumbered["pulls"] = [[*self._arms(pair[:1]), *pair[1:]] for pair in map(_listed, list_of(event, "pulls"))]
         for name in ("near", "far"):
             if name in event:
-                found[name] = [[*self._arms(test[:2]), *test[2:]] for test in map(_listed, list_of(event, name))]
+                renumbered[name] = [[*self._arms(test[:2]), *test[2:]] for test in map(_listed, list_of(event, name))]
         if event.get("balls") is not None:
             balls = map(_listed, list_of(event, "balls"))
-            found["balls"] = [[*self._arms(ball[:1]), *ball[1:2], *map(self._arms, ball[2:])] for ball in balls]
-        return found
+            renumbered["balls"] = [[*self._arms(ball[:1]), *ball[1:2], *map(self._arms, ball[2:])] for ball in balls]
+        return renumbered
 
     def _arms(self, arms: Any) -> list[int]:
-        found = []
+        places = []
         for arm in _listed(arms):
             if check_arm(arm, self.n_ever) not in self.place:
                 raise ValueError(f"item {arm} is retired, and nothing can rest on it")
-            found.append(self.place[arm])
-        return found
+            places.append(self.place[arm])
+        return places
 
     def _equal_pairs(self) -> int:
         """H of the pairs from the start: all pairs of the first items, or n³ of all there ever were over M·slack."""
@@ -196,4 +196,4 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _count(events: Sequence[Any], kind: str) -> int:
-    return sum(isinstance(one, dict) and one.get("event") == kind for one in events)
+    return sum(isinstance(event, dict) and event.get("event") == kind for event in events)

@@ -16,25 +16,14 @@ import typer
 from typer.core import TyperGroup
 
 from coterie import __version__
-from coterie.cli.bench import bench
-from coterie.cli.budget import budget
-from coterie.cli.campaign import campaign_app
-from coterie.cli.campaign_budget import campaign_budget
-from coterie.cli.campaign_correct import correct
-from coterie.cli.campaign_files import export, import_measurements
-from coterie.cli.campaign_managing import archive, delete, lease_time, unarchive, undo
-from coterie.cli.campaign_resolution import resolution
-from coterie.cli.campaign_revisions import clusters, delta, items
-from coterie.cli.compile import compile_command
-from coterie.cli.demo import demo
+from coterie.cli import campaign, campaign_change, campaign_files, campaign_measure, campaign_new
 from coterie.cli.group import group
-from coterie.cli.hardness import hardness
+from coterie.cli.instances import hardness
 from coterie.cli.methods import MeasuringCommand, SimulationCommand, methods
-from coterie.cli.option_words import in_option_words
-from coterie.cli.reproduce import reproduce
-from coterie.cli.serve import serve
-from coterie.cli.simulate import simulate
-from coterie.cli.token import token_app
+from coterie.cli.options import in_option_words
+from coterie.cli.reproduce import bench, reproduce
+from coterie.cli.serve import serve, token_app
+from coterie.cli.simulate import budget, demo, simulate
 from coterie.cli.verify import verify
 
 _PIPE_CLOSED = 128 + 13  # of a program that SIGPIPE has ended
@@ -74,22 +63,39 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+campaign_app = typer.Typer(
+    help="Campaigns: measure for days, with several people, and lose nothing in a crash. A database keeps the results.",
+    no_args_is_help=True,
+)
+
+# In the order in which the help lists them.
+_NUMBERS_MAY_BE_NEGATIVE = {"ignore_unknown_options": True}
+campaign_app.command(cls=MeasuringCommand)(campaign_new.new)
+campaign_app.command()(campaign_measure.ask)
+campaign_app.command(context_settings=_NUMBERS_MAY_BE_NEGATIVE)(campaign_measure.tell)
+campaign_app.command()(campaign_measure.fail)
+campaign_app.command()(campaign.status)
+campaign_app.command()(campaign.partial)
+campaign_app.command("list")(campaign.list_campaigns)
+campaign_app.command()(campaign.backup)
+campaign_app.command("replay", cls=MeasuringCommand)(group)
+campaign_app.command()(campaign_change.resolution)
+campaign_app.command("import")(campaign_files.import_measurements)
+campaign_app.command()(campaign_files.export)
+campaign_app.command()(campaign_measure.undo)
+campaign_app.command("lease-time")(campaign_change.lease_time)
+campaign_app.command()(campaign.archive)
+campaign_app.command()(campaign.unarchive)
+campaign_app.command()(campaign.delete)
+campaign_app.command(context_settings=_NUMBERS_MAY_BE_NEGATIVE)(campaign_measure.correct)
+campaign_app.command("budget")(campaign.campaign_budget)
+campaign_app.command()(campaign_change.items)
+campaign_app.command()(campaign_change.clusters)
+campaign_app.command()(campaign_change.delta)
+
 app.command(cls=MeasuringCommand)(group)
 app.command()(reproduce)
 app.command()(bench)
-campaign_app.command()(resolution)
-campaign_app.command(name="import")(import_measurements)
-campaign_app.command()(export)
-campaign_app.command()(undo)
-campaign_app.command("lease-time")(lease_time)
-campaign_app.command()(archive)
-campaign_app.command()(unarchive)
-campaign_app.command()(delete)
-campaign_app.command(name="correct", context_settings={"ignore_unknown_options": True})(correct)
-campaign_app.command("budget")(campaign_budget)
-campaign_app.command()(items)
-campaign_app.command()(clusters)
-campaign_app.command()(delta)
 app.add_typer(campaign_app, name="campaign")
 app.command()(serve)
 app.add_typer(token_app, name="token")
@@ -99,7 +105,6 @@ app.command(cls=MeasuringCommand)(budget)
 app.command()(methods)
 app.command()(hardness)
 app.command()(verify)
-app.command("compile")(compile_command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,13 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.cli.campaign import Name, find_campaign, open_store, print_json
-from coterie.cli.campaign_input import split_commas
-from coterie.cli.campaign_items import Sheet
-from coterie.cli.campaign_text import order_sentence
-from coterie.cli.group import InOrder
+from coterie.cli.campaign import opened
+from coterie.cli.campaign_measure import split_commas
 from coterie.cli.methods import Register
-from coterie.cli.options import Json, Store
+from coterie.cli.options import InOrder, Json, Name, Sheet, Store
+from coterie.cli.printing import order_sentence, print_json
 
 
 class Kind(StrEnum):
@@ -58,10 +56,9 @@ def import_measurements(
     exported is imported with --in-order. Without a column id, ids follow from the file's content: the same file twice
     counts once, a changed one is new.
     """
-    with open_store(store) as campaigns:
-        id = find_campaign(campaigns, campaign)
-        what = (id, file, split_commas(values), in_order, sheet)
-        answer = campaigns.preview_import(*what) if check else campaigns.import_table(*what)
+    with opened(store, campaign) as (campaigns, id):
+        take_in = campaigns.preview_import if check else campaigns.import_table
+        answer = take_in(id, file, split_commas(values), in_order, sheet)
     if as_json:
         print_json(answer)
         return
@@ -70,7 +67,7 @@ def import_measurements(
         return
     typer.echo(f"{answer['accepted']} measurements taken in, {answer['duplicates']} were on record already")
     if answer["accepted"]:
-        typer.echo(order_sentence(answer["order"]))
+        typer.echo(order_sentence(answer["order"].get("seed")))
         if answer["order"]["shuffled"]:
             typer.echo("(In a campaign's own export the number does: import that with --in-order.)")
     for warning in answer.get("warnings", []):
@@ -115,8 +112,7 @@ def export(
     excel = out is not None and out.suffix.lower() == ".xlsx"
     if excel and (decimal_comma or before is not None):
         raise ValueError("--decimal-comma and --before are for text, not for Excel files: leave them out")
-    with open_store(store) as campaigns:
-        id = find_campaign(campaigns, campaign)
+    with opened(store, campaign) as (campaigns, id):
         if excel:
             content = campaigns.export_workbook(id, wanted)
         else:
@@ -128,19 +124,19 @@ def export(
         typer.echo(f"wrote {out}", err=True)
 
 
-def _print_preview(found: dict[str, Any]) -> None:
+def _print_preview(preview: dict[str, Any]) -> None:
     """What an import would do, without a word of what is in order."""
-    typer.echo(f"{found['source']}: {found['rows']} rows, {found['items']} items")
-    if found["item_column"] is not None:
-        typer.echo(f"items in column {found['item_column']}, values in {', '.join(found['value_columns'])}")
-    for one in found["problems"]:
-        typer.echo(f"problem: {one['message']}")
-    more = found["problem_count"] - len(found["problems"])
+    typer.echo(f"{preview['source']}: {preview['rows']} rows, {preview['items']} items")
+    if preview["item_column"] is not None:
+        typer.echo(f"items in column {preview['item_column']}, values in {', '.join(preview['value_columns'])}")
+    for problem in preview["problems"]:
+        typer.echo(f"problem: {problem['message']}")
+    more = preview["problem_count"] - len(preview["problems"])
     if more > 0:
         typer.echo(f"and {more} problems more")
-    if found["problem_count"]:
+    if preview["problem_count"]:
         typer.echo("nothing can be taken in until these are mended: it is all or nothing")
         raise typer.Exit(1)
-    typer.echo(f"{found['new']} measurements would be taken in, {found['duplicates']} are on record already")
-    for one in found["warnings"]:
-        typer.echo(f"warning: {one['message']}", err=True)
+    typer.echo(f"{preview['new']} measurements would be taken in, {preview['duplicates']} are on record already")
+    for warning in preview["warnings"]:
+        typer.echo(f"warning: {warning['message']}", err=True)

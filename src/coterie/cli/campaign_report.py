@@ -7,36 +7,24 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from coterie.cli.campaign_text import first_names, waiting_lines
+from coterie.cli.campaign import waiting_lines
+from coterie.cli.printing import first_names, pair_lines, print_letters, print_lines, print_table
 from coterie.problem.costs import cost_text
 from coterie.problem.question import Resolution
 
 _MOST_NUMBERS = 12
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
-    """Print rows under headings; ids are never folded, so that they can be copied."""
-    table = Table(title=title)
-    for i, heading in enumerate(headings):
-        number = bool(rows) and all(isinstance(row[i], int | float) for row in rows)
-        key = heading in ("id", "lease")
-        table.add_column(heading, justify="right" if number else "left", overflow="fold", no_wrap=key)
-    for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
-    Console().print(table)
-
-
-def print_status(found: dict[str, Any]) -> None:
+def print_status(status: dict[str, Any]) -> None:
     """Print the status of a campaign: verdict, warnings, evidence, groups, leases, workers."""
     console = Console()
-    console.print(escape(f"{found['name']} ({found['id']})"), style="bold", highlight=False)
-    _print_verdict(console, found)
-    evidence = found["evidence"]
-    if not found["done"] and evidence["threshold"] is not None:
-        console.print(f"progress: {found['progress']['words']}", highlight=False, markup=False)
-        console.print(f"measurements: {measurements_left(found)}", highlight=False, markup=False)
+    console.print(escape(f"{status['name']} ({status['id']})"), style="bold", highlight=False)
+    _print_verdict(console, status)
+    evidence = status["evidence"]
+    if not status["done"] and evidence["threshold"] is not None:
+        console.print(f"progress: {status['progress']['words']}", highlight=False, markup=False)
+        console.print(f"measurements: {measurements_left(status)}", highlight=False, markup=False)
         text = f"evidence {evidence['statistic']:.2f} of {evidence['threshold']:.2f}"
         console.print(text, highlight=False, markup=False)
         weakest = evidence["weakest"]
@@ -44,77 +32,77 @@ def print_status(found: dict[str, Any]) -> None:
             against = "" if weakest["against_name"] is None else f" (item {weakest['against_name']})"
             text = f"weakest: is {weakest['name']} apart from group {weakest['group_id']}{against}?"
             console.print(text, highlight=False, markup=False)
-    for line in [*_spent(found), *_waiting(found), *waiting_lines(found["waiting_for"])]:
+    for line in [*_spent(status), *_waiting(status), *waiting_lines(status["waiting_for"])]:
         console.print(line, highlight=False, markup=False)
-    if found["groups"]:
-        shown = ", ".join if found["done"] else first_names  # a result is never cut short
-        named = ["reference"] if "reference" in found["groups"][0] else []
+    if status["groups"]:
+        shown = ", ".join if status["done"] else first_names  # a result is never cut short
+        named = ["reference"] if "reference" in status["groups"][0] else []
         rows = [
             [group["id"], group["size"], *([group["reference"]["name"]] if named else []), _center(group["center"]),
              shown(group["names"])]
-            for group in found["groups"]
+            for group in status["groups"]
         ]  # fmt: skip
-        called = found["value_names"]
+        called = status["value_names"]
         center = "center" if called is None else f"center: {first_names(called)}"
-        title = "groups" if found["done"] else "groups, so far"
+        title = "groups" if status["done"] else "groups, so far"
         print_table(["group", "items", *named, center, "members"], rows, title)
-    if found["borders"]:
-        near = [f"{one['name']} (also {_groups_called(one['could_be'])})" for one in found["borders"]]
+    if status["borders"]:
+        near = [f"{entry['name']} (also {_groups_called(entry['could_be'])})" for entry in status["borders"]]
         text = f"Near a border, and could belong elsewhere: {first_names(near)}."
         console.print(text, highlight=False, markup=False)
-    if found["open_leases"]:
+    if status["open_leases"]:
         rows = [
-            [one["name"], one["worker"], one["expires"] + (" (over)" if one["expired"] else ""), one["lease"]]
-            for one in found["open_leases"]
+            [entry["name"], entry["worker"], entry["expires"] + (" (over)" if entry["expired"] else ""), entry["lease"]]
+            for entry in status["open_leases"]
         ]
         print_table(["item", "worker", "until", "lease"], rows, "under way")
-    _print_failures(found["failures"])
-    if found["workers"]:
-        missed = _MISSED if found["failures"]["text"] is not None else ()
+    _print_failures(status["failures"])
+    if status["workers"]:
+        missed = _MISSED if status["failures"]["text"] is not None else ()
         rows = [
-            [one["worker"], one["measurements"], *(one[kind] for kind in missed), one["open"], one["last"]]
-            for one in found["workers"]
+            [entry["worker"], entry["measurements"], *(entry[kind] for kind in missed), entry["open"], entry["last"]]
+            for entry in status["workers"]
         ]
         print_table(["worker", "measured", *missed, "open", "last seen"], rows, "workers")
-    console.print(found["assumed"], highlight=False, markup=False)
+    console.print(status["assumed"], highlight=False, markup=False)
 
 
-def _spent(found: dict[str, Any]) -> list[str]:
+def _spent(status: dict[str, Any]) -> list[str]:
     """What was spent, and is expected to be; nothing if there are no costs."""
-    if found["cost"] is None:
+    if status["cost"] is None:
         return []
-    unit, left = found.get("cost_unit"), found["cost_left"]
-    more = "" if left is None or found["done"] else f"; about {cost_text(left, unit)} more"
-    return [f"spent: {cost_text(found['cost'], unit)}{more}"]
+    unit, left = status.get("cost_unit"), status["cost_left"]
+    more = "" if left is None or status["done"] else f"; about {cost_text(left, unit)} more"
+    return [f"spent: {cost_text(status['cost'], unit)}{more}"]
 
 
-def _waiting(found: dict[str, Any]) -> list[str]:
+def _waiting(status: dict[str, Any]) -> list[str]:
     """How many results wait, if any do, and for whom."""
-    count = found["waiting"]
-    if not count or found["done"]:
+    count = status["waiting"]
+    if not count or status["done"]:
         return []
-    asks = first_names([f"{one['name']}, asked of {one['worker']}" for one in found["holding"]])
+    asks = first_names([f"{ask['name']}, asked of {ask['worker']}" for ask in status["holding"]])
     waits = "1 result waits" if count == 1 else f"{count} results wait"
     return [f"{waits} for an earlier ask of the item to be answered or given up ({asks})"]
 
 
-def _print_verdict(console: Console, found: dict[str, Any]) -> None:
+def _print_verdict(console: Console, status: dict[str, Any]) -> None:
     """What has come out, and all that speaks against it."""
-    alarm, looks = found["alarm"], found["homogeneity"]
-    console.print(escape(" ".join([found["verdict"], *_choice(found["resolutions"])])), highlight=False)
+    alarm, looks = status["alarm"], status["homogeneity"]
+    console.print(escape(" ".join([status["verdict"], *_choice(status["resolutions"])])), highlight=False)
     if alarm is not None:
         console.print(f"Alarm: {alarm['text']}", highlight=False, markup=False, style="yellow")
-    for one in found["alarms"]:
-        text = f"{'Remark' if one['harmless'] else 'Alarm'}: {one['text']}"
-        console.print(text, highlight=False, markup=False, style=None if one["harmless"] else "yellow")
+    for warning in status["alarms"]:
+        text = f"{'Remark' if warning['harmless'] else 'Alarm'}: {warning['text']}"
+        console.print(text, highlight=False, markup=False, style=None if warning["harmless"] else "yellow")
     if looks is not None:
         console.print(looks["text"], highlight=False, markup=False, style="yellow" if looks["mixed"] else None)
-    if found["archived"] is not None:
-        console.print(f"Archived since {found['archived']}: it is read-only.", highlight=False, markup=False)
-    if found["failures"]["text"] is not None:
-        console.print(found["failures"]["text"], highlight=False, markup=False)
-    if found["doubt"] is not None:
-        console.print(found["doubt"], highlight=False, markup=False, style="yellow")
+    if status["archived"] is not None:
+        console.print(f"Archived since {status['archived']}: it is read-only.", highlight=False, markup=False)
+    if status["failures"]["text"] is not None:
+        console.print(status["failures"]["text"], highlight=False, markup=False)
+    if status["doubt"] is not None:
+        console.print(status["doubt"], highlight=False, markup=False, style="yellow")
 
 
 _MISSED = ("failed", "expired", "late", "undone")
@@ -125,7 +113,7 @@ def _print_failures(failures: dict[str, Any]) -> None:
     """The items with the most asks that were missed."""
     if failures["items"]:
         rows = [
-            [one["name"], one["asked"], *(one[kind] for kind in _MISSED)] for one in failures["items"][:_MOST_ITEMS]
+            [item["name"], item["asked"], *(item[kind] for kind in _MISSED)] for item in failures["items"][:_MOST_ITEMS]
         ]
         left = len(failures["items"]) - _MOST_ITEMS
         print_table(
@@ -133,21 +121,21 @@ def _print_failures(failures: dict[str, Any]) -> None:
         )
 
 
-def measurements_left(found: dict[str, Any]) -> str:
+def measurements_left(status: dict[str, Any]) -> str:
     """How many more are expected, in words."""
     from coterie.session.forecast import Forecast  # here: most commands do without sessions
 
-    middle, low, high = (found[key] for key in ("forecast", "forecast_low", "forecast_high"))
+    middle, low, high = (status[key] for key in ("forecast", "forecast_low", "forecast_high"))
     if middle is None:
-        return f"{found['t']} so far; how many more are needed cannot be said yet"
-    return f"{found['t']} so far, {Forecast(middle, low, high, found['t']).words}"
+        return f"{status['t']} so far; how many more are needed cannot be said yet"
+    return f"{status['t']} so far, {Forecast(middle, low, high, status['t']).words}"
 
 
 def _choice(resolutions: Sequence[dict[str, Any]]) -> list[str]:
     """That the resolution was chosen on the way, and what it was before; nothing if it was not."""
     if len(resolutions) < 2:
         return []
-    earlier = [Resolution(one["alike"], one["apart"]).bounds for one in resolutions[:-1]]
+    earlier = [Resolution(resolution["alike"], resolution["apart"]).bounds for resolution in resolutions[:-1]]
     at = resolutions[-1]["chosen_at"]
     return [f"The resolution was chosen after {at} measurements; before it was {', then '.join(earlier)}."]
 
@@ -160,3 +148,23 @@ def _groups_called(ids: Sequence[int | None]) -> str:
 def _center(center: Sequence[float]) -> str:
     shown = ", ".join(f"{value:.4g}" for value in center[:_MOST_NUMBERS])
     return shown + (", …" if len(center) > _MOST_NUMBERS else "")
+
+
+def print_partial(answer: dict[str, Any], where: str) -> None:
+    """What `coterie campaign partial` prints of what `Campaigns.partial` gives."""
+    names = [entry["name"] for entry in answer["items"]]
+    apart, alike = answer["apart"], answer["alike"]
+    head = (
+        f"{answer['name']} ({answer['id']}), after {answer['t']} measurements. Apart: {apart['means']}; alike: "
+        f"{alike['means']}. Any of this, now or at an earlier moment, is wrong with probability at most "
+        f"{answer['error']:g}."
+    )
+    lines = [head]
+    settled, total = answer["settled"], len(names)
+    lines.append(f"Certain so far: the groups of {settled} of {total} items.")
+    far, near = ([(names[low], names[high]) for low, high in entry["listed"]] for entry in (apart, alike))
+    lines += pair_lines(far, near, (apart["count"], alike["count"]), answer["pairs"])
+    print_lines(lines)
+    items = sorted(answer["items"], key=lambda item: (item["group_id"] or 0, item["arm"]))
+    rows = [[item["name"], item["letters"], ", ".join(map(str, item["possible"])), item["used"]] for item in items]
+    print_letters(["item", "letters", "possible groups", "used"], rows, where)

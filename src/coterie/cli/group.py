@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import csv
-import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.group_copies import Copies, read_or_ask
 from coterie.cli.group_files import check_folder, write_files
 from coterie.cli.methods import MeasuringMethod, Register
-from coterie.cli.noise_option import NoiseOption
-from coterie.cli.options import DEFAULT_THRESHOLD, Delta, DistanceRatio, StoppingThreshold
-from coterie.cli.question_options import Alike, Apart, Claim, Clusters, Groups, Norm, asked_for, resolution_from_text
-from coterie.cli.table_noise import stated_noise, write_proposal
+from coterie.cli.noise import NoiseOption, stated_noise, write_proposal
+from coterie.cli.options import (
+    DEFAULT_THRESHOLD,
+    Alike,
+    Apart,
+    Claim,
+    Clusters,
+    Delta,
+    DistanceRatio,
+    Groups,
+    Norm,
+    StoppingThreshold,
+    asked_for,
+    resolution_from_text,
+)
+from coterie.cli.printing import print_json
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
 
-InOrder = Annotated[
-    bool,
+if TYPE_CHECKING:
+    from coterie.tables.pool import Pool
+
+Copies = Annotated[
+    str | None,
     typer.Option(
-        "--in-order",
-        help="Do not shuffle: the order of an item's measurements in the file has nothing to do with their values.",
+        "--copies",
+        metavar="drop|keep",
+        help="If more rows are equal than chance explains: drop counts each measurement once, keep takes every row for "
+        "a measurement of its own.",
+        show_default="asks",
     ),
 ]
 
@@ -150,23 +167,24 @@ def group(
     from coterie.tables.grouping import group as grouping
 
     layout = "columns" if items_in_columns else wide
-    pool = read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies)
+    pool = _read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies)
     if alike is not None:
         asked = dict(asked_for(clusters, alike, apart, norm, claim, groups, pool.dim))
     if clusters is not None and not 2 <= clusters < len(pool.names):
-        what = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
-        raise ValueError(what)
+        message = f"--clusters must be at least 2 and less than the number of items, {len(pool.names)}, got {clusters}"
+        raise ValueError(message)
     stated = stated_noise(noise, pool)
     if propose_noise is not None:
         write_proposal(propose_noise, pool, stated)
     if out is not None:
         check_folder(out, file)
-    answer = grouping(pool, noise=stated, delta=delta, growing=True if replaying else growing, **asked, **replaying)
-    found = answer.to_json()
+    grouped = grouping(pool, noise=stated, delta=delta, growing=True if replaying else growing, **asked, **replaying)
+    answer = grouped.analysis
     if as_json:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
-    elif answer.session is None:
-        from coterie.cli.finished_report import print_finished
+        print_json(answer.to_json())
+    else:
+        from coterie.cli.group_report import print_pair_analysis, print_replay_analysis
+        from coterie.tables.analysis import PairAnalysis
 
         given = {
             "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
@@ -174,13 +192,12 @@ def group(
             "--delta": None if delta == DELTA else delta,
             "--finished": growing is False,
         }  # fmt: skip
-        print_finished(found, ["coterie", "group", str(file), *_words(given)], noise)
-    else:
-        from coterie.cli.group_report import print_groups
-
-        print_groups(found)
+        if isinstance(answer, PairAnalysis):
+            print_pair_analysis(answer, ["coterie", "group", str(file), *_words(given)], noise)
+        else:
+            print_replay_analysis(answer)
     if out is not None:
-        write_files(out, file, found, answer.events, quiet=as_json)
+        write_files(out, file, answer, quiet=as_json)
 
 
 def _asked(
@@ -197,8 +214,8 @@ def _replaying(method: str, threshold: str, distance_ratio: float | None, shuffl
     """The options of a table that grows, as far as they were given: one of them says that it does."""
     given = {"method": method, "threshold": threshold, "distance_ratio": distance_ratio}
     left_out = {"method": METHOD, "threshold": DEFAULT_THRESHOLD.value, "distance_ratio": None}
-    found = {name: value for name, value in given.items() if value != left_out[name]}
-    return found | ({"in_order": False} if shuffled else {})
+    options = {name: value for name, value in given.items() if value != left_out[name]}
+    return options | ({"in_order": False} if shuffled else {})
 
 
 def _words(given: dict[str, Any]) -> list[str]:
@@ -215,3 +232,29 @@ def _columns(given: str | None) -> list[str] | None:
         return [part.strip() for part in next(csv.reader([given], skipinitialspace=True), [])]
     except csv.Error:
         raise ValueError(f"--values must be names of columns in one line, as a,b,c, got {given!r}") from None
+
+
+def _read_or_ask(
+    file: Path,
+    values: list[str] | None,
+    items: str | None,
+    wide: bool | str,
+    leave_out_holes: bool,
+    sheet: str | None,
+    copies: str | None,
+) -> Pool:
+    """`coterie.tables.pool.read_pool`; on a terminal, copies that nothing was said about are asked about."""
+    from coterie.tables.errors import TableError
+    from coterie.tables.reading import read_pool
+    from coterie.tables.repeated_rows import COPIES
+
+    try:
+        return read_pool(file, values, items, wide, leave_out_holes, sheet, copies)
+    except TableError as error:
+        if error.field != "copies" or copies is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        typer.echo(f"{error.message}.", err=True)
+    said = ""
+    while said not in COPIES:
+        said = typer.prompt("drop or keep", err=True)
+    return read_pool(file, values, items, wide, leave_out_holes, sheet, said)

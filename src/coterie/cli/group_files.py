@@ -10,9 +10,13 @@ import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from coterie.tables.analysis import PairAnalysis
+    from coterie.tables.growing import ReplayAnalysis
 
 MARKER = "coterie-group.json"
 FORMAT = "coterie-group-1"
@@ -34,31 +38,31 @@ def check_folder(folder: Path, source: Path) -> None:
         if not (path.exists() or path.is_symlink()):
             continue
         if path.is_symlink() or not path.is_file() or name not in written:
-            what = f"{path} is there already, and coterie group did not write it: name another folder with --out"
-            raise FileExistsError(f"{what}, or move it away")
+            message = f"{path} is there already, and coterie group did not write it: name another folder with --out"
+            raise FileExistsError(f"{message}, or move it away")
         if _digest(path.read_bytes()) != written[name]:
-            what = f"{path} was changed since coterie group wrote it: name another folder with --out"
-            raise FileExistsError(f"{what}, or move it away")
+            message = f"{path} was changed since coterie group wrote it: name another folder with --out"
+            raise FileExistsError(f"{message}, or move it away")
 
 
-def write_files(
-    folder: Path, source: Path, found: dict[str, Any], events: Sequence[dict[str, Any]], quiet: bool
-) -> None:
+def write_files(folder: Path, source: Path, answer: PairAnalysis | ReplayAnalysis, quiet: bool) -> None:
     """groups.csv; with a proof, certificate.json and log.csv, for `coterie verify`."""
-    proof = found["certificate"]
-    contents = {"groups.csv": _groups(found)}
+    proof = answer.certificate
+    contents = {"groups.csv": _groups(answer)}
     if proof is not None:
         contents["certificate.json"] = (json.dumps(proof, indent=1) + "\n").encode()
-        contents["log.csv"] = _log(events, found["dim"])
+        contents["log.csv"] = _log(answer.events, answer.pool.dim)
     check_folder(folder, source)  # again: grouping may have taken a while
     folder.mkdir(parents=True, exist_ok=True)
     for name in NAMES:  # a proof of an earlier run would be taken for that of these groups
         (folder / name).unlink(missing_ok=True)
+    described = answer.to_json()
+    read = described["read"]
     marker = {
         "format": FORMAT,
-        "source": found["read"]["source"],
-        "settings": {key: found[key] for key in _SETTINGS if key in found}
-        | {"noise": found["noise"]["stated"], "items": found["read"]["item_column"], "values": found["read"]["values"]},
+        "source": read["source"],
+        "settings": {key: described[key] for key in _SETTINGS if key in described}
+        | {"noise": described["noise"]["stated"], "items": read["item_column"], "values": read["values"]},
         "files": {name: _digest(content) for name, content in contents.items()},
     }
     text = json.dumps(marker, indent=1, ensure_ascii=False) + "\n"
@@ -80,11 +84,11 @@ def _written(folder: Path) -> dict[str, str]:
         if path.is_symlink():
             raise ValueError
         content = json.loads(path.read_bytes())
-        if content["format"] != FORMAT or not all(isinstance(one, str) for one in content["files"].values()):
+        if content["format"] != FORMAT or not all(isinstance(digest, str) for digest in content["files"].values()):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        what = f"{path} is there already, and coterie group did not write it: name another folder with --out"
-        raise FileExistsError(f"{what}, or move it away") from None
+        message = f"{path} is there already, and coterie group did not write it: name another folder with --out"
+        raise FileExistsError(f"{message}, or move it away") from None
     return dict(content["files"])
 
 
@@ -92,35 +96,32 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _groups(found: dict[str, Any]) -> bytes:
+def _groups(answer: PairAnalysis | ReplayAnalysis) -> bytes:
     """A row for each item, made for spreadsheets: names that would be formulas there get an apostrophe in front."""
     from coterie.cli.group_report import item_states
     from coterie.tables.spreadsheets import csv_line
 
-    proof = found["certificate"]
-    extra = ["certificate group"] if proof is not None and proof["labels"] is not None else []
-    resolved = found["references"] is not None
-    beside = ["reference", "could also be in group"] if resolved else []
-    means = [f"mean {column}" for column in found["read"]["values"]]
-    pairs = found["pairs"]
-    letters = [] if pairs is None else ["letters", "possible groups"]
-    headings = ["item", "group", "state", "used", "recorded", *means, "arm", *extra, *beside, *letters]
+    pool, labels, pairs, references = answer.pool, answer.labels, answer.pairs, answer.references
+    proven = None if answer.certificate is None else answer.certificate["labels"]
+    counts = pool.counts.tolist()
+    used = counts if answer.session is None else answer.session.pulls.tolist()
+    headings = ["item", "group", "state", "used", "recorded", *(f"mean {column}" for column in pool.columns), "arm"]
+    headings += [] if proven is None else ["certificate group"]
+    headings += [] if references is None else ["reference", "could also be in group"]
+    headings += [] if pairs is None else ["letters", "possible groups"]
     lines = [csv_line(headings)]
-    for arm, (name, state) in enumerate(zip(found["names"], item_states(found), strict=True)):
-        label = "" if found["labels"] is None else found["labels"][arm] + 1
-        counts = [found.get("pulls", found["counts"])[arm], found["counts"][arm]]
-        averages = [f"{mean:.10g}" for mean in found["means"][arm]]
-        there = [] if not extra else [proof["labels"][arm]]
-        near = [] if not resolved else [_reference_of(found, arm), " ".join(map(str, found["borders"].get(name, [])))]
+    for arm, state in enumerate(item_states(answer)):
+        group = "" if labels is None else labels[arm] + 1
+        means = [f"{mean:.10g}" for mean in answer.means[arm]]
+        cells = [pool.names[arm], group, state, used[arm], counts[arm], *means, arm]
+        cells += [] if proven is None else [proven[arm]]
+        if references is not None:
+            reference = "" if labels is None else pool.names[references[labels[arm]]]
+            cells += [reference, " ".join(str(k + 1) for k in answer.borders.get(arm, []))]
         if pairs is not None:
-            near += [pairs["letters"][arm], " ".join(map(str, pairs["possible"][arm] if pairs["possible"] else []))]
-        lines.append(csv_line([name, label, state, *counts, *averages, arm, *there, *near]))
+            cells += [pairs.letters[arm], " ".join(map(str, pairs.possible[arm] if pairs.possible else []))]
+        lines.append(csv_line(cells))
     return "".join(lines).encode()
-
-
-def _reference_of(found: dict[str, Any], arm: int) -> str:
-    """The reference item of the group that an item is in."""
-    return "" if found["labels"] is None else str(found["references"][found["labels"][arm]])
 
 
 def _log(events: Sequence[dict[str, Any]], dim: int) -> bytes:

@@ -1,290 +1,328 @@
-"""What `coterie group` prints for people: what was read, what looks wrong, the verdict, the groups."""
+"""What `coterie group` prints for people: remarks, what is proven, groups, letters, what to ask next."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from coterie.cli.group_remarks import remark_lines
+from coterie.cli.printing import first_names, pair_lines, plural, print_letters, print_lines, print_table
+from coterie.tables.analysis import PairAnalysis
+from coterie.tables.misfits import MISFIT_PROBABILITY
+from coterie.tables.verdicts import condition, thin_lines
 
-from coterie.certificate import Certificate
-from coterie.cli.campaign_report import print_table
-from coterie.cli.campaign_text import first_names
-from coterie.cli.group_remarks import in_bursts, out_of_order, remark_lines, too_small
-from coterie.cli.letters_report import pair_lines, print_letters
-from coterie.methods import method_named
-from coterie.tables.finished_words import thin_lines
+if TYPE_CHECKING:
+    from coterie.tables.analysis import Analysis
+    from coterie.tables.growing import ReplayAnalysis
 
 _MANY = 12
-_WIDE = 5  # so many columns of values have a column each in the table of groups
+_WIDE = 5  # so many columns of values have a column each in a table
 
 
-def print_groups(found: dict[str, Any]) -> None:
-    """Print what grouping a table gave (`coterie.tables.replay_pool`): warnings first, then verdict and groups."""
-    console = Console()
-    parts = (
-        remark_lines(found),
-        _verdict_lines(found),
-        _contradiction_lines(found),
-        misfit_lines(found),
-        [] if found["misfits"] else thin_lines(found),
-        _partial_lines(found),
-    )
-    for line in (line for part in parts for line in part):
-        console.print(line, highlight=False, markup=False)
-    print_group_table(found, _title(found))
-    _print_letters(found)
-
-
-def item_states(found: dict[str, Any]) -> list[str]:
+def item_states(answer: PairAnalysis | ReplayAnalysis) -> list[str]:
     """How sure the group of each item is: as the verdict says, in one word or two."""
-    names: list[str] = found["names"]
-    if "rows" in found:  # a finished table
-        off = {one["name"] for one in found["misfits"]}
-        state = "proven" if found["done"] and not off else "a guess"
-        return ["does not fit" if name in off else "" if found["labels"] is None else state for name in names]
-    if found["done"]:
-        misfits = {one["name"] for one in found["misfits"]}
-        all_of_them = "proven" if _trusted(found) else "no proof"
-        return ["does not fit" if name in misfits else all_of_them for name in names]
-    partial = found["partial"]
-    doubtful = found["alarm"] is not None or too_small(found) or in_bursts(found) or out_of_order(found)
-    certain = set() if partial is None or doubtful else set(partial["settled"])
-    return ["certain so far" if name in certain else "a guess" for name in names]
+    misfits = {misfit.arm for misfit in answer.misfits}
+    certain: set[int] = set()
+    if isinstance(answer, PairAnalysis):
+        state = "proven" if answer.done and not misfits else "a guess"
+        state = "" if answer.labels is None else state
+    elif answer.done:
+        state = "proven" if _trusted(answer) else "no proof"
+    else:
+        state = "a guess"
+        if answer.partial is not None and answer.alarm is None and not answer.contradicted:
+            certain = set(answer.partial.settled)
+    return [
+        "does not fit" if arm in misfits else "certain so far" if arm in certain else state
+        for arm in range(len(answer.pool.names))
+    ]
 
 
-def _proves(found: dict[str, Any]) -> bool:
-    return method_named(found["method"]).proves(found["threshold"])
+# Tests of all pairs: a finished table, or no question.
 
 
-def _mixed(found: dict[str, Any]) -> bool:
-    return bool(found["homogeneity"] and found["homogeneity"]["mixed"])
+def print_pair_analysis(answer: PairAnalysis, command: Sequence[str], noise: str | None) -> None:
+    """Print what tests of all pairs have shown.
 
-
-def _contradicted(found: dict[str, Any]) -> bool:
-    """Whether the measurements speak against the number of groups, the noise, or the order in which they were used."""
-    return bool(found["misfits"]) or _mixed(found) or found["alarm"] is not None or out_of_order(found)
-
-
-def _trusted(found: dict[str, Any]) -> bool:
-    return _proves(found) and not too_small(found) and not in_bursts(found) and not _contradicted(found)
-
-
-# What came out.
-
-
-def _verdict_lines(found: dict[str, Any]) -> list[str]:
-    k, lines, dry = found["n_clusters"], _forecast_lines(found), found["dry"]
-    if dry is not None:
-        its = "only one measurement" if dry["recorded"] == 1 else f"only {dry['recorded']} measurements"
-        lines.append(
-            f"{dry['name']} has {its}. After {dry['t']} in all the method asked for one more, so from there on the "
-            "rest of the table was used, in turn over the items."
+    `command`: how the table was read, to which options are added; `noise`: as it was stated.
+    """
+    lines = remark_lines(answer)
+    if answer.contradicted:
+        lines.append("Nothing is proven: the rows contradict what was stated about them (see above).")
+    else:
+        lines += [*answer.verdict, *thin_lines(answer)]
+        lines += misfit_lines(answer) if answer.question is not None and answer.done else []
+        lines += [] if answer.finished is None else [condition(answer.finished, "--growing")]
+    print_lines(lines)
+    if not answer.contradicted:
+        if answer.question is not None:
+            _print_groups(answer, "groups" if answer.done else "groups, a guess")
+        if answer.question is None or not answer.done:
+            _print_letters_and_means(answer)
+    stated = "" if noise is None else f" --noise {shlex.quote(noise)}"
+    if answer.question is None:
+        print_lines(_next_lines(answer, shlex.join(command), stated))
+    elif answer.settles is not None and not answer.contradicted:
+        print_lines(
+            [
+                f"With {answer.settles} groups these rows settle which they are:",
+                f"  {shlex.join(command)} --clusters {answer.settles}{stated}",
+            ]
         )
-    if found["done"]:
-        enough = f"{found['t']} of {found['recorded']} measurements would have been enough"
-        if not _proves(found):
-            lines.append(f"{enough} (heuristic threshold, no proof).")
-        elif found["noise"]["rows_contradict"]:
-            lines.append(f"{enough} for the noise stated, which the rows named above contradict: no proof.")
-        elif too_small(found):
-            lines.append(f"{enough} for the noise stated, which is too small: no proof.")
-        elif in_bursts(found):
-            trials = found["read"]["cut"]["trials"]
-            lines.append(f"{enough} if {trials} were independent of each other, which they are not: no proof.")
-        elif out_of_order(found):
-            lines.append(
-                f"{enough} if the order of the rows had nothing to do with their values (see above): no proof."
-            )
-        elif not _asks_for_equal_items(found):
-            count = len(found["groups"])
-            lines.append(
-                f"{enough}: {count} group{'' if count == 1 else 's'}; if the noise is {_as_said(found)}, "
-                f"{found['question']['claim']}; wrong with probability at most {found['delta']:g}."
-            )
-            lines += _border_lines(found)
-        elif _contradicted(found):
-            lines.append(f"{enough} if there were exactly {k} groups and the noise were {_as_said(found)}, but:")
-        else:
-            lines += [f"{enough}.", f"Proven, if the noise is {_as_said(found)}: {_claimed(found)}."]
+
+
+def _print_letters_and_means(answer: PairAnalysis) -> None:
+    names, letters, columns = answer.pool.names, answer.pairs.letters, answer.pool.columns
+    shown = columns if len(columns) <= _WIDE else []
+    rows = [
+        [names[arm], letters[arm], *(f"{value:.4g}" for value in answer.means[arm, : len(shown)]), int(count)]
+        for arm, count in enumerate(answer.pool.counts)
+    ]
+    rows.sort(key=lambda row: str(row[1]))
+    print_letters(["item", "letters", *(f"mean {column}" for column in shown), "measured"], rows, "--json")
+
+
+def _next_lines(answer: PairAnalysis, command: str, noise: str) -> list[str]:
+    """How groups are asked for; a command is printed if these rows have an answer to it."""
+    lines = ["For groups, say how many there are, with --clusters, if you know it."]
+    if len(answer.pool.names) < 3:
+        return []
+    if answer.contradicted:
         return lines
+    if answer.settles is not None:
+        lines[-1] += f" With {answer.settles} these rows settle which they are:"
+        lines.append(f"  {command} --clusters {answer.settles}{noise}")
+    allows = answer.allows
+    if allows is not None:
+        stated = noise if allows.noise is None else f" --noise {allows.noise}"
+        kind = (allows.noise or "").partition(":")[0]
+        if_so = {"": "These", "gaussian": "If the noise is Gaussian, these"}
+        which = if_so.get(kind, "If all values lie within these bounds, these")
+        alike, apart = (",".join(f"{bound:.12g}" for bound in bounds) for bounds in (allows.alike, allows.apart))
+        count = plural(allows.groups, "group")
+        lines += [
+            f"Or say which differences matter, with --alike and --apart. {which} rows prove {count} with:",
+            f"  {command} --alike {alike} --apart {apart}{stated}",
+        ]
+    return lines
+
+
+# A method that was run on a table that grows.
+
+
+def print_replay_analysis(answer: ReplayAnalysis) -> None:
+    """Print what running a method on a table has shown: warnings first, then verdict and groups."""
+    lines = remark_lines(answer) + _verdict_lines(answer) + _contradiction_lines(answer) + misfit_lines(answer)
+    lines += [] if answer.misfits else thin_lines(answer)
+    print_lines(lines + _partial_lines(answer))
+    title = "groups, a guess"
+    if answer.done and not answer.proves:
+        title = "groups, without proof"
+    elif answer.done and _trusted(answer):
+        title = "groups"
+    _print_groups(answer, title)
+    _print_letters_and_groups(answer)
+
+
+def _mixed(answer: ReplayAnalysis) -> bool:
+    return bool(answer.homogeneity and answer.homogeneity["mixed"])
+
+
+def _refuted(answer: ReplayAnalysis) -> bool:
+    """Whether the measurements speak against the number of groups, or the order in which they were used."""
+    return bool(answer.misfits) or _mixed(answer) or answer.alarm is not None or answer.out_of_order
+
+
+def _trusted(answer: ReplayAnalysis) -> bool:
+    return answer.proves and not answer.contradicted and not _refuted(answer)
+
+
+def _verdict_lines(answer: ReplayAnalysis) -> list[str]:
+    lines, dry = _forecast_lines(answer), answer.dry
+    if dry is not None:
+        count = "only one measurement" if dry.recorded == 1 else f"only {dry.recorded} measurements"
+        lines.append(
+            f"{dry.name} has {count}. After {dry.t} in all the method asked for one more, so from there on the rest of "
+            "the table was used, in turn over the items."
+        )
+    if answer.done:
+        return lines + _proof_lines(answer)
+    assert answer.question is not None
     lines.append(
-        f"All {found['recorded']} measurements are not enough to prove {found['question']['words']} with error "
-        f"probability {found['delta']:g}."
+        f"All {answer.recorded} measurements are not enough to prove {answer.question.words} with error probability "
+        f"{answer.delta:g}."
     )
     return lines
 
 
-def _claimed(found: dict[str, Any]) -> str:
-    """What is proven without the number of groups, and what with it, as its certificate says, if there is one."""
-    if found["certificate"] is not None:
-        return Certificate(found["certificate"]).claimed
-    return f"{found['question']['claim']}; wrong with probability at most {found['delta']:g}"
+def _proof_lines(answer: ReplayAnalysis) -> list[str]:
+    """What is proven; or why that many measurements would have been enough, and nothing is."""
+    asked = answer.question
+    assert asked is not None
+    enough = f"{answer.session.t} of {answer.recorded} measurements would have been enough"
+    if not answer.proves:
+        return [f"{enough} (heuristic threshold, no proof)."]
+    if answer.checks.rows_contradict:
+        return [f"{enough} for the noise stated, which the rows named above contradict: no proof."]
+    if answer.noise_too_small:
+        return [f"{enough} for the noise stated, which is too small: no proof."]
+    if answer.pool.cut is not None and answer.in_bursts:
+        return [f"{enough} if {answer.pool.cut.trials} were independent of each other, which they are not: no proof."]
+    if answer.out_of_order:
+        return [f"{enough} if the order of the rows had nothing to do with their values (see above): no proof."]
+    wrong = f"wrong with probability at most {answer.delta:g}"
+    if not answer.asks_for_equal_items:
+        count = plural(len(answer.groups), "group")
+        proven = f"{enough}: {count}; if the noise is {_as_said(answer)}, {asked.claim}; {wrong}."
+        near = [
+            f"{name} (also group{'' if len(others) == 1 else 's'} {', '.join(map(str, others))})"
+            for name, others in answer.borders_by_name.items()
+        ]
+        return [proven, *([f"Near a border, and could belong elsewhere: {first_names(near)}."] if near else [])]
+    if _refuted(answer):
+        return [f"{enough} if there were exactly {asked.n_clusters} groups and the noise were {_as_said(answer)}, but:"]
+    claimed = f"{asked.claim}; {wrong}" if answer.certificate is None else answer.certificate.claimed
+    return [f"{enough}.", f"Proven, if the noise is {_as_said(answer)}: {claimed}."]
 
 
-def _asks_for_equal_items(found: dict[str, Any]) -> bool:
-    """Whether the items of a group are taken to be equal, so that more than the proof can be tested."""
-    return bool(found["question"]["kind"] == "groups")
-
-
-def _forecast_lines(found: dict[str, Any]) -> list[str]:
+def _forecast_lines(answer: ReplayAnalysis) -> list[str]:
     """What was expected when every item had been measured, if the table was not expected to be enough."""
-    forecast = found["forecast"]
-    if forecast is None or forecast["enough"] or found["done"]:
+    forecast = answer.forecast
+    if forecast is None or forecast.enough or answer.done:
         return []
-    coarser = forecast.get("resolution")
     instead = ""
-    if coarser is not None:
-        apart = coarser["apart"] if isinstance(coarser["apart"], list) else [coarser["apart"]]
-        instead = f" They are expected to be enough for --apart {','.join(f'{one:.3g}' for one in apart)}."
+    if forecast.coarser is not None:
+        apart = ",".join(f"{bound:.3g}" for bound in forecast.coarser.apart)
+        instead = f" They are expected to be enough for --apart {apart}."
     from coterie.session.forecast import WILD  # here: most commands do without sessions
 
-    total = forecast["total"]
-    much = "far more" if total > WILD * found["recorded"] else f"about {total:.0f}, more"
+    far = forecast.total > WILD * answer.recorded
+    much = "far more" if far else f"about {forecast.total:.0f}, more"
     return [
-        f"A rough forecast, made when every item had been measured once: it takes {much} than the {found['recorded']} "
+        f"A rough forecast, made when every item had been measured once: it takes {much} than the {answer.recorded} "
         f"measurements that the table has.{instead}"
     ]
 
 
-def _border_lines(found: dict[str, Any]) -> list[str]:
-    """Items that could also belong to another group."""
-    near = [
-        f"{name} (also group{'' if len(others) == 1 else 's'} {', '.join(map(str, others))})"
-        for name, others in found["borders"].items()
-    ]
-    return [f"Near a border, and could belong elsewhere: {first_names(near)}."] if near else []
+def _as_said(answer: Analysis) -> str:
+    return "as stated" if answer.checks.deviations is not None else "as assumed"
 
 
-def _as_said(found: dict[str, Any]) -> str:
-    return "as stated" if found["noise"]["deviations"] is not None else "as assumed"
-
-
-def _other_cause(found: dict[str, Any]) -> str:
+def _other_cause(answer: Analysis) -> str:
     """What else than the number of groups may be wrong if items do not fit."""
-    if found["noise"]["deviations"] is not None:
+    if answer.checks.deviations is not None:
         return "the noise is larger than stated"
     return "items of a group do not share what is assumed of them"
 
 
-def _contradiction_lines(found: dict[str, Any]) -> list[str]:
+def _more_groups(answer: Analysis) -> str:
+    """How one more group is asked for, if there are items enough."""
+    k = (answer.n_clusters or 0) + 1
+    return f" (try --clusters {k})" if k < len(answer.pool.names) else ""
+
+
+def _contradiction_lines(answer: ReplayAnalysis) -> list[str]:
     """The alarm, and whether each group looks like one."""
-    k, alarm, looks, lines = found["n_clusters"], found["alarm"], found["homogeneity"], []
+    k, alarm, looks, lines = answer.n_clusters or 0, answer.alarm, answer.homogeneity, []
     if alarm is not None:
-        cause = f"there are at least {k + 1} groups{_suggested_clusters(found, k + 1)}, or {_other_cause(found)}"
-        if too_small(found):
+        cause = f"there are at least {k + 1} groups{_more_groups(answer)}, or {_other_cause(answer)}"
+        if answer.noise_too_small:
             cause = "the noise is larger than stated (see above)"
         lines.append(
             f"Alarm: {first_names(alarm['names'])} are pairwise known to differ, so {cause}. (If there are {k} groups "
-            f"and the noise is {_as_said(found)}, an alarm has probability at most {alarm['probability']:g}.)"
+            f"and the noise is {_as_said(answer)}, an alarm has probability at most {alarm['probability']:g}.)"
         )
-    if looks is not None and _mixed(found):
-        more = f" Try --clusters {k + 1}." if k + 1 < found["n_arms"] else ""
+    if looks is not None and _mixed(answer):
+        more = f" Try --clusters {k + 1}." if k + 1 < len(answer.pool.names) else ""
         lines.append(f"warning: {looks['text'][0].lower()}{looks['text'][1:]}{more}")
-    elif looks is not None and not too_small(found) and not found["misfits"]:  # or all that was recorded says more
+    elif looks is not None and not answer.noise_too_small and not answer.misfits:  # or all that was recorded says more
         lines.append(looks["text"])
     return lines
 
 
-def misfit_lines(found: dict[str, Any]) -> list[str]:
-    k, misfits = found["n_clusters"], found["misfits"]
-    """Items that do not fit their group, by all that was recorded."""
-    if not _asks_for_equal_items(found):
-        return []
-    if found["done"] and not misfits:
-        if too_small(found):
-            return []
-        fit = found["fit"]
-        if not fit["tested"]:
-            return ["Whether all measurements fit these groups is not tested: items need only share their means here."]
-        how = {"noise": "", "spread": " by the spread of repeats", "ranks": " by ranks"}[fit["by"]]
-        return [f"All {found['recorded']} measurements fit these groups (tested{how} at level {fit['probability']:g})."]
-    lines = []
-    for number in sorted({one["group"] for one in misfits}):
-        names = [one["name"] for one in misfits if one["group"] == number]
-        size = len(found["groups"][number - 1]["arms"])
-        verb = "does not fit" if len(names) == 1 else "do not fit"
-        lines.append(f"warning: {first_names(names)} {verb} group {number} ({len(names)} of its {size} items).")
-    if lines:
+def _partial_lines(answer: ReplayAnalysis) -> list[str]:
+    k, known, fewer, lines = answer.n_clusters, answer.partial, answer.fewer, []
+    if known is not None and not answer.done and not answer.noise_too_small and not answer.out_of_order:
+        if answer.alarm is None and answer.asks_for_equal_items:
+            settled, undecided = answer.named(known.settled), answer.named(known.undecided)
+            lines.append(f"Certain so far, if there are exactly {k} groups: {first_names(settled) or 'no item'}.")
+            lines.append(f"Undecided: {first_names(undecided) or 'none'}.")
+        pairs = answer.pairs
+        assert pairs is not None
+        lines += pair_lines(pairs.apart, pairs.alike, (len(pairs.apart), len(pairs.alike)), pairs.of)
+    if fewer is not None and fewer.n_clusters == 1:
         lines.append(
-            f"There may be more groups than {k}{_suggested_clusters(found, k + 1)}, or {_other_cause(found)}. (All "
-            f"{found['recorded']} measurements; if the groups are right, such a warning has probability at most "
-            f"{found['fit']['probability']:g}.)"
+            "Every item fits one single group: there may be no groups at all, or too few measurements to show them."
+        )
+    elif fewer is not None:
+        lines.append(
+            f"For {fewer.n_clusters} groups {fewer.t} of these measurements are enough, and every item fits its group: "
+            f"there may be fewer groups than {k} (try --clusters {fewer.n_clusters}), or too few measurements to show "
+            f"{k}."
         )
     return lines
 
 
-def _partial_lines(found: dict[str, Any]) -> list[str]:
-    k, partial, fewer = found["n_clusters"], found["partial"], found["fewer"]
+def _print_letters_and_groups(answer: ReplayAnalysis) -> None:
+    """A compact letter display; once K groups are proven, each group has a letter of its own, and it is left out."""
+    pairs = answer.pairs
+    if pairs is None or not answer.groups or answer.noise_too_small or answer.out_of_order:
+        return
+    if answer.done and answer.n_clusters is not None and answer.alarm is None:
+        return
+    names, used = answer.pool.names, answer.session.pulls.tolist()
+    rows = [
+        [names[arm], pairs.letters[arm], ", ".join(map(str, pairs.possible[arm])), used[arm]]
+        for group in answer.groups
+        for arm in group.arms
+    ]
+    print_letters(["item", "letters", "possible groups", "used"], rows, "--out, --json")
+
+
+# Both.
+
+
+def misfit_lines(answer: Analysis) -> list[str]:
+    """Items that do not fit their group, by all that was recorded."""
+    if not answer.asks_for_equal_items:
+        return []
+    by = answer.checks.fitted_by
+    if answer.done and not answer.misfits:
+        if answer.noise_too_small:
+            return []
+        if by is None:
+            return ["Whether all measurements fit these groups is not tested: items need only share their means here."]
+        how = {"noise": "", "spread": " by the spread of repeats", "ranks": " by ranks"}[by]
+        return [f"All {answer.recorded} measurements fit these groups (tested{how} at level {MISFIT_PROBABILITY:g})."]
     lines = []
-    usable = partial is not None and not too_small(found) and not out_of_order(found)
-    if usable and found["alarm"] is None and _asks_for_equal_items(found):
-        sure_of, open_ones = partial["settled"], partial["undecided"]
-        given = "near the reference of their group" if k is None else f"if there are exactly {k} groups"
-        lines.append(f"Certain so far, {given}: {first_names(sure_of) if sure_of else 'no item'}.")
-        lines.append(f"Undecided: {first_names(open_ones) if open_ones else 'none'}.")
-    if usable:
-        pairs = found["pairs"]
-        lines += pair_lines(pairs["apart"], pairs["alike"], (len(pairs["apart"]), len(pairs["alike"])), pairs["of"])
-    if fewer is not None:
-        lines.append(_fewer_groups_line(k, fewer))
+    for number in sorted({misfit.group for misfit in answer.misfits}):
+        names = [misfit.name for misfit in answer.misfits if misfit.group == number]
+        size = len(answer.groups[number - 1].arms)
+        verb = "does not fit" if len(names) == 1 else "do not fit"
+        lines.append(f"warning: {first_names(names)} {verb} group {number} ({len(names)} of its {size} items).")
+    if lines:
+        lines.append(
+            f"There may be more groups than {answer.n_clusters}{_more_groups(answer)}, or {_other_cause(answer)}. (All "
+            f"{answer.recorded} measurements; if the groups are right, such a warning has probability at most "
+            f"{MISFIT_PROBABILITY:g}.)"
+        )
     return lines
 
 
-def _fewer_groups_line(k: int, fewer: dict[str, Any]) -> str:
-    less = fewer["n_clusters"]
-    if less == 1:
-        return "Every item fits one single group: there may be no groups at all, or too few measurements to show them."
-    return (
-        f"For {less} groups {fewer['t']} of these measurements are enough, and every item fits its group: there may be "
-        f"fewer groups than {k} (try --clusters {less}), or too few measurements to show {k}."
-    )
-
-
-def _suggested_clusters(found: dict[str, Any], k: int) -> str:
-    return f" (try --clusters {k})" if k < found["n_arms"] else ""
-
-
-def _title(found: dict[str, Any]) -> str:
-    if found["done"] and not _proves(found):
-        return "groups, without proof"
-    return "groups" if found["done"] and _trusted(found) else "groups, a guess"
-
-
-def print_group_table(found: dict[str, Any], title: str) -> None:
-    """A line for each group: its items, and its center."""
-    groups, columns = found["groups"], found["read"]["values"]
-    if not groups:
+def _print_groups(answer: Analysis, title: str) -> None:
+    """A line for each group: its items, its reference if it has one, and its center."""
+    columns = answer.pool.columns
+    if not answer.groups:
         return
-    members = [", ".join(one["names"]) for one in groups]
-    if len(columns) <= _WIDE:
-        centers = [[f"{value:.4g}" for value in one["center"]] for one in groups]
-        headings = list(columns)
-    else:
-        centers = [[_named_center(columns, one["center"])] for one in groups]
-        headings = ["center"]
-    references = [[] for _ in groups] if found["references"] is None else [[name] for name in found["references"]]
-    rows = [
-        [one["group"], len(one["arms"]), *reference, *center, names]
-        for one, reference, center, names in zip(groups, references, centers, members, strict=True)
-    ]
-    named = [] if found["references"] is None else ["reference"]
-    print_table(["group", "items", *named, *headings, "members"], rows, title)
-
-
-def _print_letters(found: dict[str, Any]) -> None:
-    """A compact letter display; once K groups are proven, each group has a letter of its own, and it is left out."""
-    pairs, groups = found["pairs"], found["groups"]
-    if pairs is None or not groups or too_small(found) or out_of_order(found):
-        return
-    if found["done"] and found["n_clusters"] is not None and found["alarm"] is None:
-        return
-    arms = [arm for group in groups for arm in group["arms"]]
-    of_items = (found["names"], pairs["letters"], pairs["possible"], found["pulls"])
-    names, letters, possible, used = ([column[arm] for arm in arms] for column in of_items)
-    print_letters(names, letters, possible, used, "--out, --json")
-
-
-def _named_center(columns: Sequence[str], center: Sequence[float]) -> str:
-    shown = [f"{column} {value:.4g}" for column, value in zip(columns, center, strict=True)]
-    return ", ".join(shown[:_MANY]) + (", …" if len(shown) > _MANY else "")
+    wide = len(columns) > _WIDE
+    rows = []
+    for group in answer.groups:
+        center = [f"{value:.4g}" for value in group.center]
+        if wide:
+            numbers = [f"{column} {value}" for column, value in zip(columns, center, strict=True)]
+            center = [", ".join(numbers[:_MANY]) + (", …" if len(numbers) > _MANY else "")]
+        reference = [] if answer.references is None else answer.named([answer.references[group.group - 1]])
+        rows.append([group.group, len(group.arms), *reference, *center, ", ".join(group.names)])
+    reference = [] if answer.references is None else ["reference"]
+    print_table(["group", "items", *reference, *(["center"] if wide else columns), "members"], rows, title)

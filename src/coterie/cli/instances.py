@@ -1,4 +1,4 @@
-"""The instance that a command is about: a data set by name, or files."""
+"""The instance that a command is about, a data set by name or files; and `coterie hardness`: how hard it is."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+
+from coterie.cli.options import Json
+from coterie.cli.printing import print_json
+from coterie.problem.settings import DELTA
 
 if TYPE_CHECKING:
     from coterie.problem.instance import Instance
 
-
 # The paper rescales these to D* = 2 (section_exp); the synthetic instances are used as they are.
 RESCALED = ("iris", "yeast", "mnist")
 SYNTHETIC = ("easy", "moderate", "challenging")
-
-
 _DATASET_HELP = "iris, yeast, mnist, easy, moderate or challenging."
 Dataset = Annotated[str | None, typer.Argument(metavar="DATASET", help=_DATASET_HELP, show_default=False)]
 InstanceFile = Annotated[
@@ -113,3 +116,50 @@ def _numbers(path: Path, kind: type) -> Any:
         return np.loadtxt(text.splitlines(), dtype=kind, ndmin=2)
     except ValueError as error:
         raise ValueError(f"{path} is not a table of {kind.__name__} numbers: {error}") from None
+
+
+def hardness(
+    dataset: Dataset = None,
+    instance: InstanceFile = None,
+    labels: LabelsFile = None,
+    centers: CentersFile = None,
+    dim: Dim = 50,
+    rescale: Rescale = None,
+    delta: Annotated[
+        float, typer.Option("--delta", "-d", help="The error probability, for the lower bound on the measurements.")
+    ] = DELTA,
+    as_json: Json = False,
+) -> None:
+    """Show how hard an instance is (D*), how measurements are best shared, and how many any method needs on average.
+
+    The centers are taken as they are, unless --rescale is given.
+    """
+    known = chosen_instance(dataset, instance, labels, centers, dim, rescale)
+
+    from coterie.evidence.allocation import allocation, lower_bound
+    from coterie.evidence.allocation import hardness as hardness_of
+
+    weights = allocation(known)
+    shares = [float(weights[known.labels == k].sum()) for k in range(known.n_clusters)]
+    bound, value = lower_bound(known, delta), hardness_of(known)
+    if as_json:
+        answer = {
+            "dataset": dataset,
+            **shape_of(known),
+            "hardness": value,
+            "delta": delta,
+            "lower_bound": bound,
+            "cluster_shares": shares,
+        }
+        print_json(answer)
+        return
+    table = Table(
+        title=f"D* = {value:.6g}",
+        caption=f"No method with error probability {delta:g} needs fewer than {bound:.1f} pulls on average.",
+    )
+    for heading in ("cluster", "arms", "share of the pulls", "share of each arm (λ*)"):
+        table.add_column(heading, justify="right")
+    for k, share in enumerate(shares):
+        size = int(known.sizes[k])
+        table.add_row(str(k), str(size), f"{share:.5f}", f"{share / size:.6f}")
+    Console().print(table)

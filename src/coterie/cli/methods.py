@@ -8,9 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +17,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperCommand
+
+from coterie.cli.options import Json
+from coterie.cli.printing import print_json
 
 if TYPE_CHECKING:
     from coterie.methods import Method
@@ -31,29 +32,17 @@ def offered_methods(simulation: bool) -> list[Method]:
     return [method for method in METHODS.values() if simulation or not method.simulates_only]
 
 
-def _complete(incomplete: str, simulation: bool) -> Iterator[tuple[str, str]]:
-    for method in offered_methods(simulation):
-        if method.name.startswith(incomplete):
-            yield method.name, method.sentence
+def _method_option(simulation: bool) -> Any:
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        offered = offered_methods(simulation)
+        return [(method.name, method.sentence) for method in offered if method.name.startswith(incomplete)]
+
+    return typer.Option("--method", "-m", help="How to choose what to measure.", autocompletion=complete)
 
 
-def _complete_in_simulations(incomplete: str) -> list[tuple[str, str]]:
-    return list(_complete(incomplete, simulation=True))
-
-
-def _complete_in_measurements(incomplete: str) -> list[tuple[str, str]]:
-    return list(_complete(incomplete, simulation=False))
-
-
-SimulatedMethod = Annotated[
-    str,
-    typer.Option("--method", "-m", help="How to choose what to measure.", autocompletion=_complete_in_simulations),
-]
+SimulatedMethod = Annotated[str, _method_option(simulation=True)]
 """`--method` where the truth is known."""
-MeasuringMethod = Annotated[
-    str,
-    typer.Option("--method", "-m", help="How to choose what to measure.", autocompletion=_complete_in_measurements),
-]
+MeasuringMethod = Annotated[str, _method_option(simulation=False)]
 """`--method` where it is not."""
 Register = Annotated[
     list[str] | None,
@@ -77,17 +66,17 @@ class SimulationCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters; what `--method` says is made from the table as it is now."""
-        found = super().get_params(ctx)
+        parameters = super().get_params(ctx)
         offered = offered_methods(self.simulation)
-        for parameter in found:
+        for parameter in parameters:
             if "--method" in parameter.opts:
-                listed = "; ".join(f"{one.name}: {one.sentence}" for one in offered)
+                listed = "; ".join(f"{method.name}: {method.sentence}" for method in offered)
                 parameter.help = f"How to choose what to measure. {listed}."  # type: ignore[attr-defined]
             elif "--distance-ratio" in parameter.opts:
-                needing = " and ".join(one.name for one in offered if "distance_ratio" in one.needs)
+                needing = " and ".join(method.name for method in offered if "distance_ratio" in method.needs)
                 text = f"For {needing}: at least which share of the largest distance of groups the smallest is."
                 parameter.help = text  # type: ignore[attr-defined]
-        return found
+        return parameters
 
 
 class MeasuringCommand(SimulationCommand):
@@ -107,8 +96,8 @@ def register_methods(sources: list[str] | None) -> list[str] | None:
         try:
             _load(source)
         except (SystemExit, Exception) as error:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise ValueError(f"--register {source} does not work: {what}") from error
+            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise ValueError(f"--register {source} does not work: {message}") from error
     return sources
 
 
@@ -159,12 +148,12 @@ def _import_module(name: str) -> None:
 
 def methods(
     register: Register = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the methods: what each does, what it needs, and whether it gives a certificate."""
     listed = [described(method) for method in offered_methods(simulation=True)]
     if as_json:
-        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        print_json(listed)
         return
     table = Table()
     for heading in ("method", "what it does", "needs", "its stop is a proof", "certificate"):

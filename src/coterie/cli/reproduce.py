@@ -1,13 +1,17 @@
-"""`coterie reproduce`."""
+"""`coterie reproduce` and `coterie bench`: the paper's tables again, and the benchmark of a clone."""
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from coterie.cli.options import Seed, Workers
 
 Part = Annotated[str, typer.Argument(metavar="PART", help="table1, table2, table3, figure3 or all.")]
 TrialCount = Annotated[
@@ -27,11 +31,8 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for tables, pictures and trials.")] = Path(
         "reproduction"
     ),
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")] = 0,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", "-w", help="Threads; the numbers do not depend on it.", show_default="all"),
-    ] = None,
+    seed: Seed = 0,
+    workers: Workers = None,
     scheduler: Annotated[
         str | None,
         typer.Option("--scheduler", metavar="ADDRESS", help="Run on this Dask cluster.", show_default=False),
@@ -47,25 +48,60 @@ def reproduce(
     from coterie.paper.reproduce import reproduce as run
 
     try:
-        if scheduler is None:
-            _load_engines()
-        found = run(part, trials=trials, out=out, seed=seed, workers=workers, scheduler=scheduler, resume=resume)
+        reproduction = run(part, trials=trials, out=out, seed=seed, workers=workers, scheduler=scheduler, resume=resume)
     except KeyboardInterrupt:
         typer.echo(f"coterie: stopped; what is done is in {out}, go on with --resume", err=True)
         raise typer.Exit(130) from None
-    table = Table("part", "", "what should hold", "what was found", title=f"{found.seconds / 60:.1f} minutes")
-    for check in found.checks:
+    table = Table("part", "", "what should hold", "what was found", title=f"{reproduction.seconds / 60:.1f} minutes")
+    for check in reproduction.checks:
         table.add_row(check.part, "[green]✓" if check.holds else "[red]✗", check.claim, check.detail)
     Console().print(table)
-    typer.echo(f"report: {found.report}")
+    typer.echo(f"report: {reproduction.report}")
 
 
-def _load_engines() -> None:
-    """Compile, if that was not done before, and say so: behind the bar of the first cell nobody sees it."""
-    from coterie.methods.table import METHODS, PACKAGED
-    from coterie.problem.instance import Instance
-    from coterie.simulate.plan import plan_for
+def bench(
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PART]...", help="What to measure, such as speed or needed.", show_default="all"),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Run a little of everything, only to see that it works; the results go to build/bench."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder for the results.", show_default="bench/results")
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            "--trials",
+            "-n",
+            help="Runs for each cell of a table, where the part lets you choose.",
+            show_default="by part",
+        ),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Run nothing: print the results that were kept, of all parts or of these.")
+    ] = False,
+) -> None:
+    """Compare speed, memory and measurements needed with those of other methods; the tables are kept as JSON.
 
-    with Console(stderr=True).status("loading the engine; the first time it is compiled …"):
-        for method in (name for name in PACKAGED if not METHODS[name].needs):
-            plan_for(Instance([0, 0, 1], [[0.0], [9.0]]), method, 0.5, "proven", 1).load()
+    Needs a clone of the repository. Each part is kept as soon as it is measured; Ctrl-C loses only the one under way.
+    """
+    sys.path.insert(0, str(_clone()))
+    code = importlib.import_module("bench.running").run(parts or [], quick, out, show, trials)
+    if code:
+        raise typer.Exit(code)
+
+
+def _clone() -> Path:
+    """The clone whose benchmark is run: the current folder, or the one that coterie is installed from."""
+    for root in (Path.cwd(), Path(__file__).resolve().parents[3]):
+        if (root / "bench" / "running.py").exists() and (root / "src" / "coterie").is_dir():
+            return root
+    raise ValueError(
+        "the benchmark is not part of the installed package: clone the repository, and there run make bench, "
+        'or pip install -e ".[paper,cluster,serve]" and coterie bench'
+    )

@@ -1,13 +1,21 @@
-"""`coterie serve`: the API and the page."""
+"""`coterie serve`: the API and the page; and `coterie token …`: who may do what there, changed while it runs."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from coterie.cli.campaign import campaign_meant, open_store
 from coterie.cli.methods import Register
-from coterie.cli.options import Store
+from coterie.cli.options import Json, Store
+from coterie.cli.printing import plural, print_json, print_table
+
+token_app = typer.Typer(
+    help="Make, list and revoke the tokens of a server, while it runs.",
+    no_args_is_help=True,
+)
 
 
 def serve(
@@ -84,3 +92,70 @@ def serve(
         store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log, proxy or [],
         connections, connections_per_address, asks_per_token,
     )  # fmt: skip
+
+
+class Role(StrEnum):
+    """What a token may do."""
+
+    reader = "reader"
+    worker = "worker"
+    owner = "owner"
+
+
+@token_app.command()
+def new(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name for it, which the log shows beside what it writes.")
+    ],
+    role: Annotated[
+        Role,
+        typer.Option(
+            "--role", help="reader: may look; worker: may ask, tell and fail its own leases; owner: may do everything."
+        ),
+    ] = Role.worker,
+    campaign: Annotated[
+        str | None, typer.Option("--campaign", help="The only campaign that it may be used for.", show_default="all")
+    ] = None,
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Make a token and print it. It is shown only once, since the store keeps its hash. It works within a second."""
+    with open_store(store) as campaigns:
+        id = None if campaign is None else campaign_meant(campaigns.list(), campaign)
+        made = campaigns.new_token(name, role.value, id)
+    if as_json:
+        print_json({"name": name, "role": role.value, "campaign": id, "token": made})
+    else:
+        typer.echo(made)
+
+
+@token_app.command(name="list")
+def list_tokens(store: Store = "coterie.db", as_json: Json = False) -> None:
+    """List all tokens, without their secrets; revoked ones too."""
+    with open_store(store) as campaigns:
+        tokens = campaigns.tokens()
+        names = {entry["id"]: entry["name"] for entry in campaigns.list()}
+    if as_json:
+        kept = ("id", "label", "role", "campaign", "created", "revoked")
+        print_json([{key: token[key] for key in kept} for token in tokens])
+        return
+    rows = [
+        [token["id"], token["label"], token["role"],
+         "all" if token["campaign"] is None else names.get(token["campaign"], "?"),
+         token["created"], token["revoked"] or "holds"]
+        for token in tokens
+    ]  # fmt: skip
+    print_table(["id", "name", "role", "campaign", "made", "revoked"], rows, "tokens")
+
+
+@token_app.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name or id.")], store: Store = "coterie.db"
+) -> None:
+    """Revoke a token. It stops working within a second, whoever logged in with it is logged out, and its open asks are
+    given back.
+    """
+    with open_store(store) as campaigns:
+        ended = campaigns.revoke_token(name)
+    asks = f"; {plural(ended['freed'], 'open ask')} given back" if ended["freed"] else ""
+    typer.echo(f"revoked: {ended['label'] or ended['id']} ({ended['role']}){asks}")

@@ -1,8 +1,10 @@
-"""`coterie simulate`: many runs of a method on an instance whose groups are known."""
+"""`coterie simulate`, `budget` and `demo`: runs on instances whose groups are known."""
 
 from __future__ import annotations
 
-import json
+import math
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,10 +22,25 @@ from coterie.cli.instances import (
     chosen_instance,
     shape_of,
 )
-from coterie.cli.methods import Register, SimulatedMethod
-from coterie.cli.noise_option import noise_from_text
-from coterie.cli.options import DEFAULT_THRESHOLD, DistanceRatio, Json, Scheduler, Seed, Threshold, Workers
-from coterie.cli.question_options import Alike, Apart, Claim, Groups, Norm, asked_for
+from coterie.cli.methods import MeasuringMethod, Register, SimulatedMethod
+from coterie.cli.noise import NoiseOption, noise_from_text
+from coterie.cli.options import (
+    DEFAULT_THRESHOLD,
+    Alike,
+    Apart,
+    Claim,
+    Delta,
+    DistanceRatio,
+    Groups,
+    Json,
+    Norm,
+    Scheduler,
+    Seed,
+    Threshold,
+    Workers,
+    asked_for,
+)
+from coterie.cli.printing import print_json
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
 
@@ -128,18 +145,24 @@ def simulate(
             err=True,
         )
         raise typer.Exit(130) from None
+    from coterie.evidence.allocation import hardness
+
     resolution = asked["resolution"]
     exact = resolution is None and groups == GROUPS[0]
-    rows = _rows(known, runs, deltas, exact)
+    rows, value = _rows(known, runs, deltas, exact), hardness(known)
     if as_json:
         question = {} if exact else {"groups": groups} if resolution is None else resolution.to_json()
-        _print_json(dataset, known, runs, trials, seed, rows, noise, world, question)
-    else:
-        plain = noise == "1" and world is None
-        results = "" if plain else f"; noise assumed: {noise}; world: {world or 'normal:1'}"
-        if not exact:
-            results += f"; asked for: {'single linkage' if resolution is None else resolution.words}"
-        _print_table(known, runs, trials, seed, rows, results)
+        settings = {"method": runs.method, "threshold": runs.threshold, "trials": trials, "seed": seed, "noise": noise}
+        facts = {"dataset": dataset, **shape_of(known), "hardness": value, **settings, "world": world or "normal:1"}
+        print_json(facts | question | {"results": rows})
+        return
+    title = f"{runs.method}, {runs.threshold} threshold, {trials} trials, seed {seed}"
+    caption = f"M = {known.n_arms}, K = {known.n_clusters}, d = {known.dim}, D* = {value:.6g}"
+    if noise != "1" or world is not None:
+        caption += f"; noise assumed: {noise}; world: {world or 'normal:1'}"
+    if not exact:
+        caption += f"; asked for: {'single linkage' if resolution is None else resolution.words}"
+    _print_table(Table(title=title, caption=caption), rows, trials)
 
 
 def _rows(known: Instance, runs: Trials, deltas: tuple[float, ...], exact: bool) -> list[dict[str, Any]]:
@@ -147,7 +170,7 @@ def _rows(known: Instance, runs: Trials, deltas: tuple[float, ...], exact: bool)
 
     The lower bound is that of the instance's groups of equal items: there is none for other questions.
     """
-    from coterie.theory.hardness import lower_bound
+    from coterie.evidence.allocation import lower_bound
 
     means, deviations, wrong = runs.mean(), runs.std(), runs.errors()
     given_up = (runs.stopping_times < 0).sum(axis=0)
@@ -164,53 +187,82 @@ def _rows(known: Instance, runs: Trials, deltas: tuple[float, ...], exact: bool)
     ]
 
 
-def _print_json(
-    dataset: str | None,
-    known: Instance,
-    runs: Trials,
-    trials: int,
-    seed: int,
-    rows: list[dict[str, Any]],
-    noise: str,
-    world: str | None,
-    question: dict[str, Any],
-) -> None:
-    from coterie.theory.hardness import hardness
-
-    summary = {
-        "dataset": dataset,
-        **shape_of(known),
-        "hardness": hardness(known),
-        "method": runs.method,
-        "threshold": runs.threshold,
-        "trials": trials,
-        "seed": seed,
-        "noise": noise,
-        "world": world or "normal:1",
-        **question,
-        "results": rows,
-    }
-    typer.echo(json.dumps(summary, indent=2))
-
-
-def _print_table(
-    known: Instance, runs: Trials, trials: int, seed: int, rows: list[dict[str, Any]], results: str
-) -> None:
-    from coterie.theory.hardness import hardness
-
-    table = Table(
-        title=f"{runs.method}, {runs.threshold} threshold, {trials} trials, seed {seed}",
-        caption=f"M = {known.n_arms}, K = {known.n_clusters}, d = {known.dim}, D* = {hardness(known):.6g}{results}",
-    )
+def _print_table(table: Table, rows: list[dict[str, Any]], trials: int) -> None:
     for heading in ("δ", "pulls: mean", "std", "wrong", "given up", "lower bound"):
         table.add_column(heading, justify="right")
     for row in rows:
-        table.add_row(
-            f"{row['delta']:g}",
-            "–" if row["mean_pulls"] is None else f"{row['mean_pulls']:.1f}",
-            "–" if row["std_pulls"] is None else f"{row['std_pulls']:.1f}",
-            f"{row['wrong']} of {trials}",
-            f"{row['given_up']} of {trials}",
-            "–" if row["lower_bound"] is None else f"{row['lower_bound']:.1f}",
+        mean, deviation, bound = (
+            "–" if row[key] is None else f"{row[key]:.1f}" for key in ("mean_pulls", "std_pulls", "lower_bound")
         )
+        counts = (f"{row[key]} of {trials}" for key in ("wrong", "given_up"))
+        table.add_row(f"{row['delta']:g}", mean, deviation, *counts, bound)
     Console().print(table)
+
+
+def budget(
+    items: Annotated[int, typer.Option("--items", "-a", help="How many items there are.")],
+    clusters: Annotated[int, typer.Option("--clusters", "-k", help="How many groups.")],
+    gap: Annotated[
+        float,
+        typer.Option(
+            "--gap", help="How far apart neighbouring groups are; in standard deviations, unless --noise is a number."
+        ),
+    ],
+    dim: Annotated[int, typer.Option("--dim", help="How many numbers a measurement has.")] = 1,
+    noise: NoiseOption = None,
+    delta: Delta = DELTA,
+    method: MeasuringMethod = METHOD,
+    register: Register = None,
+    measurements: Annotated[
+        int | None,
+        typer.Option(
+            "--measurements", "-n", help="Also find the smallest gap for which this many measurements are enough."
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", help="Simulated runs for each gap that is tried.")] = 40,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Plan a campaign: how many measurements it will need, and how close groups may lie that a number can tell apart.
+
+    Runs are simulated, with groups of equal sizes on a line. It is a plan, not a promise.
+    """
+    from coterie.simulate.budgets import plan_budget
+
+    try:
+        plan = plan_budget(
+            items, clusters, dim, gap, noise=noise_from_text(noise, dim), delta=delta, method=method,
+            budget=measurements, runs=runs, seed=seed,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo("coterie: stopped; nothing is kept. Fewer runs are done sooner: --runs", err=True)
+        raise typer.Exit(130) from None
+    if as_json:
+        plain = asdict(plan) | {"words": plan.words}
+        print_json({key: None if value == math.inf else value for key, value in plain.items()})
+    else:
+        typer.echo(plan.words)
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the picture.")] = Path("demo.png"),
+    seed: Annotated[int, typer.Option("--seed", help="The seed of the noise.")] = 0,
+    delta: Annotated[float, typer.Option("--delta", help="The error probability that is allowed.")] = DELTA,
+    method: SimulatedMethod = METHOD,
+    register: Register = None,
+    threshold: Annotated[
+        Threshold,
+        typer.Option(
+            "--threshold",
+            help="When to stop. heuristic: as in the paper's experiments; proven: later, with a guarantee.",
+        ),
+    ] = Threshold.heuristic,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", help="How long the live view takes in a terminal; 0: as fast as it can."),
+    ] = 4.0,
+) -> None:
+    """Group Iris's 150 flowers live, one noisy measurement at a time, and write a picture of the run."""
+    from coterie.demo import run_demo
+
+    run_demo(out, seed=seed, delta=delta, method=method, threshold=threshold.value, seconds=seconds)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli.printing import plural
+
 if TYPE_CHECKING:
     from coterie.problem.families import Model
 
@@ -37,9 +39,8 @@ def verify(
         _say_table(claim, verdict.tests)
         return
     kind, count = claim.get("question", ExactGroups.kind), len(set(claim["labels"]))
-    groups = f"{count} group{'' if count == 1 else 's'}"
-    found = f"valid: {claim['n_arms']} arms in {groups} after {claim['t']} measurements"
-    typer.echo(f"{found} ({verdict.tests} tests recomputed)")
+    sentence = f"valid: {claim['n_arms']} arms in {plural(count, 'group')} after {claim['t']} measurements"
+    typer.echo(f"{sentence} ({verdict.tests} tests recomputed)")
     typer.echo(f"what is claimed: {Certificate(claim).claimed}")
     noise = noise_from_json(claim["noise"], claim["dim"])
     typer.echo(f"noise: {_in_words(noise)}; what is assumed: {assumption_in_words(noise, kind)}")
@@ -50,8 +51,7 @@ def _say_table(claim: dict[str, Any], pairs: int) -> None:
     """What the certificate of a finished table proves."""
     shown = f"{len(claim['apart'])} of {pairs} pairs of {claim['n_arms']} items differ"
     if claim["labels"] is not None:
-        count = len(set(claim["labels"]))
-        shown += f", and they are in {count} group{'' if count == 1 else 's'}"
+        shown += f", and they are in {plural(len(set(claim['labels'])), 'group')}"
     typer.echo(f"valid: {shown}, by {claim['t']} rows (all {pairs} pairs recomputed)")
     typer.echo(f"what is claimed: {claim['claim']}")
     typer.echo(f"what is assumed: {claim['assumes']}")

@@ -19,7 +19,7 @@ log = logging.getLogger("coterie.client")
 
 
 class RemoteCampaign:
-    """One campaign on a server."""
+    """One campaign on a server, by `Client.campaign` or `Client.create`."""
 
     def __init__(self, connection: Connection, id: str) -> None:
         if not isinstance(id, str) or not id:
@@ -32,57 +32,88 @@ class RemoteCampaign:
 
     def status(self) -> Status:
         """How far it is: groups, evidence, alarms."""
-        return cast(Status, self.connection.request("GET", self._path))
+        return cast(Status, self._get(""))
 
     def ask(self, worker: str, n: int = 1) -> Asks:
-        """Items for this worker to measure, its own open ones first; none once the campaign is `done`.
+        """Items for a worker to measure, its own open ones first.
 
-        None either while nothing that is measured could be used before somebody else answers: `waiting_for` of the
-        list then says which items, asked of whom, and until when.
+        Parameters
+        ----------
+        worker : str
+            Who measures.
+        n : int
+            How many items.
+
+        Returns
+        -------
+        Asks
+            Empty once the campaign is `done`, and while nothing that is measured could be used before somebody else
+            answers: `waiting_for` then says which items, asked of whom, and until when.
         """
-        return Asks(self.connection.request("POST", f"{self._path}/ask", {"worker": worker, "n": n}))
+        return Asks(self._post("ask", {"worker": worker, "n": n}))
 
     def tell(self, measurements: Iterable[Measurement], confirm: bool | None = None) -> Told:
         """Hand in results, all or nothing; they are on the server's disk when this returns.
 
-        `confirm=False`: a value far from what its item gave before is refused (`ServerError`, code "far_off"), for
-        programs that ask a person and tell it again with `confirm=True`. Left out, it is taken in with a warning.
+        Parameters
+        ----------
+        measurements : iterable of Measurement
+            Dictionaries with `arm` and `values`, and `lease`, `id` and `worker` if known.
+        confirm : bool, optional
+            False: a value far from what its item gave before is refused (`ServerError`, code "far_off"), for programs
+            that ask a person and tell it again with True. Left out, it is taken in with a warning.
+
+        Returns
+        -------
+        Told
+            What became of them.
         """
-        sent = [{"id": uuid.uuid4().hex} | one | {"values": _plain(one["values"])} for one in measurements]
+        sent = [{"id": uuid.uuid4().hex} | result | {"values": _plain(result["values"])} for result in measurements]
         body = {"measurements": sent} | ({} if confirm is None else {"confirm": confirm})
-        return cast(Told, self.connection.request("POST", f"{self._path}/tell", body))
+        return cast(Told, self._post("tell", body))
 
     def correct(self, measurement: str, values: Any, reason: str, by: str = "") -> dict[str, Any]:
-        """Replace the values of a measurement that were told wrong, by its id; the old ones stay on record.
+        """Replace the values of a measurement that were told wrong; the old ones stay on record.
 
-        `reopened` of the answer: the groups were proven, and with the right value they are not.
+        Parameters
+        ----------
+        measurement : str
+            Its id.
+        values : float or array-like
+            The right ones.
+        reason, by : str
+            Why they were wrong, and who says so.
+
+        Returns
+        -------
+        dict
+            `reopened`: the groups were proven, and with the right value they are not.
         """
         sent = {"id": uuid.uuid4().hex, "measurement": measurement, "values": _plain(values), "reason": reason}
-        answer = self.connection.request("POST", f"{self._path}/corrections", sent | {"by": by})
-        return cast(dict[str, Any], answer)
+        return self._post("corrections", sent | {"by": by})
 
     def fail(self, lease: str, reason: str = "") -> None:
         """A measurement that will not come; its item is free to be asked for again. Owners free anybody's.
 
         The proof assumes that failures have nothing to do with the values.
         """
-        self.connection.request("POST", f"{self._path}/fail", {"lease": lease, "reason": reason}, repeatable=False)
+        self._post("fail", {"lease": lease, "reason": reason}, repeatable=False)
 
     def undo(self, lease: str, reason: str = "") -> None:
         """Give back an item that was not measured: it is free again, and that is no failure."""
-        self.connection.request("POST", f"{self._path}/undo", {"lease": lease, "reason": reason})
+        self._post("undo", {"lease": lease, "reason": reason})
 
     def archive(self) -> None:
         """Put it away: it can be read, and nothing is written to it."""
-        self.connection.request("POST", f"{self._path}/archive", {"archived": True})
+        self._post("archive", {"archived": True})
 
     def unarchive(self) -> None:
         """Take it up again, as it was."""
-        self.connection.request("POST", f"{self._path}/archive", {"archived": False})
+        self._post("archive", {"archived": False})
 
     def change_lease_time(self, seconds: float) -> None:
         """How long a worker may take, from the next ask on."""
-        self.connection.request("POST", f"{self._path}/lease-time", {"lease_seconds": seconds})
+        self._post("lease-time", {"lease_seconds": seconds})
 
     def delete(self, name: str) -> None:
         """Delete it with all its measurements; `name` has to be its name. This cannot be undone."""
@@ -91,7 +122,7 @@ class RemoteCampaign:
     def choose_resolution(self, resolution: Any) -> dict[str, Any]:
         """Other `alike` and `apart` from here on: (alike, apart), or a `coterie.Resolution`."""
         body = checked("resolution", Resolution.of, resolution).to_json()
-        return cast(dict[str, Any], self.connection.request("POST", f"{self._path}/resolution", body))
+        return self._post("resolution", body)
 
     def add_items(self, items: Any, reason: str | None = None, costs: Iterable[float] | None = None) -> dict[str, Any]:
         """Items join: their names, or how many where items have no names; `costs` of each, where items have costs."""
@@ -110,16 +141,30 @@ class RemoteCampaign:
         """A smaller error probability; a campaign that is done goes on."""
         return self._revised("delta", {"delta": delta}, reason)
 
-    def _revised(self, what: str, body: dict[str, Any], reason: str | None) -> dict[str, Any]:
+    def _revised(self, address: str, body: dict[str, Any], reason: str | None) -> dict[str, Any]:
         sent = body if reason is None else body | {"reason": reason}
-        return cast(dict[str, Any], self.connection.request("POST", f"{self._path}/{what}", sent, repeatable=False))
+        return self._post(address, sent, repeatable=False)
 
     def run(self, measure: Callable[[str], Any], worker: str, n: int = 1) -> Status:
-        """Ask, measure and tell until the campaign is done; then its status.
+        """Ask, measure and tell until the campaign is done.
 
-        `measure` gets the name of an item, or its number as text. If it raises, the open items stay leased to this
-        worker, who gets them again. If others still measure what is left, this waits for them; the log of
-        `coterie.client` (level INFO) says for whom.
+        If others still measure what is left, this waits for them; the log of `coterie.client` (level INFO) says for
+        whom.
+
+        Parameters
+        ----------
+        measure : callable
+            It gets the name of an item, or its number as text. If it raises, the open items stay leased to this worker,
+            who gets them again.
+        worker : str
+            Who measures.
+        n : int
+            How many items at a time.
+
+        Returns
+        -------
+        Status
+            Of the finished campaign.
         """
         said: list[str] = []
         while True:
@@ -128,50 +173,51 @@ class RemoteCampaign:
                 now = self.status()
                 if now["done"]:
                     return now
-                waits = [f"{one['name']}, asked of {one['worker']}, until {one['until']}" for one in asks.waiting_for]
+                waits = [f"{ask['name']}, asked of {ask['worker']}, until {ask['until']}" for ask in asks.waiting_for]
                 if waits != said:
                     log.info("waiting for %s", "; ".join(waits) or "results of others")
                 said = waits
                 time.sleep(1.0)
-            for one in asks:
-                self.tell([{"arm": one["arm"], "values": measure(one["name"]), "lease": one["lease"]}])
+            for ask in asks:
+                self.tell([{"arm": ask["arm"], "values": measure(ask["name"]), "lease": ask["lease"]}])
 
     def picture(self, proven: bool = True) -> dict[str, Any]:
         """Where each item is, its group, and what is `proven` of it; of more than 2000 items only the groups."""
-        return cast(
-            dict[str, Any], self.connection.request("GET", f"{self._path}/picture?proven={str(proven).lower()}")
-        )
+        return self._get(f"/picture?proven={str(proven).lower()}")
 
     def items(self, after: int = 0, limit: int = 1000) -> Iterator[Item]:
-        """All items in order, from this number on, fetched in pages of `limit`."""
-        place: int | None = after
-        while place is not None:
-            page = self.connection.request("GET", f"{self._path}/items?after={place}&limit={limit}")
-            yield from cast(list[Item], page["items"])
-            place = page["next"]
+        """All items in order, from the number `after` on, fetched in pages of `limit`; an iterator of `Item`."""
+        return cast(Iterator[Item], self._pages("items", after, limit))
 
     def measurements(self, after: int = 0, limit: int = 1000) -> Iterator[Recorded]:
-        """All results in order, those after this seq, fetched in pages of `limit`."""
-        place: int | None = after
-        while place is not None:
-            page = self.connection.request("GET", f"{self._path}/measurements?after={place}&limit={limit}")
-            yield from cast(list[Recorded], page["measurements"])
-            place = page["next"]
+        """All results in order, those after the seq `after`, in pages of `limit`; an iterator of `Recorded`."""
+        return cast(Iterator[Recorded], self._pages("measurements", after, limit))
 
     def events(self, after: int = 0, brief: bool = False) -> Iterator[dict[str, Any]]:
-        """The log after this seq, and then everything that happens: it waits for more until the loop is left.
+        """The log, and then everything that happens: it waits for more until the loop is left.
 
-        Each event has `kind` (asked, told, …), `seq` and `at`. `brief`: only that something has changed, and the newest
-        seq. A connection that was lost is taken up again where it was.
+        A connection that was lost is taken up again where it was.
+
+        Parameters
+        ----------
+        after : int
+            Only what comes after this seq.
+        brief : bool
+            Only that something has changed, and the newest seq.
+
+        Yields
+        ------
+        dict
+            An event with `kind` (asked, told, …), `seq` and `at`.
         """
         place = after
         for attempt in range(self.connection.retries + 1):
             try:
-                for one in self.connection.follow(
+                for event in self.connection.follow(
                     f"{self._path}/events?after={place}&brief={'true' if brief else 'false'}"
                 ):
-                    place = int(one.get("seq", place))
-                    yield one
+                    place = int(event.get("seq", place))
+                    yield event
                 return  # the server has ended the stream
             except self.connection.lost as error:
                 if attempt == self.connection.retries:
@@ -181,34 +227,44 @@ class RemoteCampaign:
 
     def history(self, points: int = 300) -> dict[str, list[Any]]:
         """The evidence over time: `t`, `statistic`, `threshold`."""
-        return cast(dict[str, list[Any]], self.connection.request("GET", f"{self._path}/history?points={points}"))
+        return self._get(f"/history?points={points}")
 
     def partial(self, pairs: int = 100) -> dict[str, Any]:
         """What is proven now, with the first so many pairs of each kind."""
-        return cast(dict[str, Any], self.connection.request("GET", f"{self._path}/partial?pairs={pairs}"))
+        return self._get(f"/partial?pairs={pairs}")
 
     def resolution_curve(self, points: int = 200) -> dict[str, Any]:
         """For every radius, how many groups there are at least, and how many are enough, both proven."""
-        answer = self.connection.request("GET", f"{self._path}/resolution-curve?points={points}")
-        return cast(dict[str, Any], answer)
+        return self._get(f"/resolution-curve?points={points}")
 
     def budget(self, more: int) -> dict[str, Any]:
         """What so many more measurements are expected to bring: `chance` to be done by then, `words`, and more."""
-        count = check_count(more, "more", 1)
-        return cast(dict[str, Any], self.connection.request("GET", f"{self._path}/budget?more={count}"))
+        return self._get(f"/budget?more={check_count(more, 'more', 1)}")
 
     def certificate(self) -> dict[str, Any]:
         """The proof, once the campaign is done, for `coterie.verify` with the file `export("log")`."""
-        return cast(dict[str, Any], self.connection.request("GET", f"{self._path}/certificate"))
+        return self._get("/certificate")
 
     @overload
     def export(self, kind: str = ..., format: Literal["text"] = ..., decimal_comma: bool = ...) -> str: ...
     @overload
     def export(self, kind: str = ..., *, format: Literal["xlsx"]) -> bytes: ...
     def export(self, kind: str = "csv", format: str = "text", decimal_comma: bool = False) -> str | bytes:
-        """A file as text: csv, groups, json, certificate or log; csv, groups and log also as Excel, `format="xlsx"`.
+        """A file of the campaign.
 
-        `decimal_comma`: csv and groups for spreadsheets that write 6,8 for 6.8.
+        Parameters
+        ----------
+        kind : {"csv", "groups", "json", "certificate", "log"}
+            Measurements, each item's group, everything, the proof, or the log that it rests on.
+        format : {"text", "xlsx"}
+            csv, groups and log also as Excel.
+        decimal_comma : bool
+            csv and groups for spreadsheets that write 6,8 for 6.8.
+
+        Returns
+        -------
+        str or bytes
+            The content; bytes of an Excel file.
         """
         query = query_of(kind=kind, format=format, decimal_comma=str(decimal_comma).lower())
         answer = self.connection.send("GET", f"{self._path}/export?{query}")
@@ -223,11 +279,45 @@ class RemoteCampaign:
         in_order: bool = False,
         check: bool = False,
     ) -> dict[str, Any]:
-        """Take in a table of results, a CSV or Excel file, all or nothing; `check`: only look what it would do."""
+        """Take in a table of results that were measured before, all or nothing.
+
+        Parameters
+        ----------
+        content : bytes or str
+            A CSV or Excel file.
+        name, sheet : str
+            What the file is called, and the sheet of an Excel file.
+        values : sequence of str, optional
+            The columns that hold the values, in this order.
+        in_order : bool
+            Do not shuffle: for a campaign's own export.
+        check : bool
+            Only look what it would do.
+
+        Returns
+        -------
+        dict
+            What became of it, or what would.
+        """
         flags = {"in_order": str(in_order).lower(), "check": str(check).lower()}
         query = query_of(name=name, sheet=sheet, values=values, **flags)
         answer = self.connection.send("POST", f"{self._path}/import?{query}", content=content)
         return cast(dict[str, Any], answer.json())
+
+    def _get(self, address: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self.connection.request("GET", f"{self._path}{address}"))
+
+    def _post(self, address: str, body: dict[str, Any], repeatable: bool = True) -> dict[str, Any]:
+        answer = self.connection.request("POST", f"{self._path}/{address}", body, repeatable=repeatable)
+        return cast(dict[str, Any], answer)
+
+    def _pages(self, name: str, after: int, limit: int) -> Iterator[dict[str, Any]]:
+        """What all pages at an address list, from this number on."""
+        place: int | None = after
+        while place is not None:
+            page = self._get(f"/{name}?after={place}&limit={limit}")
+            yield from page[name]
+            place = page["next"]
 
 
 def _plain(values: Any) -> Any:

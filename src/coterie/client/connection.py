@@ -24,7 +24,17 @@ _TOO_MANY, _UNAVAILABLE = 429, 503
 
 
 class ServerError(Exception):
-    """What the server refused: its HTTP `status`, a `code` for programs, and the `field` of the request at fault."""
+    """What the server refused; its text is the server's sentence.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    code : str
+        For programs.
+    field : str or None
+        The part of the request at fault.
+    """
 
     def __init__(self, status: int, code: str, message: str, field: str | None = None) -> None:
         super().__init__(message)
@@ -126,8 +136,8 @@ def _refusal(answer: httpx.Response) -> ServerError:
         error = answer.json()["error"]
         return ServerError(answer.status_code, error["code"], error["message"], error["field"])
     except (ValueError, KeyError, TypeError):
-        what = f"the server answered {answer.status_code} without saying why; is it coterie serve?"
-        return ServerError(answer.status_code, "unknown", what)
+        message = f"the server answered {answer.status_code} without saying why; is it coterie serve?"
+        return ServerError(answer.status_code, "unknown", message)
 
 
 def _pause(answer: httpx.Response, otherwise: float) -> float:

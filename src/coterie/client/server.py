@@ -15,11 +15,25 @@ from coterie.problem.settings import DELTA, METHOD, checked
 
 
 class Client(Connection):
-    """A server, and the token with which it is spoken to (`COTERIE_TOKEN` if none is given).
+    """A server, and the token with which it is spoken to. Use it in a `with` block, or `close` it.
 
-    `timeout` is in seconds, for one answer. After no answer a request that can safely be sent twice is sent again, up
-    to `retries` times with growing pauses; so is every request that the server puts off (503, 429). Use it in a `with`
-    block, or `close` it.
+    Parameters
+    ----------
+    url : str
+        The address of `coterie serve`.
+    token : str, optional
+        The environment's `COTERIE_TOKEN` if none is given.
+    timeout : float
+        Seconds for one answer.
+    retries : int
+        After no answer a request that can safely be sent twice is sent again so many times, with growing pauses; so is
+        every request that the server puts off (503, 429).
+
+    Examples
+    --------
+    >>> import coterie
+    >>> with coterie.client.Client("http://127.0.0.1:8000", token="secret") as client:
+    ...     campaign = client.campaign("5f0c7c0a1c9d4b7f8e21a3d4")  # nothing is sent yet
     """
 
     def __repr__(self) -> str:
@@ -32,27 +46,52 @@ class Client(Connection):
         self.close()
 
     def campaigns(self, search: str = "", archived: bool = False, after: str = "", limit: int = 1000) -> list[Summary]:
-        """All campaigns, oldest first, fetched in pages of `limit`; `search`: those with this in their name.
+        """All campaigns, oldest first.
 
-        `archived`: those that were put away too. `after`: only those that follow a page whose `next` this was.
+        Parameters
+        ----------
+        search : str
+            Only those with this in their name.
+        archived : bool
+            Those that were put away too.
+        after : str
+            Only those that follow a page whose `next` this was.
+        limit : int
+            They are fetched in pages of so many.
+
+        Returns
+        -------
+        list of Summary
+            Dictionaries.
         """
-        found: list[Summary] = []
+        summaries: list[Summary] = []
         while True:
             asked = f"limit={limit}&search={quote(search, safe='')}&archived={str(archived).lower()}"
             page = self.request("GET", f"/api/campaigns?{asked}&after={quote(after, safe='')}")
-            found += page["campaigns"]
+            summaries += page["campaigns"]
             if page["next"] is None:
-                return found
+                return summaries
             after = page["next"]
-
-    def compiling(self) -> dict[str, Any]:
-        """Whether the server is compiling its first answer, and about how long that still takes."""
-        return cast(dict[str, Any], self.request("GET", "/api/compiling"))
 
     def read_items(
         self, content: bytes | str, name: str = "items.csv", sheet: str | None = None, kind: str = "file"
     ) -> dict[str, Any]:
-        """The items in a CSV or Excel file, or in a text that was pasted (`kind="pasted"`): names and costs."""
+        """The items in a table, as the server understands them.
+
+        Parameters
+        ----------
+        content : bytes or str
+            A CSV or Excel file, or a text.
+        name, sheet : str
+            What the file is called, and the sheet of an Excel file.
+        kind : {"file", "pasted"}
+            A file, or a text that was pasted.
+
+        Returns
+        -------
+        dict
+            `count`, `names`, `costs` and `remarks`.
+        """
         query = query_of(name=name, sheet=sheet, kind=kind)
         return cast(dict[str, Any], self.send("POST", f"/api/items?{query}", content=content).json())
 
@@ -82,10 +121,26 @@ class Client(Connection):
         cost_unit: str | None = None,
         confirm: float | None = None,
     ) -> RemoteCampaign:
-        """A new campaign. `items`: their names, or how many there are. What is left out, the server decides.
+        """Create a campaign. It is not sent twice after no answer: look at `campaigns`.
 
-        `resolution`, `noise`, `costs` and `confirm` as in `coterie.Session`. It is not sent twice after no answer: look
-        at `campaigns`.
+        Parameters
+        ----------
+        name : str
+            What people call it.
+        items : int or sequence of str
+            Their names, or how many there are.
+        n_clusters, dim, resolution, groups, noise, delta, method, threshold, distance_ratio, costs, cost_unit, confirm
+            As in `coterie.Session`.
+        value_names : sequence of str, optional
+            What the numbers of a measurement are called.
+        lease_seconds, on_expiry, pass_on : optional
+            How long a worker may take, what happens to asks that expire, and when an ask that everybody waits for is
+            asked of somebody else (docs/SERVER.md). What is left out, the server decides.
+
+        Returns
+        -------
+        RemoteCampaign
+            The campaign.
         """
         named = not isinstance(items, int)
         body: dict[str, Any] = {

@@ -5,11 +5,9 @@ from __future__ import annotations
 from coterie.methods.composed import compose
 from coterie.methods.contract import Decision, Method, MethodError, MethodRun, Pull
 from coterie.methods.reports import Evidence, Partial, Weakest
-from coterie.methods.rules import Reading
+from coterie.methods.rules import Reading, Tally
 from coterie.methods.start import start
 from coterie.methods.table import METHODS, method_named, prepared, register, unregister
-from coterie.methods.tally import Tally
-from coterie.methods.warm_up import warm_up
 
 __all__ = [
     "METHODS",
@@ -29,5 +27,4 @@ __all__ = [
     "register",
     "start",
     "unregister",
-    "warm_up",
 ]

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from coterie.clustering.maximin import weighted_centers
 from coterie.methods.contract import Method, MethodRun, Pull
+from coterie.methods.maximin import weighted_centers
 from coterie.methods.reports import Evidence
-from coterie.methods.rules import SAMPLING, STOPPING, Reading, SamplingRule, StoppingRule, least_measured
-from coterie.methods.tally import Tally
+from coterie.methods.rules import SAMPLING, STOPPING, Reading, SamplingRule, StoppingRule, Tally, least_measured
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.settings import Settings
 
@@ -30,14 +29,46 @@ def compose(
 ) -> Method:
     """A method from two rules, for `coterie.methods.register`.
 
-    `sampling`: "uniform", or a function of a `Tally` that gives the next arm. `stopping`: "paper" (Z(t) against the
-    threshold), "pairs" (a union bound over pairs of arms), or a function of a `Tally` that gives a `Reading`. Either
-    may be a class instead: every run then makes an instance of it, without arguments, and calls that. Until every arm
-    has a result the least measured arm is next, and neither rule is consulted.
+    Until every arm has a result the least measured arm is next, and neither rule is consulted. A rule may be a class:
+    every run then makes an instance of it, without arguments, and calls that.
 
-    `has_thresholds`: the stopping rule looks at `tally.settings.threshold`. `in_ask_order`: its proof needs the results
-    of an arm in the order in which they were asked for. Both are attributes of a rule that states them, else False.
-    `noises`: the kinds of noise under which the rules hold; under others than "known" results are in the user's units.
+    Parameters
+    ----------
+    name
+        Of the method.
+    sampling
+        "uniform", or a function of a `Tally` that gives the next arm.
+    stopping
+        "paper" (Z(t) against the threshold), "pairs" (a union bound over pairs of arms), or a function of a `Tally`
+        that gives a `Reading`.
+    sentence
+        What the method does, for lists of methods; by default it is made from the rules.
+    needs
+        Settings without a default that it cannot do without: "distance_ratio", "instance".
+    noises
+        The kinds of noise under which the rules hold; under others than "known" results are in the user's units.
+    has_thresholds
+        Whether the stopping rule looks at `tally.settings.threshold`; by default what an attribute of the rule says.
+    in_ask_order
+        Whether its proof needs the results of an arm in the order in which they were asked for; by default what an
+        attribute of the rule says.
+
+    Returns
+    -------
+    Method
+        The entry.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> from coterie import methods
+    >>> most_uncertain = methods.compose("most-uncertain", sampling=lambda tally: int(tally.committed.argmin()),
+    ...                                  stopping="pairs", sentence="the least measured arm")
+    >>> entry = methods.register(most_uncertain)
+    >>> instance = coterie.Instance([0, 0, 1], [[0.0], [5.0]])
+    >>> coterie.simulate(instance, "most-uncertain", deltas=(0.1,), trials=4, progress=False).errors().tolist()
+    [0]
+    >>> methods.unregister("most-uncertain")
     """
     choose = _rule(sampling, SAMPLING, "sampling")
     read = _rule(stopping, STOPPING, "stopping")
@@ -145,12 +176,16 @@ class ComposedRun(MethodRun):
     def _checked(self, labels: Any) -> IntArray:
         """A copy of the groups with which the rule stops."""
         n_arms, n_clusters = self._tally.n_arms, self._tally.n_clusters
-        found = np.array(labels)
-        if found.shape != (n_arms,) or found.dtype.kind not in "iu" or not np.isin(found, np.arange(n_clusters)).all():
+        groups = np.array(labels)
+        if (
+            groups.shape != (n_arms,)
+            or groups.dtype.kind not in "iu"
+            or not np.isin(groups, np.arange(n_clusters)).all()
+        ):
             raise ValueError(
                 f"the stopping rule must stop with {n_arms} numbers from 0 to {n_clusters - 1}, got {short(labels)}"
             )
-        return found.astype(np.int64)
+        return groups.astype(np.int64)
 
     def give_up(self, arm: int, of_round: int) -> None:
         self._tally.commit(arm, -1)

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.methods.contract import ASK, Decision, Departure, Followed, HeldUp, MethodRun, Pull, Record
-from coterie.methods.reports import Evidence, Standing
+from coterie.methods.contract import Decision, Departure, Followed, HeldUp, MethodRun, Pull, Record
+from coterie.methods.reports import Evidence
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.question import Resolution
 
 
 class Past(NamedTuple):
@@ -45,6 +44,8 @@ class Past(NamedTuple):
 class PresentArms(MethodRun):
     """The run of the present items, by the numbers of all."""
 
+    inner: MethodRun
+
     def __init__(self, inner: MethodRun, past: Past) -> None:
         self.inner, self._past = inner, past
         self._present = np.array(past.present, dtype=np.int64)
@@ -62,20 +63,20 @@ class PresentArms(MethodRun):
 
     @property
     def pulls(self) -> IntArray:
-        found = self._gone.copy()
-        found[self._present] = self.inner.pulls
-        return found
+        counts = self._gone.copy()
+        counts[self._present] = self.inner.pulls
+        return counts
 
     @property
     def guess(self) -> tuple[IntArray, FloatArray] | None:
         """Labels are -1 for retired items."""
-        found = self.inner.guess
-        return None if found is None else (self._everybody(found[0]), found[1])
+        inside = self.inner.guess
+        return None if inside is None else (self._everybody(inside[0]), inside[1])
 
     def _everybody(self, labels: Any) -> IntArray:
-        found = np.full(self._place.size, -1, dtype=np.int64)
-        found[self._present] = labels
-        return found
+        all_labels = np.full(self._place.size, -1, dtype=np.int64)
+        all_labels[self._present] = labels
+        return all_labels
 
     @property
     def alarm(self) -> tuple[int, ...] | None:
@@ -90,41 +91,29 @@ class PresentArms(MethodRun):
         return {int(self._present[arm]): groups for arm, groups in self.inner.borders.items()}
 
     def forecast(self) -> float | None:
-        found = self.inner.forecast()
-        return None if found is None else found + int(self._gone.sum())
-
-    def standing(self) -> Standing | None:
-        return self.inner.standing()
-
-    def cost_left(self) -> float | None:
-        return self.inner.cost_left()
+        inside = self.inner.forecast()
+        return None if inside is None else inside + int(self._gone.sum())
 
     def resolution_for(self, budget: int) -> float | None:
         return self.inner.resolution_for(budget - int(self._gone.sum()))
 
-    def choose_resolution(self, resolution: Resolution) -> None:
-        self.inner.choose_resolution(resolution)
-
     def evidence(self) -> Evidence:
-        found = self.inner.evidence()
-        if found.weakest is None:
-            return found
-        arm, against = int(self._present[found.weakest.arm]), found.weakest.against
+        inside = self.inner.evidence()
+        if inside.weakest is None:
+            return inside
+        arm, against = int(self._present[inside.weakest.arm]), inside.weakest.against
         other = None if against is None else int(self._present[against])
-        return replace(found, weakest=replace(found.weakest, arm=arm, against=other))
+        return replace(inside, weakest=replace(inside.weakest, arm=arm, against=other))
 
     def ask(self) -> Pull | None:
-        found = self.inner.ask()
-        return None if found is None else Pull(int(self._present[found.arm]), self._later(found.round))
+        pull = self.inner.ask()
+        return None if pull is None else Pull(int(self._present[pull.arm]), self._later(pull.round))
 
     def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
         self.inner.count(int(self._place[arm]), x, self._own(of_round), asked)
 
     def give_up(self, arm: int, of_round: int) -> None:
         self.inner.give_up(int(self._place[arm]), self._own(of_round))
-
-    def look(self) -> None:
-        self.inner.look()
 
     def held_up(self, asks: Sequence[Pull]) -> HeldUp | None:
         return self.inner.held_up([Pull(int(self._place[arm]), self._own(of_round)) for arm, of_round in asks])
@@ -144,7 +133,7 @@ class PresentArms(MethodRun):
         return [int(self._present[arm]) for arm in arms]
 
     def new_decisions(self) -> list[Decision]:
-        return [self._decided(one, self._named, self._everybody, 1) for one in self.inner.new_decisions()]
+        return [self._decided(decision, self._named, self._everybody, 1) for decision in self.inner.new_decisions()]
 
     def apply_decision(self, decision: Decision) -> None:
         self.inner.apply_decision(self._inside(decision))
@@ -159,70 +148,61 @@ class PresentArms(MethodRun):
         )
 
     def _decided(
-        self, one: Decision, name: Callable[[Sequence[int]], list[int]], label: Callable[[Any], IntArray], sign: int
+        self,
+        decision: Decision,
+        name: Callable[[Sequence[int]], list[int]],
+        label: Callable[[Any], IntArray],
+        sign: int,
     ) -> Decision:
-        found = dict(one)
-        if "epoch" in one:
-            found["epoch"] = one["epoch"] + sign * self._past.epochs
-        if "round" in one:
-            found["round"] = one["round"] + sign * self._past.rounds
-        if "labels" in one:
-            found["labels"] = label(one["labels"]).tolist()
+        renumbered = dict(decision)
+        if "epoch" in decision:
+            renumbered["epoch"] = decision["epoch"] + sign * self._past.epochs
+        if "round" in decision:
+            renumbered["round"] = decision["round"] + sign * self._past.rounds
+        if "labels" in decision:
+            renumbered["labels"] = label(decision["labels"]).tolist()
         for key in ("references", "arms"):
-            if key in one:
-                found[key] = name(one[key])
-        if "cores" in one:
-            found["cores"] = [name(core) for core in one["cores"]]
-        if "pulls" in one:
-            found["pulls"] = [[*name([arm]), count] for arm, count in one["pulls"]]
+            if key in decision:
+                renumbered[key] = name(decision[key])
+        if "cores" in decision:
+            renumbered["cores"] = [name(core) for core in decision["cores"]]
+        if "pulls" in decision:
+            renumbered["pulls"] = [[*name([arm]), count] for arm, count in decision["pulls"]]
         for key in ("near", "far"):
-            if key in one:
-                found[key] = [[*name(test[:2]), *test[2:]] for test in one[key]]
-        if one.get("balls") is not None:
-            found["balls"] = [[*name([lead]), radius, name(items)] for lead, radius, items in one["balls"]]
-        return found
+            if key in decision:
+                renumbered[key] = [[*name(test[:2]), *test[2:]] for test in decision[key]]
+        if decision.get("balls") is not None:
+            renumbered["balls"] = [[*name([lead]), radius, name(items)] for lead, radius, items in decision["balls"]]
+        return renumbered
 
     # Records.
 
     def _record(self, record: Record) -> Record:
         arms = np.where(record.arms >= 0, self._place[np.maximum(record.arms, 0)], record.arms)
         rounds = np.where(record.rounds > 0, record.rounds - self._past.rounds, record.rounds)
-        decisions = [(before, self._inside(one)) for before, one in record.decisions]
+        decisions = [(before, self._inside(decision)) for before, decision in record.decisions]
         return record._replace(arms=arms, rounds=rounds, decisions=decisions)
 
     def follow(self, record: Record) -> Followed:
         inside = self._record(record)
         try:
-            found = self.inner.follow(inside)
+            followed = self.inner.follow(inside)
         except Departure as error:
-            if record.kinds[error.entry] == ASK:
-                arm = int(error.why.rpartition(" ")[2])
-                raise Departure(error.entry, f"the next arm is {int(self._present[arm])}") from None
-            raise
+            raise Departure(error.entry, int(self._present[error.arm])) from None
         record.arms[:] = np.where(inside.arms >= 0, self._present[np.maximum(inside.arms, 0)], inside.arms)
         record.rounds[:] = np.where(inside.rounds > 0, inside.rounds + self._past.rounds, inside.rounds)
-        made = [(at, self._decided(one, self._named, self._everybody, 1)) for at, one in found.decisions]
-        return found._replace(decisions=made)
+        made = [(at, self._decided(decision, self._named, self._everybody, 1)) for at, decision in followed.decisions]
+        return followed._replace(decisions=made)
 
     def apply(self, record: Record) -> None:
         self.inner.apply(self._record(record))
 
-    def memory(self) -> dict[str, Any] | None:
-        return self.inner.memory()
-
-    @property
-    def memory_bytes(self) -> int:
-        return self.inner.memory_bytes
-
-    def restore(self, memory: Mapping[str, Any]) -> None:
-        self.inner.restore(memory)
-
     def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
         """The proof about the present items, numbered among themselves; `present` has their numbers."""
-        own = [self._inside(one) for one in decisions[self._before(decisions) :]]
-        found = self.inner.certificate(own)
-        return None if found is None else found | {"present": list(self._past.present)}
+        own = [self._inside(decision) for decision in decisions[self._before(decisions) :]]
+        proof = self.inner.certificate(own)
+        return None if proof is None else proof | {"present": list(self._past.present)}
 
     def _before(self, decisions: list[Decision]) -> int:
         """How many of all decisions are of earlier runs: those up to the last revision."""
-        return max((i + 1 for i, one in enumerate(decisions) if one["event"] == "revision"), default=0)
+        return max((i + 1 for i, decision in enumerate(decisions) if decision["event"] == "revision"), default=0)

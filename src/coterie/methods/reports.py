@@ -11,9 +11,21 @@ from coterie.problem.checks import IntArray
 class Weakest:
     """What holds the stop up.
 
-    For the paper's methods: the alternative that fits best, in which `arm` moves to the group `group`. For CROC: the
-    unmet test with the largest deficit, of `arm` against the group (or its representative `against`), with its evidence
-    (`statistic`), the level it has to reach (`threshold`) and a forecast of the pulls still needed in all.
+    For the paper's methods: the alternative that fits best, in which an arm moves to another group. For CROC: the unmet
+    test with the largest deficit.
+
+    Parameters
+    ----------
+    arm, group
+        The arm, and the group that it moves to, or that it is tested against.
+    statistic
+        The evidence.
+    threshold
+        The level that it has to reach.
+    against
+        The representative of the group, if the test is of two arms.
+    pulls_left
+        A forecast of the pulls still needed in all.
     """
 
     arm: int
@@ -30,6 +42,13 @@ class Evidence:
 
     For the paper's methods they are Z and β (or β̃). For CROC they are those of the weakest test: the run stops when
     every test has reached its level.
+
+    Parameters
+    ----------
+    statistic, threshold
+        What is compared.
+    weakest
+        What holds the stop up; None if that is not known.
     """
 
     statistic: float
@@ -45,11 +64,22 @@ TESTS, BOUNDS, LINKS, STATISTIC = "tests", "bounds", "links", "statistic"
 class Standing:
     """How many of the claims that a proof needs are proven by now, and what is known about the work that is left.
 
-    `proven` of `needed` claims; `settled`: items all of whose claims are proven. `left`: the rule's own, rough forecast
-    of the results still needed, None where it has none or `MethodRun.forecast` has it; `worked`: of the evidence that
-    is needed, the share that is there, in [0, 1], by the weakest claim of each item; `spent`: results since these
-    claims were fixed, 0 while none are. `course`: the way in which this run goes, one of those above, by which `left`
-    is corrected from simulated runs; None: it is taken as it is.
+    Parameters
+    ----------
+    proven, needed
+        Claims that are proven, of those that a proof needs.
+    settled
+        Items all of whose claims are proven.
+    left
+        The rule's own, rough forecast of the results still needed; None where it has none, or `MethodRun.forecast` has
+        it.
+    worked
+        Of the evidence that is needed, the share that is there, in [0, 1], by the weakest claim of each item.
+    spent
+        Results since these claims were fixed; 0 while none are.
+    course
+        The way in which this run goes, one of those above, by which `left` is corrected from simulated runs; None: it
+        is taken as it is.
     """
 
     proven: int

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.engine.state import BOC, LINEAR, ORACLE, UNIFORM
 from coterie.methods.contract import Method, MethodRun, Trial
+from coterie.methods.paper import BOC, LINEAR, ORACLE, UNIFORM
 from coterie.problem.checks import check_distance_ratio, short
 from coterie.problem.families import KINDS, Model
 from coterie.problem.question import QUESTIONS, ExactGroups, Question
@@ -30,10 +30,10 @@ NEEDS = frozenset({"distance_ratio", "instance"})
 def _start_croc(settings: Settings) -> MethodRun:
     """CROC for K groups of equal items; for the other questions, candidates that are frozen and certified."""
     if settings.question.kind != ExactGroups.kind:
-        from coterie.methods.resolution import ResolutionRun
+        from coterie.methods.resolution.method import ResolutionRun
 
         return ResolutionRun(settings)
-    from coterie.methods.croc import CrocMethodRun
+    from coterie.methods.croc.method import CrocMethodRun
 
     return CrocMethodRun(settings)
 
@@ -41,16 +41,16 @@ def _start_croc(settings: Settings) -> MethodRun:
 def _restart_croc(settings: Settings, past: Past) -> MethodRun:
     """The same after a revision: what of δ is spent stays spent."""
     if settings.question.kind != ExactGroups.kind:
-        from coterie.methods.resolution import ResolutionRun
+        from coterie.methods.resolution.method import ResolutionRun
 
         return ResolutionRun(settings, past=past)
-    from coterie.methods.croc import CrocMethodRun
+    from coterie.methods.croc.method import CrocMethodRun
 
     return CrocMethodRun(settings, past)
 
 
 def _start_shortlist(settings: Settings) -> MethodRun:
-    from coterie.methods.shortlist import ShortlistRun
+    from coterie.methods.shortlist.method import ShortlistRun
 
     return ShortlistRun(settings)
 
@@ -59,7 +59,7 @@ def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
     """How a run of one of the paper's sampling rules starts."""
 
     def start(settings: Settings) -> MethodRun:
-        from coterie.methods.paper import PaperMethodRun
+        from coterie.methods.paper.method import PaperMethodRun
 
         return PaperMethodRun(settings, sampling)
 
@@ -67,18 +67,18 @@ def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
 
 
 def _croc_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
-    from coterie.methods.croc_trials import play
+    from coterie.methods.trial_loops import play_croc
 
-    return play(plan, seed, running)
+    return play_croc(plan, seed, running)
 
 
 def _paper_trial(sampling: int) -> Trial:
     """The loop of trials of one of the paper's sampling rules."""
 
     def trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
-        from coterie.methods.paper_trials import play
+        from coterie.methods.trial_loops import play_paper
 
-        return play(sampling, plan, seed, running)
+        return play_paper(sampling, plan, seed, running)
 
     return trial
 
@@ -173,7 +173,28 @@ PACKAGED = tuple(_table)
 
 
 def method_named(name: Any) -> Method:
-    """The method of that name; an error lists those that there are."""
+    """The entry of a method in the table.
+
+    Parameters
+    ----------
+    name
+        Its name.
+
+    Returns
+    -------
+    Method
+        The entry.
+
+    Raises
+    ------
+    SettingError
+        There is no such method; the message lists those that there are.
+
+    Examples
+    --------
+    >>> method_named("boc-linear").needs
+    frozenset({'distance_ratio'})
+    """
     if not isinstance(name, str):
         raise SettingTypeError(f"the method must be one of {', '.join(METHODS)}, got {short(name)}", "method")
     if name not in METHODS:
@@ -194,7 +215,30 @@ def is_packaged(method: Method) -> bool:
 def register(method: Method, *, replace_existing: bool = False) -> Method:
     """Add a method to the table; sessions, simulations, the command line and campaigns of this process then take it.
 
-    A method of the package cannot be replaced; one registered before only with `replace_existing=True`.
+    Parameters
+    ----------
+    method
+        The entry: one from `compose`, or one of your own.
+    replace_existing
+        Whether a method that was registered under the same name is replaced. One of the package never is.
+
+    Returns
+    -------
+    Method
+        The same entry.
+
+    Raises
+    ------
+    ValueError
+        The name is taken or no name, or the method needs, takes or answers what there is not.
+
+    Examples
+    --------
+    >>> from coterie import methods
+    >>> entry = methods.register(methods.compose("in-turn", stopping="pairs"))
+    >>> "in-turn" in methods.METHODS
+    True
+    >>> methods.unregister("in-turn")
     """
     if not isinstance(method, Method):
         raise TypeError(f"register takes a coterie.methods.Method, got {short(method)}")
@@ -212,12 +256,12 @@ def register(method: Method, *, replace_existing: bool = False) -> Method:
         raise ValueError(f"method {name!r} needs {', '.join(unknown)}: a method may need {', '.join(sorted(NEEDS))}")
     strange = sorted(set(method.noises) - KINDS)
     if strange or not method.noises:
-        what = f"the noises {', '.join(strange)}" if strange else "no noise"
-        raise ValueError(f"method {name!r} takes {what}: a method may take {', '.join(sorted(KINDS))}")
+        fault = f"the noises {', '.join(strange)}" if strange else "no noise"
+        raise ValueError(f"method {name!r} takes {fault}: a method may take {', '.join(sorted(KINDS))}")
     asked = sorted(set(method.questions) - QUESTIONS)
     if asked or not method.questions:
-        what = f"the questions {', '.join(asked)}" if asked else "no question"
-        raise ValueError(f"method {name!r} answers {what}: a method may answer {', '.join(sorted(QUESTIONS))}")
+        fault = f"the questions {', '.join(asked)}" if asked else "no question"
+        raise ValueError(f"method {name!r} answers {fault}: a method may answer {', '.join(sorted(QUESTIONS))}")
     if not callable(method.start):
         raise TypeError(f"method {name!r} has no start(settings), got {short(method.start)}")
     _table[name] = method
@@ -225,7 +269,19 @@ def register(method: Method, *, replace_existing: bool = False) -> Method:
 
 
 def unregister(name: str) -> None:
-    """Take a method that was registered out of the table."""
+    """Take a method that was registered out of the table.
+
+    Parameters
+    ----------
+    name
+        Its name; methods of the package stay, and a ValueError says so.
+
+    Examples
+    --------
+    >>> from coterie import methods
+    >>> entry = methods.register(methods.compose("in-turn", stopping="pairs"))
+    >>> methods.unregister("in-turn")
+    """
     if name in PACKAGED:
         raise ValueError(f"method {name!r} belongs to the package: it stays")
     if name not in _table:
@@ -255,7 +311,7 @@ def check_weighs_costs(method: Method, costs: Any) -> None:
     """That a method heeds costs, if there are any; `SettingError` says what to do."""
     if costs is None or method.weighs_costs:
         return
-    others = [one.name for one in METHODS.values() if one.weighs_costs and not one.simulates_only]
+    others = [other.name for other in METHODS.values() if other.weighs_costs and not other.simulates_only]
     instead = f', or use method="{others[0]}"' if others else ""
     raise SettingError(
         f"method {method.name!r} does not weigh costs: it would measure as if all items cost the same, got "
@@ -268,7 +324,7 @@ def check_noise(method: Method, noise: Model) -> None:
     """That a method takes this kind of noise; `SettingError` says what to do."""
     if noise.kind in method.noises:
         return
-    others = [one.name for one in METHODS.values() if noise.kind in one.noises and not one.simulates_only]
+    others = [other.name for other in METHODS.values() if noise.kind in other.noises and not other.simulates_only]
     instead = f', or use method="{others[0]}", which takes {noise.words}' if others else ""
     if method.noises == {"known"}:
         said = "nothing was said about it" if noise.kind == "any" else f"all that was said is {noise.words}"
@@ -284,12 +340,14 @@ def check_noise(method: Method, noise: Model) -> None:
 def check_question(method: Method, question: Question, noise: Model) -> None:
     """That a method answers this question, and that this noise allows it; `SettingError` says what to do."""
     if question.kind not in method.questions:
-        others = [one.name for one in METHODS.values() if question.kind in one.questions and not one.simulates_only]
-        what = {"resolution": "groups up to a resolution", "linkage": "groups by single linkage"}
+        others = [
+            other.name for other in METHODS.values() if question.kind in other.questions and not other.simulates_only
+        ]
+        words = {"resolution": "groups up to a resolution", "linkage": "groups by single linkage"}
         instead = f': use method="{others[0]}"' if others else ""
         field = "groups" if question.kind == "linkage" else "resolution"
         raise SettingError(
-            f'method "{method.name}" does not find {what.get(question.kind, "K groups")}{instead}', field
+            f'method "{method.name}" does not find {words.get(question.kind, "K groups")}{instead}', field
         )
     if question.kind != ExactGroups.kind and noise.kind not in PROVES_NEARNESS:
         raise SettingError(

@@ -1,8 +1,7 @@
 """Bulk trials of a method on a known instance: what a loop of trials is given, and what it gives back.
 
 A method may bring a loop of its own (`Method.trial`), which is mostly compiled; for any other its runs are asked and
-told (`coterie.methods.generic_trial`). Who runs trials beside each other, in threads or elsewhere, is
-`coterie.simulate`.
+told (`play_by_contract`). Who runs trials beside each other, in threads or elsewhere, is `coterie.simulate`.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.engine.ahead import in_foreground
-from coterie.methods.contract import Method, MethodError
+from coterie.methods.contract import Method, MethodError, MethodRun
+from coterie.methods.guard import checked_stops
+from coterie.methods.start import start
 from coterie.methods.table import is_packaged, method_named
-from coterie.methods.warm_up import warm_up
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.costs import cost_of
 from coterie.problem.families import Model
@@ -134,12 +133,6 @@ class Plan:
             costs=self.costs,
         )
 
-    def load(self) -> None:
-        """Load the compiled steps that the trials need, so that none of them has to; says so if this takes long."""
-        if self.entry.trial is not None and self.asks_for_equal_groups:
-            with in_foreground():
-                warm_up(self.entry)
-
 
 @dataclass(frozen=True, eq=False)
 class Stops:
@@ -200,17 +193,46 @@ def play_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> di
     entry = plan.entry
     looped = plan.asks_for_equal_groups and (plan.is_standard or is_packaged(entry))
     if entry.trial is None or not looped:
-        from coterie.methods.generic_trial import play
-
-        return play(plan, seed, running)
+        return play_by_contract(plan, seed, running)
     if is_packaged(entry):
         return entry.trial(plan, seed, running)
-    from coterie.methods.guard import checked_stops
-
     try:
-        found = entry.trial(plan, seed, running)
+        stops = entry.trial(plan, seed, running)
     except MethodError:
         raise
     except Exception as error:
         raise MethodError(entry.name, f"failed in its loop of trials: {type(error).__name__}: {error}") from error
-    return found if running.cancelled else checked_stops(plan, found)
+    return stops if running.cancelled else checked_stops(plan, stops)
+
+
+def play_by_contract(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+    """One trial of any method: its runs are asked for arms and told simulated results.
+
+    Each δ and each threshold has a run of its own, all on the same stream of noise: d standard normal numbers a pull,
+    as the engine's loops draw them, unless the plan has another world. So a method gives the stopping times that its
+    loop gives, if it has one.
+    """
+    by_threshold: dict[str, Stops] = {}
+    for threshold in plan.trial_thresholds:
+        stops = by_threshold[threshold] = Stops.none(plan)
+        for column, delta in enumerate(plan.deltas):
+            run = start(plan.settings(threshold, delta), plan.entry)
+            play_run(run, plan, np.random.default_rng(seed), running)
+            if run.done:
+                stops.times[column] = run.t
+                stops.correct[column] = run.is_right(plan.instance)
+                stops.note_cost(column, plan, run.pulls)
+    return by_threshold
+
+
+def play_run(run: MethodRun, plan: Plan, rng: np.random.Generator, running: Running) -> None:
+    """Ask and tell until it is done, the limit of measurements is reached, or the user wants to stop."""
+    left = plan.max_pulls or NO_END
+    whiten = plan.noise.whiten_fully if plan.entry.exact else plan.noise.whiten
+    while left > 0 and not run.done and not running.cancelled:
+        pull = run.ask()
+        if pull is None:
+            return
+        x = whiten(plan.results(rng, np.array([pull.arm])))[0]
+        run.count(pull.arm, x, pull.round, True)
+        left -= 1

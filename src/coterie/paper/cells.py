@@ -1,6 +1,8 @@
 """What is run for each table and figure: a cell is one method on one instance, for all its δ and thresholds.
 
 Cells are named by what they run, not by the table that shows them: table1 and table2 share BOC on Iris.
+
+Beside them: what tables, instances, methods and δ are called in the report, and which colour a method has in pictures.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from functools import cache
 
 from coterie.methods import method_named
 from coterie.paper import datasets
-from coterie.paper.printed import DELTAS, MNIST_DELTA, MNIST_DIMS, TRIALS
+from coterie.paper.agreement import DELTAS, MNIST_DELTA, MNIST_DIMS, TRIALS
 from coterie.problem.instance import Instance
 from coterie.simulate.plan import Plan, plan_for
 
@@ -38,6 +40,46 @@ IMPLIED_DRAW = 25
 IMPLIED_HARDNESS = 0.5312
 """The draw of 500 images and the D* at d = 400 that come nearest to the ten printed numbers: `make bench
 BENCH=draws` looks through 1500 draws. One scale serves all five d."""
+
+TITLES = {
+    "table1": "Table 1: Iris and Yeast, BOC and Uniform (table_real)",
+    "table2": "Table 2: forced against linear exploration (table_linear)",
+    "table3": "Table 3: MNIST (the paper's label table1, in its appendix)",
+    "figure3": "Figure 3: the synthetic instances (figure_main)",
+}
+
+INSTANCE_NAMES = {
+    "iris": "Iris",
+    "yeast": "Yeast",
+    "challenging-rescaled": "challenging, rescaled to D* = 2",
+    "easy": "easy",
+    "moderate": "moderate",
+    "challenging": "challenging",
+}
+
+READING_NAMES = {
+    "implied": "at the scale that the printed numbers imply",
+    "described": "as the text describes it: rescaled to D* = 2",
+}
+"""The two readings of table3."""
+
+METHOD_NAMES = {
+    ("boc", "heuristic"): "BOC, heuristic β̃",
+    ("boc", "proven"): "BOC, proven β",
+    ("boc-linear", "heuristic"): "BOC with linear exploration, β̃",
+    ("uniform", "heuristic"): "Uniform, β̃",
+    ("uniform", "proven"): "Uniform, β",
+    ("oracle", "heuristic"): "Oracle, β̃",
+    ("oracle", "proven"): "Oracle, β",
+    ("croc", "certificate"): "CROC (proven)",
+}
+"""Method and threshold, in the order in which tables show them. A method that certifies has no threshold."""
+
+CURVE_NAMES = {"boc": "BOC", "uniform": "Uniform", "oracle": "Oracle", "croc": "CROC (always proven)"}
+"""Where the title of the picture says the threshold."""
+
+STYLE_NUMBERS = {"boc": 0, "uniform": 1, "oracle": 2, "croc": 3, "boc-linear": 4}
+"""A method has one colour and one marker in all pictures: those of this number in `coterie.plot.canvas`."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +128,7 @@ def instance_named(name: str) -> Instance:
 
 def _implied(dim: int) -> Instance:
     """One fixed scale for every d: that at which D* = 0.5312 with 400 components."""
-    from coterie.theory.hardness import hardness
+    from coterie.evidence.allocation import hardness
 
     widest = hardness(datasets.mnist(MNIST_DIMS[-1], seed=IMPLIED_DRAW, pca_of="all"))
     own = datasets.mnist(dim, seed=IMPLIED_DRAW, pca_of="all")
@@ -142,3 +184,17 @@ def _mnist_cells(reading: str, trials: int | None) -> list[Cell]:
             ("boc", ("proven",), proven),
         )
     ]
+
+
+def instance_name(key: str) -> str:
+    """What people call an instance."""
+    if key.startswith("mnist"):
+        _, dim, reading = key.split("-")
+        return f"MNIST d = {dim}, " + ("implied scale" if reading == "implied" else "as described, D* = 2")
+    return INSTANCE_NAMES[key]
+
+
+def power(delta: float) -> str:
+    """A power of ten without a leading zero in its exponent: 1e-5, not 1e-05."""
+    digits, _, exponent = f"{delta:.0e}".partition("e")
+    return f"{digits}e{int(exponent)}"

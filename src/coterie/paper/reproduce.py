@@ -17,8 +17,7 @@ from typing import Any
 
 from coterie.paper.cells import PARTS, Cell, cells_of, instance_named
 from coterie.paper.figures import figures_of, save
-from coterie.paper.rendering import check_jinja2
-from coterie.paper.report import markdown_of, write_report
+from coterie.paper.report import check_jinja2, markdown_of, write_report
 from coterie.paper.running import CellResult, run_cells
 from coterie.paper.slopes import Slope, slope_checks, slopes_of
 from coterie.paper.summary import Check, Row, checks_of, croc_checks, errors_check, rows_of
@@ -28,7 +27,29 @@ from coterie.problem.checks import check_count, short
 
 @dataclass
 class Reproduction:
-    """What was run, and what it says."""
+    """What was run, and what it says.
+
+    Attributes
+    ----------
+    parts : tuple of str
+        Tables and figures that were run.
+    trials : int or None
+        Of each cell; None: as many as the tables say.
+    seed : int
+        The numbers depend on it alone.
+    folder : Path
+        Where everything was written.
+    results : dict
+        Name of a cell to its trials.
+    rows, pictures : dict
+        Of each part: the rows of its tables, and its pictures as SVG.
+    checks, slopes : list
+        What was checked, and the slopes of figure 3.
+    cluster : str or None
+        The scheduler's address, if the trials were run on a Dask cluster.
+    seconds : float
+        How long it took.
+    """
 
     parts: tuple[str, ...]
     trials: int | None
@@ -40,7 +61,6 @@ class Reproduction:
     slopes: list[Slope] = field(default_factory=list)
     pictures: dict[str, dict[str, str]] = field(default_factory=dict)
     cluster: str | None = None
-    """The scheduler's address, if the trials were run on a Dask cluster."""
     seconds: float = 0.0
 
     @property
@@ -60,10 +80,29 @@ def reproduce(
     resume: bool = False,
     progress: bool | None = None,
 ) -> Reproduction:
-    """Run a part of the paper's experiments ("table1", "table2", "table3", "figure3" or "all") into a folder.
+    """Run a part of the paper's experiments, and write its tables, pictures and report into a folder.
 
-    `trials`: None for as many as the paper's 256, and fewer where it would take hours. `resume`: take over the trials
-    that an earlier run left in the folder. The numbers depend on the seed alone.
+    Parameters
+    ----------
+    part : {"table1", "table2", "table3", "figure3", "all"}
+        What is run.
+    trials : int, optional
+        Of each cell. None: as many as the paper's 256, and fewer where it would take hours.
+    out : str or Path
+        The folder.
+    seed : int
+        The numbers depend on it alone.
+    workers, scheduler : optional
+        As in `coterie.simulate`.
+    resume : bool
+        Take over the trials that an earlier run left in the folder.
+    progress : bool, optional
+        Bars on the terminal; by default if there is one.
+
+    Returns
+    -------
+    Reproduction
+        What was run, and what it says.
     """
     if not isinstance(part, str) or part not in (*PARTS, "all"):
         raise ValueError(f"unknown table or figure {short(part)}: choose from {', '.join((*PARTS, 'all'))}")
@@ -76,33 +115,41 @@ def reproduce(
     check_jinja2()
     folder = Path(out)
     start = time.perf_counter()
-    found = Reproduction(parts, count, root, folder, cluster=None if scheduler is None else str(scheduler))
+    reproduction = Reproduction(parts, count, root, folder, cluster=None if scheduler is None else str(scheduler))
     cells = [cell for each in parts for cell in cells_of(each, count)]
     with _connected(scheduler) as client:  # first: a cluster that is not there is said at once
         _make_writable(folder)
         _build_instances(cells)
-        found.results = run_cells(
+        reproduction.results = run_cells(
             cells, folder / "trials", seed=root, resume=resume, workers=workers, scheduler=client, progress=progress
         )
     for each in parts:
-        _write_part(found, each)
-    found.seconds = time.perf_counter() - start
-    write_report(found)
-    return found
+        _write_part(reproduction, each)
+    reproduction.seconds = time.perf_counter() - start
+    write_report(reproduction)
+    return reproduction
 
 
-def _write_part(found: Reproduction, part: str) -> None:
-    rows = rows_of(part, found.results, found.trials)
-    found.rows[part] = rows
+def _write_part(reproduction: Reproduction, part: str) -> None:
+    rows = rows_of(part, reproduction.results, reproduction.trials)
+    reproduction.rows[part] = rows
     if part == "figure3":
-        found.slopes = slopes_of([found.results[cell.name] for cell in cells_of(part, found.trials)])
-        found.checks += [*slope_checks(found.slopes), *croc_checks(part, rows, tables=False), errors_check(part, rows)]
-        _write_csv(found.folder / "figure3-slopes.csv", found.slopes)
+        reproduction.slopes = slopes_of(
+            [reproduction.results[cell.name] for cell in cells_of(part, reproduction.trials)]
+        )
+        reproduction.checks += [
+            *slope_checks(reproduction.slopes),
+            *croc_checks(part, rows, tables=False),
+            errors_check(part, rows),
+        ]
+        _write_csv(reproduction.folder / "figure3-slopes.csv", reproduction.slopes)
     else:
-        found.checks += checks_of(part, rows)
-    _write_csv(found.folder / f"{part}.csv", rows)
-    (found.folder / f"{part}.md").write_text(markdown_of(part, rows), encoding="utf-8")
-    found.pictures[part] = save(figures_of(part, found.results, rows, found.trials), found.folder)
+        reproduction.checks += checks_of(part, rows)
+    _write_csv(reproduction.folder / f"{part}.csv", rows)
+    (reproduction.folder / f"{part}.md").write_text(markdown_of(part, rows), encoding="utf-8")
+    reproduction.pictures[part] = save(
+        figures_of(part, reproduction.results, rows, reproduction.trials), reproduction.folder
+    )
 
 
 def _write_csv(path: Path, rows: Sequence[Row | Slope]) -> None:

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from coterie.evidence.allocation import hardness
+from coterie.evidence.stopping import closest_alternative, threshold_from_log
 from coterie.methods import method_named
 from coterie.paper.cells import PAPERS_METHOD
 from coterie.paper.running import CellResult
 from coterie.paper.summary import Check, Row
 from coterie.problem.instance import Instance
-from coterie.theory.alternative import closest_alternative
-from coterie.theory.hardness import hardness
-from coterie.theory.thresholds import threshold_from_log
 
 END = 1e-200
 """The end of a curve: δ from here to 1e-300."""
@@ -67,7 +66,7 @@ def hardness_at(instance: Instance, proportions: Any) -> float:
 
 def slopes_of(results: list[CellResult]) -> list[Slope]:
     """All curves, instance by instance."""
-    found = []
+    slopes = []
     for result in results:
         instance, method = result.instance, result.cell.method
         own = hardness(instance)
@@ -80,7 +79,7 @@ def slopes_of(results: list[CellResult]) -> list[Slope]:
             end = deltas <= END * (1 + 1e-9)
             times = runs.stopping_times.astype(float)
             each = _fit(logs[end], times[:, end])
-            found.append(
+            slopes.append(
                 Slope(
                     result.cell.instance,
                     result.cell.threshold_shown(kind),
@@ -93,7 +92,7 @@ def slopes_of(results: list[CellResult]) -> list[Slope]:
                     None if certifies else _predicted(instance, kind, limit, logs[end], times[:, end]),
                 )
             )
-    return found
+    return slopes
 
 
 def _fit(logs: Any, times: Any) -> Any:

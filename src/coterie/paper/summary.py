@@ -7,13 +7,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from coterie.evidence.allocation import lower_bound
 from coterie.methods import method_named
-from coterie.paper.agreement import FALSE_ALARM, combined_error, family_level
+from coterie.paper.agreement import (
+    FALSE_ALARM,
+    MNIST_DIMS,
+    TABLE_LINEAR,
+    TABLE_MNIST,
+    TABLE_REAL,
+    Printed,
+    combined_error,
+    family_level,
+)
 from coterie.paper.cells import PAPERS_METHOD, Cell, cells_of
-from coterie.paper.printed import MNIST_DIMS, TABLE_LINEAR, TABLE_MNIST, TABLE_REAL, Printed
 from coterie.paper.running import CellResult
 from coterie.problem.checks import FloatArray
-from coterie.theory.hardness import lower_bound
 
 WITHIN_SHARE = 0.05
 """table3 at the implied scale: a mean agrees within this share, because the paper's draw of images is not known."""
@@ -191,7 +199,7 @@ def _agreement(part: str, rows: list[Row]) -> Check:
 
 def croc_checks(part: str, rows: list[Row], *, tables: bool) -> list[Check]:
     """CROC is never above BOC with the proven β, nor, at the tables' δ, above BOC with the heuristic one."""
-    found = []
+    checks = []
     for kind in ("proven", "heuristic") if tables else ("proven",):
         papers = (PAPERS_METHOD, kind)
         boc = {(row.instance, row.delta): row.mean for row in rows if (row.method, row.threshold) == papers}
@@ -202,7 +210,7 @@ def croc_checks(part: str, rows: list[Row], *, tables: bool) -> list[Check]:
         ]
         worst, other = max(pairs, key=lambda pair: pair[0].mean / pair[1])
         best, rival = min(pairs, key=lambda pair: pair[0].mean / pair[1])
-        found.append(
+        checks.append(
             Check(
                 part,
                 f"CROC needs no more than BOC with the {kind} threshold",
@@ -211,7 +219,7 @@ def croc_checks(part: str, rows: list[Row], *, tables: bool) -> list[Check]:
                 f"{best.mean / rival:.3g} ({best.instance}, δ = {best.delta:.0e})",
             )
         )
-    return found
+    return checks
 
 
 def errors_check(part: str, rows: Iterable[Row]) -> Check:

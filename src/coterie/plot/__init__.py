@@ -7,10 +7,8 @@ a notebook, where the picture stands below the cell. `legend=False` leaves the l
 
 from __future__ import annotations
 
-from coterie.plot.course import evidence, proportions
-from coterie.plot.letters import letters
+from coterie.plot.course import evidence, proportions, resolution
 from coterie.plot.pulls import stopping_times
-from coterie.plot.resolution import resolution
-from coterie.plot.scatter import means
+from coterie.plot.scatter import letters, means
 
 __all__ = ["evidence", "letters", "means", "proportions", "resolution", "stopping_times"]

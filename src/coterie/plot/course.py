@@ -1,4 +1,4 @@
-"""One run over time: the shares of the pulls against λ*, and the evidence against its threshold."""
+"""One run: shares of the pulls against λ*, evidence against its threshold, groups at every resolution."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.evidence.allocation import allocation
 from coterie.methods import method_named
 from coterie.plot.canvas import add_legend, axes_for, colour_of
 from coterie.plot.replay import Course, counted, course, freezes, session_of
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, short
 from coterie.problem.instance import Instance
 from coterie.session import Result, Session
-from coterie.theory.hardness import allocation
+from coterie.session.resolution_curve import resolution_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +39,23 @@ def proportions(
 ) -> Axes:
     """The share of the pulls that each true cluster has had over time, and λ* (dashed).
 
-    `run`: the arms in the order in which they were pulled, a session, or a result of `cluster`. `by`: "cluster" or
-    "arm"; by default arms if there are at most six. λ* is that of unit noise, or of the session's noise.
+    Parameters
+    ----------
+    run : Session, Result or sequence of int
+        A session, a result of `cluster`, or the arms in the order in which they were pulled.
+    instance : Instance
+        The truth. λ* is that of unit noise, or of the session's noise.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if left out.
+    by : {"cluster", "arm"}, optional
+        By default arms if there are at most six.
+    legend : bool
+        Whether there is one.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
     """
     if not isinstance(instance, Instance):
         raise TypeError(f"proportions needs the true coterie.Instance, got {short(instance)}")
@@ -105,15 +121,29 @@ def evidence(
 ) -> Axes:
     """What the stopping rule read over a run: `Session.evidence`, its statistic and its threshold.
 
-    The session's own log is replayed, and read at about `points` times; with `points` at least `t`, after every
-    measurement. CROC's freezes are marked, and so is the stop. Label → session draws several sessions, each
-    statistic as a share of its threshold.
+    The session's own log is replayed. CROC's freezes are marked, and so is the stop.
+
+    Parameters
+    ----------
+    run : Session, Result or mapping
+        Label → session draws several sessions, each statistic as a share of its threshold.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if left out.
+    points : int
+        It is read at about so many times; with at least `t` of them, after every measurement.
+    legend : bool
+        Whether there is one.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
     """
     count = check_count(points, "points", 2)
     if isinstance(run, Mapping):
         if not run:
             raise ValueError("evidence needs at least one session, got none")
-        sessions = {str(label): session_of(one, "evidence", guess=True) for label, one in run.items()}
+        sessions = {str(label): session_of(given, "evidence", guess=True) for label, given in run.items()}
         axes = axes_for(ax)
         _draw_shares(axes, sessions, count)
     else:
@@ -124,7 +154,7 @@ def evidence(
     return axes
 
 
-def _draw_evidence(axes: Axes, session: Session, found: Course) -> None:
+def _draw_evidence(axes: Axes, session: Session, readings: Course) -> None:
     certifies = method_named(session.method).certifies
     if certifies:
         name, limit = "evidence of the\nweakest test", "level that it must reach"
@@ -133,11 +163,13 @@ def _draw_evidence(axes: Axes, session: Session, found: Course) -> None:
         limit = (
             r"threshold $\beta(\delta, t)$" if session.threshold == "proven" else r"threshold $\tilde\beta(\delta, t)$"
         )
-    set_at = np.isfinite(found.thresholds)  # there is none before every arm was measured
-    axes.plot(found.times, found.statistics, color=colour_of(0), linewidth=1.4, drawstyle="steps-post", label=name)
+    set_at = np.isfinite(readings.thresholds)  # there is none before every arm was measured
     axes.plot(
-        found.times[set_at],
-        found.thresholds[set_at],
+        readings.times, readings.statistics, color=colour_of(0), linewidth=1.4, drawstyle="steps-post", label=name
+    )
+    axes.plot(
+        readings.times[set_at],
+        readings.thresholds[set_at],
         color=colour_of(3),
         linestyle="--",
         drawstyle="steps-post",
@@ -147,16 +179,16 @@ def _draw_evidence(axes: Axes, session: Session, found: Course) -> None:
         axes.axvline(t, color="#777777", linewidth=0.9, linestyle="-.", label="_" if i else "candidate frozen")
     if session.done:
         axes.axvline(session.t, color="black", linewidth=0.9, linestyle=":", label=f"stop at $t$ = {session.t}")
-    top = HEADROOM * float(found.thresholds[set_at].max())
+    top = HEADROOM * float(readings.thresholds[set_at].max())
     axes.set(xlabel="measurements $t$", ylabel=f"evidence (nats), $\\delta$ = {session.delta:g}", ylim=(0.0, top))
 
 
 def _draw_shares(axes: Axes, sessions: dict[str, Session], points: int) -> None:
     for k, (label, session) in enumerate(sessions.items()):
-        found = course(session, points)
+        readings = course(session, points)
         colour = colour_of(k)
-        share = found.statistics / found.thresholds
-        axes.plot(found.times, share, color=colour, linewidth=1.4, drawstyle="steps-post", label=label)
+        share = readings.statistics / readings.thresholds
+        axes.plot(readings.times, share, color=colour, linewidth=1.4, drawstyle="steps-post", label=label)
         if session.done:
             axes.axvline(session.t, color=colour, linewidth=0.9, linestyle=":")
     axes.axhline(1.0, color="black", linewidth=1.0, linestyle="--")
@@ -165,3 +197,83 @@ def _draw_shares(axes: Axes, sessions: dict[str, Session], points: int) -> None:
         ylabel="evidence, as a share of the threshold",
         ylim=(-0.02 * HEADROOM, HEADROOM),
     )
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def resolution(
+    run: Session | Result,
+    *,
+    ax: Any = None,
+    norm: str | None = None,
+    scale: Any = None,
+    points: int = 200,
+    legend: bool = True,
+) -> Axes:
+    """The proven smallest and the proven sufficient number of groups, against the radius r.
+
+    Where the sufficient number is larger, the rest is not known yet. A *plateau*, where both agree over a range of
+    radii, is a number of groups that the items have by themselves: choose `alike` and `apart` of a resolution there.
+    (At large radii the sufficient number can be smaller: within r of one item, items may be up to 2r from each other.)
+    If the session has a resolution, its ε and η are marked where they are one number each.
+
+    Parameters
+    ----------
+    run : Session or Result
+        The run.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if left out.
+    norm, scale, points
+        As in `coterie.resolution_curve`.
+    legend : bool
+        Whether there is one.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
+    """
+    session = session_of(run, "resolution", guess=False)
+    curve = resolution_curve(session, norm, scale, points)
+    axes = axes_for(ax)
+    # Between two radii: at least as many as at the next one, and as many are enough as at the one before.
+    least, enough = curve.least[1:], curve.enough[:-1]
+    places = np.repeat(curve.radius, 2)[1:-1]
+    low, high = np.repeat(least, 2), np.repeat(enough, 2)
+    axes.fill_between(places, low, np.maximum(low, high), color="#E4E4E4", label="not known yet")
+    axes.plot(places, high, color=colour_of(3), linewidth=1.4, label="enough: balls of radius $r$")
+    axes.plot(places, low, color=colour_of(0), linewidth=1.4, label="at least: items\n$r$ apart")
+    for i, (start, end) in enumerate(_plateaus(least, enough)):
+        axes.plot(
+            [curve.radius[start], curve.radius[end + 1]], [least[start]] * 2, color="black", linewidth=3.0,
+            solid_capstyle="butt", label="_" if i else "proven number",
+        )  # fmt: skip
+    asked = session.resolution
+    if asked is not None and len(set(asked.alike)) == len(set(asked.apart)) == 1 and scale is None:
+        for value, style, name in ((asked.alike[0], ":", "ε"), (asked.apart[0], "--", "η")):
+            axes.axvline(value, color="#777777", linewidth=0.9, linestyle=style, label=f"{name} = {value:g}")
+    axes.set_yscale("log")
+    top = int(curve.enough.max())
+    ticks = [tick for tick in (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 300, 500, 1000, 3000) if tick <= top]
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    unit = "" if set(curve.scale) == {1.0} else " (in units of the scale)"
+    kind = "distance" if curve.norm == "distance" or len(curve.scale) == 1 else "largest difference"
+    axes.set(xlabel=f"radius $r$, {kind}{unit}", ylabel="number of groups", ylim=(0.9, 1.15 * top))
+    axes.set_xlim(0.0, float(curve.radius[-1]))
+    add_legend(axes, legend)
+    return axes
+
+
+def _plateaus(least: Any, enough: Any) -> list[tuple[int, int]]:
+    """First and last intervals of the runs in which both numbers agree on one number."""
+    same = np.asarray(least == enough)
+    plateaus: list[tuple[int, int]] = []
+    for i in np.flatnonzero(same).tolist():
+        if plateaus and plateaus[-1][1] == i - 1 and least[i] == least[i - 1]:
+            plateaus[-1] = (plateaus[-1][0], i)
+        else:
+            plateaus.append((i, i))
+    return plateaus

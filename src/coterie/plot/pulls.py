@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.evidence.allocation import hardness, lower_bound
 from coterie.methods import method_named
 from coterie.plot.canvas import add_legend, axes_for, colour_of, marker_of
 from coterie.problem.checks import FloatArray, check_log_inverse_delta, short
 from coterie.problem.instance import Instance
 from coterie.simulate import Trials
-from coterie.theory.hardness import hardness, lower_bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,10 +33,27 @@ def stopping_times(
 ) -> Axes:
     """Mean stopping times against log(1/δ), with error bars; with `instance`, the lower bound d_KL(δ, 1−δ)·D*.
 
-    `runs`: label → `Trials`, or several `Trials`. `error`: "std", the standard deviation of a trial, or "sem", the
-    standard error of the mean. A δ at which trials were given up (max_pulls) has no mean: it is left out, and the label
-    says so. `log_inverse_deltas`: log(1/δ) of the columns of every run, where the δ given to `simulate` stand
-    for something else.
+    A δ at which trials were given up (max_pulls) has no mean: it is left out, and the label says so.
+
+    Parameters
+    ----------
+    runs : mapping of str to Trials, sequence of Trials, or Trials
+        What was simulated.
+    instance : Instance, optional
+        For the lower bound.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if left out.
+    log_inverse_deltas : sequence of float, optional
+        log(1/δ) of the columns of every run, where the δ given to `simulate` stand for something else.
+    error : {"std", "sem"}
+        The standard deviation of a trial, or the standard error of the mean.
+    legend : bool
+        Whether there is one.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
     """
     named = _named(runs)
     if error not in _ERRORS:
@@ -79,21 +96,21 @@ def stopping_times(
 def _named(runs: Any) -> dict[str, Trials]:
     """A label for every set of trials: the caller's, or the method and the threshold."""
     if isinstance(runs, Mapping):
-        found = {str(label): trials for label, trials in runs.items()}
+        named = {str(label): trials for label, trials in runs.items()}
     elif isinstance(runs, Trials | list | tuple):
-        found = {}
+        named = {}
         for trials in [runs] if isinstance(runs, Trials) else runs:
             _check_trials(trials)
             label = trials.method if method_named(trials.method).certifies else f"{trials.method}, {trials.threshold}"
-            same = sum(other == label or other.startswith(f"{label} (") for other in found)
-            found[f"{label} ({same + 1})" if same else label] = trials
+            same = sum(other == label or other.startswith(f"{label} (") for other in named)
+            named[f"{label} ({same + 1})" if same else label] = trials
     else:
         raise TypeError(f"stopping_times needs a mapping from labels to coterie.Trials, got {short(runs)}")
-    if not found:
+    if not named:
         raise ValueError("stopping_times needs at least one run, got none")
-    for trials in found.values():
+    for trials in named.values():
         _check_trials(trials)
-    return found
+    return named
 
 
 def _check_trials(trials: Any) -> None:

@@ -56,14 +56,14 @@ def counted(session: Session) -> tuple[IntArray, FloatArray]:
 
 def freezes(session: Session) -> list[int]:
     """How many measurements had counted when CROC froze each of its candidates; empty for other methods."""
-    found: list[int] = []
+    times: list[int] = []
     t = 0
     for event in session.events if method_named(session.method).certifies else ():
         if event["event"] == "result":
             t += 1
         elif event["event"] == "freeze":
-            found.append(t)
-    return found
+            times.append(t)
+    return times
 
 
 def course(session: Session, points: int) -> Course:
@@ -81,11 +81,11 @@ def course(session: Session, points: int) -> Course:
     return Course(np.array(times), np.array(statistics), np.array(thresholds))
 
 
-def _do_again(session: Session, what: str, number: Any) -> None:
+def _do_again(session: Session, deed: str, number: Any) -> None:
     """Somebody looked, chose a resolution, or gave an ask up: results that waited for that one may count now."""
-    if what == "look":
+    if deed == "look":
         session.check()
-    elif what == "choose":
+    elif deed == "choose":
         session.choose_resolution(number)
     else:
         session.forget(number)
@@ -112,20 +112,20 @@ def _told_again(session: Session, goals: list[int]) -> Iterator[Session]:
     # Where results count as they are told, whatever was asked, the log is all the history.
     ordered = method_named(session.method).in_ask_order
     deeds: list[list[Any]] = saved["history"] if ordered else [["tell", len(log)]]
-    for what, number in deeds:
-        if what == "ask":
+    for deed, number in deeds:
+        if deed == "ask":
             opened = again.open(number, wanted=len(saved["asks"]))  # however far ahead it was: it was asked for
             if any(ticket.arm != next(asks)[0] for ticket in opened):
                 return
-        elif what != "tell":
-            _do_again(again, what, number)
+        elif deed != "tell":
+            _do_again(again, deed, number)
             if reached():
                 yield again
-        end = row + number if what == "tell" else row
+        end = row + number if deed == "tell" else row
         while row < end and left:
             told = log[row : min(end, row + left[0] - again.t)]
-            tickets = [one["ticket"] for one in told] if ordered else None
-            again.tell([one["arm"] for one in told], [one["values"] for one in told], ticket=tickets)
+            tickets = [entry["ticket"] for entry in told] if ordered else None
+            again.tell([entry["arm"] for entry in told], [entry["values"] for entry in told], ticket=tickets)
             row += len(told)
             if reached():
                 yield again

@@ -1,4 +1,4 @@
-"""The arms as measured: their running means, coloured by the group they are in."""
+"""Items by their means: as measured, coloured by the group they are in; or in order, with their letters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,23 @@ def means(
     """The arms' mean measurements, coloured by group, with the groups' centers; area: how often each was measured.
 
     One dimension: against the arm's index. Two: as they are. More: the two principal components of the means, in units
-    of the noise. Up to 30 arms are named. `groups`: what the legend calls the groups, in the order of `labels`.
+    of the noise. Up to 30 arms are named.
+
+    Parameters
+    ----------
+    run : Session or Result
+        The run.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if left out.
+    groups : sequence of str, optional
+        What the legend calls the groups, in the order of `labels`.
+    legend : bool
+        Whether there is one.
+
+    Returns
+    -------
+    Axes
+        What was drawn on.
     """
     session = session_of(run, "means", guess=True)
     labels, centers = session.labels, session.centers
@@ -144,3 +160,47 @@ def _away(points: FloatArray) -> list[tuple[bool, bool]]:
     gaps = scaled[:, None, :] - scaled[None, :, :]
     push = (gaps / ((gaps**2).sum(axis=2, keepdims=True) ** 1.5 + 1e-9)).sum(axis=1)  # as charges would
     return [(bool(right >= 0.0), bool(up >= 0.0)) for right, up in push]
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from coterie.tables.grouping import Grouping
+
+
+def letters(grouping: Grouping, *, ax: Any = None, column: str | None = None) -> Axes:
+    """The items in the order of their means, each with its letters: items that share one are not proven to differ.
+
+    Parameters
+    ----------
+    grouping : Grouping
+        What `coterie.group` found.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if left out.
+    column : str, optional
+        Which of several numbers is drawn; the first if left out.
+
+    Returns
+    -------
+    Axes
+        With a point for each item, coloured by its group if there are groups.
+    """
+    columns = grouping.columns
+    if column is None:
+        column = columns[0]
+    if column not in columns:
+        raise ValueError(f"column must be one of {', '.join(columns)}, got {short(column)}")
+    axes = axes_for(ax)
+    means, labels = grouping.means[:, columns.index(column)], grouping.labels
+    order = np.argsort(means, kind="stable")
+    groups = np.zeros(len(means), dtype=np.int64) if labels is None else labels
+    for k in np.unique(groups).tolist():
+        places = np.flatnonzero(groups[order] == k)
+        axes.scatter(places, means[order][places], c=colour_of(k), marker=marker_of(k), zorder=3)
+    for place, item in enumerate(order.tolist()):
+        if grouping.letters:
+            axes.annotate(grouping.letters[item], (place, means[item]), (0, 6), textcoords="offset points", ha="center")
+    axes.margins(y=0.15)
+    axes.set_xticks(range(len(order)), [grouping.names[item] for item in order], rotation=45, ha="right")
+    axes.set_ylabel(f"mean {column}")
+    return axes

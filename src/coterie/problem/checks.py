@@ -1,14 +1,16 @@
-"""Checks at the door: each takes what the caller gave and returns it clean, or names what is wrong.
+"""Checks of what callers give: each takes a value and returns it clean, or names what is wrong.
 
-Every function returns a value the rest of the library may trust (a plain ``int`` or ``float``, or a fresh
-float64/int64 array); none of them changes the caller's data. ``ValueError`` is for values out of range and
-wrong shapes, ``TypeError`` for things that are not numbers at all (strings included, and booleans, but in results).
+Every function returns a value the rest of the library may trust (a plain ``int`` or ``float``, a text that can be seen,
+stored and printed, or a fresh float64/int64 array); none of them changes the caller's data. ``ValueError`` is for
+values out of range and wrong shapes, ``TypeError`` for things that are not numbers at all (strings included, and
+booleans, but in results).
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_FLOAT = np.dtype(np.float64)
 
 #: The stopping thresholds of the paper: beta (equation_beta) and its approximation from section_exp.
 THRESHOLD_KINDS = ("proven", "heuristic")
@@ -43,8 +47,15 @@ def _holds_bool(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
+def _all_finite(array: FloatArray) -> bool:
+    # The sum of squares is finite unless a number is not, or is very large: a fraction of the time for a few numbers.
+    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
+
+
 def check_real_array(value: Any, name: str, booleans: bool = False) -> FloatArray:
     """A fresh float64 array of finite real numbers, of any shape. `booleans`: True and False may be 1 and 0 in it."""
+    if type(value) is np.ndarray and value.dtype == _FLOAT and _all_finite(value):
+        return np.array(value)
     try:
         array = np.asarray(value)
     except ValueError:
@@ -53,7 +64,7 @@ def check_real_array(value: Any, name: str, booleans: bool = False) -> FloatArra
     if (not booleans and _holds_bool(value)) or (array.dtype.kind not in kinds and array.size > 0):
         raise TypeError(f"{name} must hold real numbers, got {short(value)}")
     cleaned = np.array(array, dtype=np.float64) if array.size else np.empty(array.shape)
-    if not np.isfinite(cleaned).all():
+    if not _all_finite(cleaned):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(cleaned))[0])
         place = f" at position {where[0] if len(where) == 1 else where}" if where else ""
         raise ValueError(f"{name} must be finite, got {float(cleaned[where])!r}{place}")
@@ -68,14 +79,19 @@ def check_real(value: Any, name: str) -> float:
     return float(array)
 
 
+def _integer(value: Any, rule: str) -> int:
+    """An integer of any kind, but no boolean; `rule` begins the message of an error."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{rule}, got {value!r}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{rule}, got {short(value)}") from None
+
+
 def check_count(value: Any, name: str, least: int) -> int:
     """An integer that is at least ``least``."""
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {short(value)}") from None
+    number = _integer(value, f"{name} must be an integer")
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     return number
@@ -116,12 +132,7 @@ def check_shape(n_arms: Any, n_clusters: Any, dim: Any) -> tuple[int, int, int]:
 
 def check_arm(arm: Any, n_arms: int) -> int:
     """The index of an arm, 0..M-1; negative indices do not count from the end."""
-    if isinstance(arm, bool | np.bool_):
-        raise TypeError(f"an arm must be an integer in 0..{n_arms - 1}, got {arm!r}")
-    try:
-        number = operator.index(arm)
-    except TypeError:
-        raise TypeError(f"an arm must be an integer in 0..{n_arms - 1}, got {short(arm)}") from None
+    number = _integer(arm, f"an arm must be an integer in 0..{n_arms - 1}")
     if not 0 <= number < n_arms:
         raise ValueError(f"unknown arm {number}: arms are 0..{n_arms - 1}")
     return number
@@ -257,3 +268,32 @@ def check_spread(away: FloatArray, values: FloatArray, arms: IntArray) -> None:
             f"measurements of one item must lie within {LARGEST_SPREAD:g} standard deviations of its first, "
             f"got {short(values[i])} for item {int(arms[i])}: check the value, its units, and the noise stated"
         )
+
+
+LONGEST_TEXT = 200
+"""Characters of a name or an id."""
+
+_HIDDEN = frozenset({"Cc", "Cs", "Cf", "Zl", "Zp"})
+_JOINERS = frozenset("\u200c\u200d")
+
+
+def check_text(value: Any, name: str) -> str:
+    """A text of 1 to 200 characters without blanks at its ends and without control or direction characters.
+
+    Control characters (Unicode category Cc) cannot be printed, lone surrogates (Cs) cannot be stored as UTF-8. Format
+    characters (Cf) and separators of lines (Zl, Zp) turn the direction of writing or are not seen, so that two texts
+    that look the same differ; the two joiners, which scripts and emoji need, may stand.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {short(value)}")
+    if not value or value != value.strip() or len(value) > LONGEST_TEXT:
+        fault = f"must have 1 to {LONGEST_TEXT} characters and no blanks at its ends"
+        raise ValueError(f"{name} {fault}, got {short(value)}")
+    hidden = next(
+        (character for character in value if character not in _JOINERS and unicodedata.category(character) in _HIDDEN),
+        None,
+    )
+    if hidden is not None:
+        fault = f"control or direction characters (U+{ord(hidden):04X})"
+        raise ValueError(f"{name} must not hold {fault}, got {short(value)}")
+    return value

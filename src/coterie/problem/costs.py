@@ -1,4 +1,4 @@
-"""What one measurement of each item costs: checked at the door, and what a number of measurements costs in all."""
+"""What one measurement of each item costs: checks, and what a number of measurements costs in all."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ def check_costs(costs: Any, n_arms: int) -> FloatArray:
     """M positive numbers, one for each item; ValueError or TypeError says which is not."""
     if isinstance(costs, str | bytes | Mapping) or not hasattr(costs, "__len__"):
         raise TypeError(f"costs must be {n_arms} positive numbers, one for each item, got {short(costs)}")
-    found = check_real_array(costs if isinstance(costs, np.ndarray) else list(costs), "costs")
-    if found.shape != (n_arms,):
-        size = f"{len(found)}" if found.ndim == 1 else f"an array of shape {found.shape}"
+    prices = check_real_array(costs if isinstance(costs, np.ndarray) else list(costs), "costs")
+    if prices.shape != (n_arms,):
+        size = f"{len(prices)}" if prices.ndim == 1 else f"an array of shape {prices.shape}"
         raise ValueError(f"costs must be {n_arms} positive numbers, one for each item, got {size}: {short(costs)}")
-    for item, cost in enumerate(found.tolist()):
+    for item, cost in enumerate(prices.tolist()):
         if cost <= 0.0:
             raise ValueError(f"costs must be positive, got {cost!r} for item {item}: every measurement costs something")
-    if float(found.max()) > LARGEST_RATIO * float(found.min()):
+    if float(prices.max()) > LARGEST_RATIO * float(prices.min()):
         raise ValueError(
-            f"costs must be within a factor of {LARGEST_RATIO:g} of one another, got {float(found.min())!r} for item "
-            f"{int(found.argmin())} and {float(found.max())!r} for item {int(found.argmax())}: are they in one unit?"
+            f"costs must be within a factor of {LARGEST_RATIO:g} of one another, got {float(prices.min())!r} for item "
+            f"{int(prices.argmin())} and {float(prices.max())!r} for item {int(prices.argmax())}: are they in one unit?"
         )
-    return found
+    return prices
 
 
 def unit_costs(costs: Any, n_arms: int) -> FloatArray:
     """(M) costs in units of the cheapest item; ones if there are none, and if all are equal."""
     if costs is None:
         return np.ones(n_arms)
-    found = np.asarray(costs, dtype=np.float64)
-    return np.asarray(found / found.min())
+    given = np.asarray(costs, dtype=np.float64)
+    return np.asarray(given / given.min())
 
 
 def cost_of(costs: Any, pulls: Any) -> float | None:

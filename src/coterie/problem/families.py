@@ -109,7 +109,9 @@ class Unknown:
         if self.in_units:
             return self._units.whiten_fully(x)
         points = self._units.points(x, "x").reshape(-1, self.dim)
-        return np.concatenate([points, np.zeros_like(points)], axis=1)
+        white = np.zeros((len(points), 2 * self.dim))
+        white[:, : self.dim] = points
+        return white
 
     def color(self, z: Any) -> FloatArray:
         """The inverse of `whiten`: back in the user's units."""

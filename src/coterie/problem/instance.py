@@ -35,9 +35,30 @@ def squared_distances(centers: FloatArray) -> FloatArray:
 class Instance:
     """An immutable, validated instance with distinct centers and no empty cluster.
 
-    `labels` (M,): the cluster of each arm, 0 … K−1. `centers` (K, d): one row a cluster. From these follow `means`
-    (M, d), the mean of each arm, and `sizes` (K,), how many arms each cluster has. The arrays are read-only copies:
-    nothing the caller does later changes an instance.
+    The arrays are read-only copies: nothing the caller does later changes an instance.
+
+    Parameters
+    ----------
+    labels : array-like of int, shape (M,)
+        The cluster of each arm, 0 … K−1.
+    centers : array-like of shape (K, d)
+        One row a cluster.
+
+    Attributes
+    ----------
+    means : ndarray of shape (M, d)
+        The mean of each arm.
+    sizes : ndarray of int, shape (K,)
+        How many arms each cluster has.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> instance = coterie.Instance([0, 0, 1], [[0.0, 0.0], [3.0, 1.0]])
+    >>> instance.n_arms, instance.n_clusters, instance.dim
+    (3, 2, 2)
+    >>> round(coterie.hardness(instance.with_hardness(2.0)), 6)
+    2.0
     """
 
     labels: IntArray
@@ -73,10 +94,20 @@ class Instance:
 
     @classmethod
     def of_means(cls, means: Any) -> Instance:
-        """The instance whose arms have these means (M, d), for questions that ask for no exact partition.
+        """The instance whose arms have these means, for questions that ask for no exact partition.
 
         Arms of equal means are a cluster; there may be one for all, or one for each. So groups up to a resolution, and
-        groups by single linkage, can be simulated on any means. Clusters are numbered by first appearance.
+        groups by single linkage, can be simulated on any means.
+
+        Parameters
+        ----------
+        means : array-like of shape (M, d)
+            One row for each arm.
+
+        Returns
+        -------
+        Instance
+            Its clusters are numbered by first appearance.
         """
         rows = np.array(check_real_array(means, "means"))
         if rows.ndim != 2 or rows.shape[0] < 2:
@@ -94,8 +125,17 @@ class Instance:
     def from_data(cls, X: Any, y: Any) -> Instance:  # noqa: N803 (the usual names for data and classes)
         """The instance whose arms are the rows of X and whose centers are the class means.
 
-        `y` holds one class per row, of any sortable kind (strings too). Clusters are numbered in sorted order
-        of their classes, arms stay in row order.
+        Parameters
+        ----------
+        X : array-like of shape (M, d)
+            One row for each arm.
+        y : array-like of shape (M,)
+            One class per row, of any kind that can be sorted (strings too).
+
+        Returns
+        -------
+        Instance
+            Clusters are numbered in sorted order of their classes, arms stay in row order.
         """
         data = check_real_array(X, "X")
         if data.ndim != 2:
@@ -117,10 +157,21 @@ class Instance:
         return cls(labels.astype(np.int64), np.stack([data[labels == k].mean(axis=0) for k in range(names.size)]))
 
     def with_hardness(self, hardness: float) -> Instance:
-        """A copy rescaled about the origin so that D*(c, U) equals `hardness`."""
-        # The one upward import of the rooms (listed in the import contract): the method belongs to the public
-        # interface of Instance, while computing D* belongs to the theory.
-        from coterie.theory.hardness import hardness as hardness_of
+        """A copy rescaled about the origin so that D*(c, U) equals `hardness`.
+
+        Parameters
+        ----------
+        hardness : float
+            The D* of the copy, positive.
+
+        Returns
+        -------
+        Instance
+            With the same labels.
+        """
+        # The one upward import of this package (listed in the import contract): the method belongs to the public
+        # interface of Instance, while computing D* belongs to the evidence.
+        from coterie.evidence.allocation import hardness as hardness_of
 
         wanted = check_positive(hardness, "hardness")
         # theorem_opt3: scaling the centers by s divides D* by s^2.

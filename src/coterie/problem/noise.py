@@ -20,10 +20,21 @@ PlainNoise: TypeAlias = "float | list[float] | list[list[float]] | dict[str, Any
 
 @dataclass(frozen=True, eq=False)
 class Exactly:
-    """A noise that is Gaussian and known exactly, not only from above: `noise` as a known noise is stated.
+    """A noise that is Gaussian and known exactly, not only from above.
 
     Proofs that items are near each other (`coterie.Resolution` with norm="distance") then need fewer measurements. They
     are void if results vary less than stated; without this statement that would do no harm.
+
+    Parameters
+    ----------
+    noise : float or array-like
+        A standard deviation, one for each number of a result, or a covariance.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(4, dim=2, resolution=coterie.Resolution(0.5, 2, norm="distance"),
+    ...                           noise=coterie.Exactly(1.0))
     """
 
     noise: Any
@@ -36,19 +47,28 @@ class Noise:
     """A known Gaussian noise: identity, one standard deviation, one per coordinate, or a full covariance.
 
     Build it with `Noise.of`. Immutable; the arrays are read-only copies.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> noise = coterie.Noise.of([0.5, 2.0], dim=2)
+    >>> noise.whiten([1.0, 1.0]).tolist()
+    [2.0, 0.5]
     """
 
-    __slots__ = ("_factor", "_inverse", "_value", "dim", "exact")
+    __slots__ = ("_factor", "_inverse", "_is_unit", "_value", "dim", "exact")
 
     dim: int
     exact: bool  # stated with `Exactly`
     _value: FloatArray | None  # as given: None, 0-d or (d,) standard deviations, or the (d, d) covariance
     _factor: FloatArray | None  # the Cholesky factor L, only for a full covariance
     _inverse: FloatArray | None  # the transpose of L^-1
+    _is_unit: bool  # standard deviation 1 in every coordinate
 
     def __init__(self, value: FloatArray | None, factor: FloatArray | None, dim: int, exact: bool = False) -> None:
         inverse = None if factor is None else np.tril(np.linalg.solve(factor, np.eye(dim))).T.copy()
-        parts = {"_value": value, "_factor": factor, "_inverse": inverse, "dim": dim, "exact": exact}
+        unit = value is None or (value.ndim < 2 and bool((value == 1.0).all()))
+        parts = {"_value": value, "_factor": factor, "_inverse": inverse, "dim": dim, "exact": exact, "_is_unit": unit}
         for name, content in parts.items():
             object.__setattr__(self, name, content)
             if isinstance(content, np.ndarray):
@@ -59,9 +79,20 @@ class Noise:
 
     @classmethod
     def of(cls, noise: Any, dim: int) -> Noise:
-        """The noise described by None (identity), a standard deviation, d of them, or a d x d covariance.
+        """The noise of measurements of d numbers, from its description.
 
-        Any of these within `Exactly`, or {"family": "exactly", "noise": …}, is known exactly.
+        Parameters
+        ----------
+        noise : None, float, array-like, Exactly, dict or Noise
+            None (identity), a standard deviation, d of them, or a d x d covariance. Any of these within `Exactly`, or
+            {"family": "exactly", "noise": …}, is known exactly.
+        dim : int
+            d.
+
+        Returns
+        -------
+        Noise
+            The same one, if one was given.
         """
         d = check_count(dim, "dim", 1)
         if isinstance(noise, Mapping):
@@ -113,13 +144,13 @@ class Noise:
         known = "exactly " if self.exact else ""
         if not isinstance(stated, list):
             return f"noise of {known}standard deviation {stated:g}"
-        what = "covariance" if isinstance(stated[0], list) else "standard deviations"
-        return f"noise of {known}{what} {short(stated)}"
+        form = "covariance" if isinstance(stated[0], list) else "standard deviations"
+        return f"noise of {known}{form} {short(stated)}"
 
     @property
     def is_identity(self) -> bool:
         """Whether measurements already have the standard Gaussian noise of the paper."""
-        return self._value is None or (self._value.ndim < 2 and bool((self._value == 1.0).all()))
+        return self._is_unit
 
     @property
     def covariance(self) -> FloatArray:
@@ -131,16 +162,30 @@ class Noise:
         return np.eye(self.dim) * self._value**2
 
     def whiten(self, x: Any) -> FloatArray:
-        """L^-1 x: measurements (d,) or (n, d) in the user's units, turned into unit noise.
+        """L^-1 x: measurements in the user's units, turned into unit noise.
 
+        Parameters
+        ----------
+        x : array-like of shape (d,) or (n, d)
+            Measurements.
+
+        Returns
+        -------
+        ndarray
+            Of the same shape.
+
+        Notes
+        -----
         A row does not depend on the others, to the last bit: a batch, or a log that is read again, does exactly what
         single results do. Hence a sum over columns instead of a matrix product, whose order depends on the shape.
         """
-        points = self.points(x, "x")
-        if self._value is None:
+        return self._white(self.points(x, "x"))
+
+    def _white(self, points: FloatArray) -> FloatArray:
+        if self._value is None or self._is_unit:
             return points
         if self._inverse is None:
-            return points / self._value
+            return np.asarray(points / self._value)
         white = points[..., :1] * self._inverse[0]
         for j in range(1, self.dim):
             white += points[..., j : j + 1] * self._inverse[j]
@@ -152,22 +197,25 @@ class Noise:
         The sum of both is linear in x to about 1e-32 of its size: differences of far but close measurements stay exact.
         """
         points = self.points(x, "x").reshape(-1, self.dim)
-        white = self.whiten(points)
-        if self._value is None:
-            rest = np.zeros_like(white)
-        elif self._inverse is None:
-            product, error = _two_product(white, np.broadcast_to(self._value, white.shape))
+        white = self._white(points)
+        both = np.zeros((len(points), 2 * self.dim))
+        both[:, : self.dim] = white
+        if self._value is None or self._is_unit:
+            return both
+        if self._inverse is None:
+            product, error = _two_product(white, self._value)
             rest = ((points - product) - error) / self._value
         else:
             high, low = np.zeros_like(white), np.zeros_like(white)
             for j in range(self.dim):
-                product, error = _two_product(points[:, j : j + 1], np.broadcast_to(self._inverse[j], white.shape))
+                product, error = _two_product(points[:, j : j + 1], self._inverse[j])
                 total = high + product
                 back = total - high
                 low += ((high - (total - back)) + (product - back)) + error
                 high = total
             rest = (high - white) + low
-        return np.concatenate([white, rest], axis=1)
+        both[:, self.dim :] = rest
+        return both
 
     def color(self, z: Any) -> FloatArray:
         """L z, the inverse of `whiten`: (d,) or (n, d) points back in the user's units."""

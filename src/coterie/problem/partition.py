@@ -38,11 +38,34 @@ def canonical(labels: Any) -> IntArray:
 
 
 def same_partition(a: Any, b: Any) -> bool:
-    """Whether two label vectors describe the same partition, c ~ c' (equal up to relabelling)."""
+    """Whether two label vectors describe the same partition, c ~ c' (equal up to relabelling).
+
+    Parameters
+    ----------
+    a, b : array-like of shape (M,)
+        Labels of one kind that can be sorted each: integers, strings.
+
+    Returns
+    -------
+    bool
+        Whether the same items are together in both.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.same_partition([0, 0, 1], ["b", "b", "a"])
+    True
+    """
     first, second = canonical(a), canonical(b)
     if first.size != second.size:
         raise ValueError(f"partitions of different sets: {first.size} labels against {second.size}")
     return bool(np.array_equal(first, second))
+
+
+def same_groups(a: IntArray, b: IntArray, n_groups: int) -> bool:
+    """As `same_partition`, of labels 0 … n_groups − 1 that were checked: what a loop over short trials can afford."""
+    together = np.bincount(a * n_groups + b, minlength=n_groups**2).reshape(n_groups, n_groups) > 0
+    return bool(together.sum(axis=0).max() <= 1 and together.sum(axis=1).max() <= 1)
 
 
 def same_means(labels_a: Any, centers_a: Any, labels_b: Any, centers_b: Any) -> bool:

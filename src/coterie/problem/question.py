@@ -21,66 +21,73 @@ GROUPS = ("equal", "linkage")
 
 
 @dataclass(frozen=True)
-class ExactGroups:
-    """The partition of the arms into exactly K groups of equal means, as in the paper (section_setup)."""
+class _StatedNumber:
+    """A question about a number of groups that was stated; its words have a place for it."""
 
-    kind: ClassVar[str] = "groups"
     n_clusters: int
+    _words: ClassVar[str]
+    _claim: ClassVar[str]
+    _settings: ClassVar[dict[str, Any]]
 
     @property
     def words(self) -> str:
         """The question in a few words."""
-        return f"{self.n_clusters} groups"
+        return self._words.format(self.n_clusters)
 
     @property
     def claim(self) -> str:
         """What is claimed, in a sentence."""
-        return (
-            f"if there are exactly {self.n_clusters} groups, the items of a group are alike, those of different groups "
-            "are not"
-        )
+        return self._claim.format(self.n_clusters)
 
     def to_json(self) -> dict[str, Any]:
         """What the settings say beyond the number of groups, as plain JSON values."""
-        return {}
+        return dict(self._settings)
 
 
 @dataclass(frozen=True)
-class SingleLinkage:
+class ExactGroups(_StatedNumber):
+    """The partition of the arms into exactly K groups of equal means, as in the paper (section_setup)."""
+
+    kind: ClassVar[str] = "groups"
+    _words = "{} groups"
+    _claim = "if there are exactly {} groups, the items of a group are alike, those of different groups are not"
+    _settings: ClassVar[dict[str, Any]] = {}
+
+
+@dataclass(frozen=True)
+class SingleLinkage(_StatedNumber):
     """The K groups that single linkage of the true means gives: cut the K − 1 longest edges of their spanning tree."""
 
     kind: ClassVar[str] = "linkage"
-    n_clusters: int
-
-    @property
-    def words(self) -> str:
-        """The question in a few words."""
-        return f"{self.n_clusters} groups by single linkage"
-
-    @property
-    def claim(self) -> str:
-        """What is claimed, in a sentence."""
-        return (
-            f"the {self.n_clusters} groups of single linkage: within a group one gets from any item to any other by "
-            "steps shorter than a height h, and items of different groups are more than h apart"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """What the settings say beyond the number of groups, as plain JSON values."""
-        return {"groups": "linkage"}
+    _words = "{} groups by single linkage"
+    _claim = (
+        "the {} groups of single linkage: within a group one gets from any item to any other by steps shorter than a "
+        "height h, and items of different groups are more than h apart"
+    )
+    _settings: ClassVar[dict[str, Any]] = {"groups": "linkage"}
 
 
 class Resolution:
     """Groups up to a resolution: differences below `alike` (ε) do not matter, differences above `apart` (η) do.
 
-    Both are in the units of the measurements: one number, or one for each number of a measurement; 0 ≤ ε < η. `norm`:
-    "each" (items are near if every number differs by less than η, far if one differs by more than ε) or "distance" (the
-    Euclidean distance of all numbers; where η differs between them, each is divided by its η first). `claim`:
-    "references" (every item is within η of its group's reference item, and any two references are more than ε apart) or
-    "any-two" (any two items of a group are within η, and any two groups have items more than ε apart).
+    Parameters
+    ----------
+    alike, apart : float, str or array-like
+        ε and η in the units of the measurements: one number, or one for each number of a measurement; 0 ≤ ε < η. Where
+        results are counts, they may be rates, as percentages: `Resolution("2%", "5%")` with `Counts(100)` is
+        `Resolution(2, 5)`, in successes of 100 trials.
+    norm : {"each", "distance"}
+        Items are near if every number differs by less than η, far if one differs by more than ε; or it is the Euclidean
+        distance of all numbers (where η differs between them, each is divided by its η first).
+    claim : {"references", "any-two"}
+        Every item is within η of its group's reference item, and any two references are more than ε apart; or any two
+        items of a group are within η, and any two groups have items more than ε apart.
 
-    Where results are counts, the bounds may be rates, as percentages: `Resolution("2%", "5%")` with `Counts(100)` is
-    `Resolution(2, 5)`, in successes of 100 trials.
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.Resolution(0.2, 0.8).claim
+    'every item of a group is within 0.8 of its reference, any two references are more than 0.2 apart'
     """
 
     kind: ClassVar[str] = "resolution"
@@ -134,7 +141,7 @@ class Resolution:
                 '(in Python noise=coterie.Counts(trials), over HTTP {"family": "counts", "trials": …}), or give '
                 "differences in the units of the results"
             )
-        alike, apart = ([trials * one for one in bounds] for bounds in (self.alike, self.apart))
+        alike, apart = ([trials * bound for bound in bounds] for bounds in (self.alike, self.apart))
         return Resolution(alike, apart, self.norm, self.claims)
 
     @classmethod
@@ -158,33 +165,49 @@ class Resolution:
             given = kept | given
         elif isinstance(given, list | tuple) and len(given) == 2:
             given = {"alike": given[0], "apart": given[1], **kept}
-        found = Resolution.of(given)
-        for name, its, own in (("norm", found.norm, self.norm), ("claim", found.claims, self.claims)):
-            if its != own:
+        changed = Resolution.of(given)
+        for name, new, own in (("norm", changed.norm, self.norm), ("claim", changed.claims, self.claims)):
+            if new != own:
                 raise ValueError(
-                    f"the {name} cannot be changed, from {own!r} to {its!r}, only alike and apart can: give (alike, "
-                    f"apart), or start anew with {name}={its!r}"
+                    f"the {name} cannot be changed, from {own!r} to {new!r}, only alike and apart can: give (alike, "
+                    f"apart), or start anew with {name}={new!r}"
                 )
-        return found
+        return changed
 
     def for_dim(self, dim: int) -> Resolution:
-        """The same with one number for each of d numbers; ValueError if it has another number of them."""
+        """The same with one number for each number of a measurement.
+
+        Parameters
+        ----------
+        dim : int
+            d, how many numbers a measurement has.
+
+        Returns
+        -------
+        Resolution
+            With d numbers in `alike` and `apart`.
+
+        Raises
+        ------
+        ValueError
+            If it has another number of them.
+        """
         if len(self.apart) not in (1, dim):
             raise ValueError(
                 f"the resolution has {len(self.apart)} numbers, but the measurements have {dim}: give one for all, or "
                 f"{dim}"
             )
         if self.rates:
-            alike, apart = (_percent(np.broadcast_to(one, dim).tolist()) for one in (self.alike, self.apart))
+            alike, apart = (_percent(np.broadcast_to(bounds, dim).tolist()) for bounds in (self.alike, self.apart))
             return Resolution(alike, apart, self.norm, self.claims)
         return Resolution(self.epsilon(dim), self.eta(dim), self.norm, self.claims)
 
     def epsilon(self, dim: int) -> FloatArray:
-        """(d) ε for each number of a measurement."""
+        """ε for each of the `dim` numbers of a measurement, shape (dim,)."""
         return np.array(np.broadcast_to(self.alike, dim))
 
     def eta(self, dim: int) -> FloatArray:
-        """(d) η for each number of a measurement."""
+        """η for each of the `dim` numbers of a measurement, shape (dim,)."""
         return np.array(np.broadcast_to(self.apart, dim))
 
     @property
@@ -203,8 +226,19 @@ class Resolution:
         return " and ".join(self.bounds_in_words)
 
     def widened(self, factor: float) -> Resolution:
-        """The same with `apart` multiplied by a factor of at least 1; one for all is rounded up to three digits."""
-        wide = [factor * one for one in self.apart]
+        """The same with a larger `apart`.
+
+        Parameters
+        ----------
+        factor : float
+            By which `apart` is multiplied, at least 1; one number for all is rounded up to three digits.
+
+        Returns
+        -------
+        Resolution
+            With the same `alike`, norm and claim.
+        """
+        wide = [factor * bound for bound in self.apart]
         if len(wide) == 1 and factor > 1.0:
             step = 10.0 ** (math.floor(math.log10(wide[0])) - 2)
             wide = [float(f"{math.ceil(wide[0] / step) * step:.3g}")]
@@ -230,7 +264,7 @@ class Resolution:
 
     def to_json(self) -> dict[str, Any]:
         """What the settings say, as plain JSON values; `of` takes the inner dictionary."""
-        alike, apart = (_percent(one) if self.rates else list(one) for one in (self.alike, self.apart))
+        alike, apart = (_percent(bounds) if self.rates else list(bounds) for bounds in (self.alike, self.apart))
         return {
             "resolution": {
                 "alike": alike if len(alike) > 1 else alike[0],
@@ -244,7 +278,7 @@ class Resolution:
         raise AttributeError(f"a resolution cannot be changed, tried to set {name!r}")
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        bounds = (_percent(one) if self.rates else one for one in (self.alike, self.apart))
+        bounds = (_percent(bound) if self.rates else bound for bound in (self.alike, self.apart))
         return Resolution, (*bounds, self.norm, self.claims)
 
     def __eq__(self, other: object) -> bool:
@@ -254,8 +288,8 @@ class Resolution:
         return hash((self.alike, self.apart, self.norm, self.claims, self.rates))
 
     def __repr__(self) -> str:
-        written = (tuple(_percent(one)) if self.rates else one for one in (self.alike, self.apart))
-        alike, apart = (one[0] if len(one) == 1 else one for one in written)
+        written = (tuple(_percent(bounds)) if self.rates else bounds for bounds in (self.alike, self.apart))
+        alike, apart = (bounds[0] if len(bounds) == 1 else bounds for bounds in written)
         return f"Resolution(alike={alike!r}, apart={apart!r}, norm={self.norm!r}, claim={self.claims!r})"
 
 
@@ -269,17 +303,17 @@ QUESTIONS = frozenset({ExactGroups.kind, Resolution.kind, SingleLinkage.kind})
 def _in_percent(given: Any) -> list[float] | None:
     """The shares that were given as percentages, "2%" or ["2%", "5%"]; None if they are no percentages."""
     parts = [given] if isinstance(given, str) else given
-    if not isinstance(parts, list | tuple) or not all(isinstance(one, str) for one in parts):
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
         return None
     try:
-        found = [float(one.strip().removesuffix("%")) / 100.0 for one in parts if one.strip().endswith("%")]
+        shares = [float(part.strip().removesuffix("%")) / 100.0 for part in parts if part.strip().endswith("%")]
     except ValueError:
         return None
-    return found if found and len(found) == len(parts) and all(0.0 <= one <= 1.0 for one in found) else None
+    return shares if shares and len(shares) == len(parts) and all(0.0 <= part <= 1.0 for part in shares) else None
 
 
 def _percent(bounds: Iterable[float]) -> list[str]:
-    return [f"{round(100.0 * one, 12):g}%" for one in bounds]
+    return [f"{round(100.0 * bound, 12):g}%" for bound in bounds]
 
 
 def _bound(given: Any, name: str) -> FloatArray:
@@ -292,4 +326,4 @@ def _bound(given: Any, name: str) -> FloatArray:
 def _text(bounds: tuple[float, ...]) -> str:
     if len(set(bounds)) == 1:
         return f"{bounds[0]:g}"
-    return "(" + ", ".join(f"{one:g}" for one in bounds) + ")"
+    return "(" + ", ".join(f"{bound:g}" for bound in bounds) + ")"

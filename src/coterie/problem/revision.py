@@ -53,7 +53,7 @@ class Revision:
         if not isinstance(saved, dict) or not {"added", "retired", "n_clusters", "delta"} <= set(saved):
             raise ValueError(f"a revision must have added, retired, n_clusters and delta, got {short(saved)}")
         names, retired = saved.get("names") or [], saved["retired"]
-        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"names of a revision must be strings, got {short(names)}")
         if not isinstance(retired, list):
             raise ValueError(f"retired must be a list of items, got {short(retired)}")
@@ -117,10 +117,10 @@ def revision_of(
     retired = _leaving(settings, items, retire)
     groups = None if n_clusters is None else _more_groups(settings, n_clusters)
     level = None if delta is None else _smaller_delta(settings, delta)
-    found = Revision(added, names, retired, groups, level, priced)
-    if found == Revision():
+    revision = Revision(added, names, retired, groups, level, priced)
+    if revision == Revision():
         raise SettingError("nothing to revise: name items that join or retire, more groups, or a smaller delta", "add")
-    present = len(items.after(found).present)
+    present = len(items.after(revision).present)
     wanted = settings.n_clusters if groups is None else groups
     if wanted is not None and present <= wanted:
         field = "n_clusters" if groups is not None and not retired else "retire"
@@ -131,7 +131,7 @@ def revision_of(
         )
     if present < 2:
         raise SettingError(f"{present} items would be left: at least 2 must stay", "retire")
-    return found
+    return revision
 
 
 def _joining(settings: Settings, items: Items, add: Any) -> tuple[int, tuple[str, ...]]:
@@ -171,32 +171,32 @@ def _prices(settings: Settings, added: int, costs: Any) -> tuple[float, ...]:
             "costs",
         )
     given = [costs] if isinstance(costs, int | float) else costs
-    found = tuple(checked("costs", check_costs, given, added).tolist())
-    checked("costs", check_costs, [*settings.costs, *found], len(settings.costs) + added)
-    return found
+    prices = tuple(checked("costs", check_costs, given, added).tolist())
+    checked("costs", check_costs, [*settings.costs, *prices], len(settings.costs) + added)
+    return prices
 
 
 def _leaving(settings: Settings, items: Items, retire: Any) -> tuple[int, ...]:
     if retire is None:
         return ()
     given = list(retire) if isinstance(retire, Iterable) and not isinstance(retire, str) else [retire]
-    found = []
-    for one in given:
-        if isinstance(one, str):
-            if settings.names is None or one not in settings.names:
+    leaving = []
+    for item in given:
+        if isinstance(item, str):
+            if settings.names is None or item not in settings.names:
                 known = (
                     "items have no names here" if settings.names is None else f"known: {short(list(settings.names))}"
                 )
-                raise SettingError(f"unknown item {one!r}: {known}", "retire")
-            arm = settings.names.index(one)
+                raise SettingError(f"unknown item {item!r}: {known}", "retire")
+            arm = settings.names.index(item)
         else:
-            arm = checked("retire", check_arm, one, settings.n_arms)
+            arm = checked("retire", check_arm, item, settings.n_arms)
         if arm in items.retired:
             raise SettingError(f"item {settings.name_of(arm)!r} is retired already", "retire")
-        if arm in found:
+        if arm in leaving:
             raise SettingError(f"item {settings.name_of(arm)!r} is to be retired twice: name it once", "retire")
-        found.append(arm)
-    return tuple(sorted(found))
+        leaving.append(arm)
+    return tuple(sorted(leaving))
 
 
 def _more_groups(settings: Settings, n_clusters: Any) -> int:

@@ -1,11 +1,14 @@
-"""What a proof about groups claims and what it rests on, each in one sentence: the words of every door."""
+"""What a proof claims and what it rests on, each in one sentence, for runs and for finished tables.
+
+Every interface and every certificate uses these words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coterie.problem.checks import short
 from coterie.problem.families import Bounded, Counts, Model, Unknown, bounds_variance, trials_of
+from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 
 PAIRS_SHARE = 0.2
@@ -100,7 +103,7 @@ def rates_in_words(question: Question, noise: Model) -> str | None:
     trials = trials_of(noise)
     if not isinstance(question, Resolution) or trials is None or trials == 1:
         return None
-    alike, apart = (", ".join(f"{one / trials:g}" for one in bounds) for bounds in (question.alike, question.apart))
+    alike, apart = (", ".join(f"{bound / trials:g}" for bound in bounds) for bounds in (question.alike, question.apart))
     return f"alike and apart are in successes of {trials} trials, as rates {alike} and {apart}"
 
 
@@ -113,11 +116,10 @@ def assumption_in_words(noise: Model, question_kind: str) -> str:
         return f"results are Gaussian with exactly the covariance stated{less} and do not depend on one another"
     stated = noise.statement
     if isinstance(stated, Bounded):
-        lo, hi = (f"{one[0]:g}" if len(one) == 1 else short(list(one)) for one in (stated.lo, stated.hi))
-        return f"results lie between {lo} and {hi} and do not depend on one another; nothing else"
+        return f"results lie {stated.range_in_words} and do not depend on one another; nothing else"
     if isinstance(stated, Counts):
-        what = "0 or 1" if stated.trials == 1 else f"a number of successes out of {stated.trials} trials"
-        return f"each number of a result is {what}, and all trials are independent, those of different numbers too"
+        form = "0 or 1" if stated.trials == 1 else f"a number of successes out of {stated.trials} trials"
+        return f"each number of a result is {form}, and all trials are independent, those of different numbers too"
     return noise.assumption
 
 
@@ -129,3 +131,31 @@ def revisions_in_words(retired: Sequence[int]) -> str:
         f"{gone}. All answers ever given in this run, each at the delta stated with it, are together wrong with "
         "probability at most the largest of these deltas"
     )
+
+
+ROWS = ("assumed", "stated")
+"""Whether it is assumed, or was stated, that the number of rows did not depend on their values."""
+
+
+def table_claim(asked: Question | None, proven: bool, delta: float) -> str:
+    """What is claimed. `proven`: the groups, or without a question that no two items are alike."""
+    said = "the two items of every pair listed differ"
+    if isinstance(asked, Resolution):
+        said = asked.claim if proven else f"{said} by more than {asked.bounds_in_words[0]}"
+    elif isinstance(asked, ExactGroups):
+        said += f"; if there are exactly {asked.n_clusters} groups, they are these" if proven else ""
+    elif proven:
+        said = "no two items are alike" if asked is None else asked.claim
+    return f"{said}; wrong with probability at most {delta:g}"
+
+
+def table_assumption(model: Model, asked: Question | None, rows: str) -> str:
+    """What is assumed."""
+    equal = asked is None or isinstance(asked, ExactGroups)
+    if isinstance(model, Noise):
+        same = ", and items of one group have the same mean" if equal else ""
+        said = "results are Gaussian with the covariance stated, or a smaller one, and do not depend on one another"
+        said += same
+    else:
+        said = assumption_in_words(model, ExactGroups.kind if equal else Resolution.kind)
+    return f"{said}; and the number of rows did not depend on their values ({rows})"

@@ -1,7 +1,7 @@
-"""What a run is told before its first measurement: one frozen `Settings`, checked once, used at every door.
+"""What a run is told before its first measurement: one frozen `Settings`, checked once, used by every interface.
 
-A door is whatever takes settings from people: `Session`, `cluster`, tables, campaigns, the HTTP interface, the command
-line. Each collects what it was given and calls `Settings.of`; an error says which setting is at fault in `field`.
+`Session`, `cluster`, tables, campaigns, the HTTP interface and the command line take settings from people. Each
+collects what it was given and calls `Settings.of`; an error says which setting is at fault in `field`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, TypedDict, TypeVar
 
 from coterie.problem.checks import (
@@ -21,7 +22,7 @@ from coterie.problem.checks import (
     short,
 )
 from coterie.problem.costs import check_cost_unit, check_costs, cost_of
-from coterie.problem.families import Model, noise_from_json, noise_of, trials_of
+from coterie.problem.families import Model, noise_of, trials_of
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
 
@@ -81,7 +82,7 @@ class FurtherOptions(TypedDict, total=False):
 
 
 class Options(FurtherOptions, total=False):
-    """The settings that have a default, for doors that pass them on as they were given."""
+    """The settings that have a default, for interfaces that pass them on as they were given."""
 
     delta: float
     method: str
@@ -213,13 +214,6 @@ class Settings:
             )
         return replace(self, question=chosen)
 
-    def with_dim(self, dim: int) -> Settings:
-        """A copy for measurements of d numbers; the noise must be for that dimension."""
-        question = self.question
-        if isinstance(question, Resolution) and self.dim != dim:
-            question = question.for_dim(dim)
-        return replace(self, dim=dim, noise=noise_from_json(self.noise.to_json(), dim), question=question)
-
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `from_json` gives the same settings back."""
         instance = self.instance
@@ -265,23 +259,7 @@ class Settings:
         return cls.of(**known)
 
 
-FIELDS = (
-    "n_arms",
-    "n_clusters",
-    "dim",
-    "delta",
-    "method",
-    "threshold",
-    "noise",
-    "distance_ratio",
-    "instance",
-    "names",
-    "resolution",
-    "groups",
-    "costs",
-    "cost_unit",
-    "confirm",
-)
+FIELDS = tuple(signature(Settings.of).parameters)
 """The settings by name, in the order in which `Session` takes them."""
 
 ALWAYS_SAVED = tuple(

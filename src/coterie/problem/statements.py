@@ -17,8 +17,19 @@ from coterie.problem.checks import FloatArray, check_count, check_real_array, sh
 SHAPES = ("scalar", "diagonal", "full")
 
 
+class _Statement:
+    """What all statements have; by default any finite numbers will do, and there is nothing more to say."""
+
+    def check(self, values: FloatArray) -> None:
+        """ValueError for the first of these results (n, d) that contradicts what was stated."""
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values."""
+        return {}
+
+
 @dataclass(frozen=True)
-class AnyNoise:
+class AnyNoise(_Statement):
     """Nothing is known about the noise: `noise=None`."""
 
     kind: ClassVar[str] = "any"
@@ -27,20 +38,21 @@ class AnyNoise:
         "results of items in one group have the same distribution, whatever it is, and do not depend on one another"
     )
 
-    def check(self, values: FloatArray) -> None:
-        """Any finite numbers will do."""
-
-    def parameters(self) -> dict[str, Any]:
-        """What was stated, as plain JSON values."""
-        return {}
-
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Statement):
     """Gaussian noise with an unknown covariance that all items share.
 
-    `shape`: "full" (nothing known about the covariance), "diagonal" (the numbers of a result vary independently) or
-    "scalar" (they also have one standard deviation).
+    Parameters
+    ----------
+    shape : {"full", "diagonal", "scalar"}
+        Nothing is known about the covariance; the numbers of a result vary independently; they also have one standard
+        deviation.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(6, n_clusters=2, dim=3, noise=coterie.Gaussian("diagonal"))
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -71,11 +83,7 @@ class Gaussian:
             f"results are Gaussian and do not depend on one another; all items share {shape}, which need not be known"
         )
 
-    def check(self, values: FloatArray) -> None:
-        """Any finite numbers will do."""
-
     def parameters(self) -> dict[str, Any]:
-        """What was stated, as plain JSON values."""
         return {"shape": self.shape}
 
 
@@ -87,8 +95,20 @@ LARGEST = 1e100
 
 
 @dataclass(frozen=True)
-class Counts:
-    """Each number of a result is a count of successes out of `trials` independent trials; 1: single 0 or 1 results."""
+class Counts(_Statement):
+    """Each number of a result is a count of successes out of independent trials.
+
+    Parameters
+    ----------
+    trials : int
+        Of one count; 1: single 0 or 1 results.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.Counts(100).words
+    'counts out of 100 trials'
+    """
 
     kind: ClassVar[str] = "counts"
     trials: int = 1
@@ -106,28 +126,34 @@ class Counts:
     @property
     def assumption(self) -> str:
         """What is assumed, in one sentence."""
-        what = "0 or 1" if self.trials == 1 else f"a number of successes out of {self.trials} trials"
+        form = "0 or 1" if self.trials == 1 else f"a number of successes out of {self.trials} trials"
         return (
-            f"each number of a result is {what}, all trials are independent, those of different numbers too, "
+            f"each number of a result is {form}, all trials are independent, those of different numbers too, "
             "and items of one group succeed at the same rates"
         )
 
     def check(self, values: FloatArray) -> None:
-        """ValueError for the first number that is no count of successes."""
         wrong = (values != np.floor(values)) | (values < 0) | (values > self.trials)
         if wrong.any():
             first = float(values[wrong][0])
             raise ValueError(f"a count of successes must be a whole number from 0 to {self.trials}, got {first:g}")
 
     def parameters(self) -> dict[str, Any]:
-        """What was stated, as plain JSON values."""
         return {"trials": self.trials}
 
 
-class Bounded:
-    """Results lie between `lo` and `hi`; items of a group have equal means, and nothing else is assumed.
+class Bounded(_Statement):
+    """Results lie between two bounds; items of a group have equal means, and nothing else is assumed.
 
-    `lo` and `hi` are numbers, or one for each number of a result.
+    Parameters
+    ----------
+    lo, hi : float or array-like
+        The bounds: a number each, or one for each number of a result.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> stars = coterie.Session(5, dim=1, resolution=(0.2, 0.8), noise=coterie.Bounded(1, 5))
     """
 
     kind: ClassVar[str] = "bounded"
@@ -157,7 +183,7 @@ class Bounded:
         raise AttributeError(f"bounds cannot be changed, tried to set {name!r}")
 
     def __repr__(self) -> str:
-        lo, hi = (one[0] if len(one) == 1 else one for one in (self.lo, self.hi))
+        lo, hi = (bounds[0] if len(bounds) == 1 else bounds for bounds in (self.lo, self.hi))
         return f"Bounded({lo!r}, {hi!r})"
 
     def __eq__(self, other: object) -> bool:
@@ -167,37 +193,48 @@ class Bounded:
         return hash((self.lo, self.hi))
 
     @property
+    def range_in_words(self) -> str:
+        """Between which numbers results lie."""
+        lo, hi = (f"{bounds[0]:g}" if len(bounds) == 1 else short(list(bounds)) for bounds in (self.lo, self.hi))
+        return f"between {lo} and {hi}"
+
+    @property
     def words(self) -> str:
         """The noise in a few words."""
-        lo, hi = (f"{one[0]:g}" if len(one) == 1 else short(list(one)) for one in (self.lo, self.hi))
-        return f"results between {lo} and {hi}"
+        return f"results {self.range_in_words}"
 
     @property
     def assumption(self) -> str:
         """What is assumed, in one sentence."""
-        lo, hi = (f"{one[0]:g}" if len(one) == 1 else short(list(one)) for one in (self.lo, self.hi))
         return (
-            f"results lie between {lo} and {hi} and do not depend on one another, and items of one group have the same "
+            f"results lie {self.range_in_words} and do not depend on one another, and items of one group have the same "
             "mean; nothing else"
         )
 
     def check(self, values: FloatArray) -> None:
-        """ValueError for the first number outside the bounds."""
         wrong = (values < self.lo) | (values > self.hi)
         if wrong.any():
             place = tuple(np.argwhere(wrong)[0])
-            lo, hi = (np.broadcast_to(one, values.shape)[place] for one in (self.lo, self.hi))
+            lo, hi = (np.broadcast_to(bounds, values.shape)[place] for bounds in (self.lo, self.hi))
             raise ValueError(f"a number must lie between {lo:g} and {hi:g}, as was stated, got {values[place]:g}")
 
     def parameters(self) -> dict[str, Any]:
-        """What was stated, as plain JSON values."""
         return {"lo": list(self.lo), "hi": list(self.hi)}
 
 
-class AtMost:
+class AtMost(_Statement):
     """Results have a covariance of at most this one, whatever their distribution; items of a group have equal means.
 
-    `covariance`: a standard deviation, d of them, or a d x d covariance, as for a known noise.
+    Parameters
+    ----------
+    covariance : float or array-like
+        A standard deviation, d of them, or a d x d covariance, as for a known noise.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.AtMost(2.0).words
+    'noise with a standard deviation of at most 2.0'
     """
 
     kind: ClassVar[str] = "at-most"
@@ -226,20 +263,22 @@ class AtMost:
     @property
     def words(self) -> str:
         """The noise in a few words."""
-        what = "covariance" if np.ndim(self.covariance) == 2 else "standard deviation"
-        return f"noise with a {what} of at most {short(self.covariance)}"
-
-    def check(self, values: FloatArray) -> None:
-        """Any finite numbers will do."""
+        form = "covariance" if np.ndim(self.covariance) == 2 else "standard deviation"
+        return f"noise with a {form} of at most {short(self.covariance)}"
 
     def parameters(self) -> dict[str, Any]:
-        """What was stated, as plain JSON values."""
         return {"covariance": self.covariance}
 
 
 @dataclass(frozen=True)
-class Symmetric:
-    """Noise that is symmetric about the mean of its item, and may differ from item to item."""
+class Symmetric(_Statement):
+    """Noise that is symmetric about the mean of its item, and may differ from item to item.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(6, n_clusters=2, dim=1, noise=coterie.Symmetric())
+    """
 
     kind: ClassVar[str] = "symmetric"
     words: ClassVar[str] = "noise that is symmetric for each item"
@@ -247,13 +286,6 @@ class Symmetric:
         "results do not depend on one another, the noise of every item is symmetric about its mean, in all numbers of "
         "a result together, and may differ from item to item, and items of one group have the same mean"
     )
-
-    def check(self, values: FloatArray) -> None:
-        """Any finite numbers will do."""
-
-    def parameters(self) -> dict[str, Any]:
-        """What was stated, as plain JSON values."""
-        return {}
 
 
 Statement: TypeAlias = AnyNoise | Gaussian | Counts | Bounded | AtMost | Symmetric

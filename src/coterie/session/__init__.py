@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from coterie.methods.reports import Evidence, Partial, Weakest
 from coterie.session.cluster import acluster, cluster
+from coterie.session.conversation import SessionDone, Waiting
 from coterie.session.data_alarms import DataAlarm
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.result import Result
-from coterie.session.session import Session, SessionDone, Waiting
+from coterie.session.session import Session
 
 __all__ = [
     "Alarm",

@@ -1,53 +1,74 @@
 """One lock for each session: whatever is called or read of it happens as a whole, whichever threads ask.
 
-Compiled steps release Python's own lock, so that two of them on one state would spoil it. Instead of a lock in every
-method, every public method and property of a class below `Atomic` is wrapped when the class is made.
+Steps of the engine release Python's own lock, so that two of them on one state would spoil it. Instead of a lock in
+every method, `atomic` wraps every public method and property of a class when the class is made. What only reads the
+conversation of a session is a `View` or a `Setting`: a property in a line.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable
-from typing import Any, Self
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from coterie.session.conversation import Conversation
 
 _SHOWN = ("__repr__", "_repr_html_")
-_LOCK = "_lock"
+
+T = TypeVar("T")
 
 
-class Atomic:
-    """Public methods and properties, also those of subclasses, hold the object's lock; it may be taken again inside."""
-
-    _lock: threading.RLock
-
-    def __new__(cls, *_args: Any, **_options: Any) -> Self:
-        found = super().__new__(cls)
-        found._lock = threading.RLock()
-        return found
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for name, member in list(vars(cls).items()):
-            if name.startswith("_") and name not in _SHOWN:
-                continue
-            if isinstance(member, property) and member.fget is not None:
-                setattr(cls, name, property(_reading(member.fget), member.fset, member.fdel, member.__doc__))
-            elif inspect.isfunction(member):
-                setattr(cls, name, _holding_the_lock(member))
-
-    def _become(self, other: Self) -> None:
-        """Be what the other is, at once; the other is not used any more."""
-        self.__dict__.update({name: value for name, value in other.__dict__.items() if name != _LOCK})
+def atomic(kind: type) -> None:
+    """Let public methods and properties of a class hold the lock `_lock` of an object; it may be taken again inside."""
+    for name, member in list(vars(kind).items()):
+        if name.startswith("_") and name not in _SHOWN:
+            continue
+        if isinstance(member, property) and member.fget is not None and not isinstance(member, View):
+            setattr(kind, name, property(_holding_the_lock(member.fget), member.fset, member.fdel, member.__doc__))
+        elif inspect.isfunction(member):
+            setattr(kind, name, _holding_the_lock(member))
 
 
-def _reading(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    @functools.wraps(function)
-    def alone(self: Any) -> Any:
-        with self._lock:
-            return function(self)
+class View(property, Generic[T]):
+    """A property of a session: what a function makes of its conversation, under the lock.
 
-    return alone
+    `doc` is its docstring, by default that of the function.
+    """
+
+    def __init__(self, function: Callable[[Conversation], T], doc: str | None = None) -> None:
+        def read(self: Any) -> T:
+            with self._lock:
+                return function(self._conversation)
+
+        super().__init__(functools.update_wrapper(read, function))
+        self.__doc__ = function.__doc__ if doc is None else doc
+
+    if TYPE_CHECKING:
+
+        def __get__(self, session: Any, kind: type | None = None, /) -> T:  # type: ignore[override]
+            ...
+
+
+class Variable(View[T]):
+    """An attribute of the conversation of a session that may be set, too."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        super().__init__(attrgetter(name), doc)
+        self._name = name
+
+    def __set__(self, session: Any, value: Any, /) -> None:
+        with session._lock:
+            setattr(session._conversation, self._name, value)
+
+
+class Setting(View[T]):
+    """A setting of a session by its name, as it is by now."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        super().__init__(attrgetter(f"settings.{name}"), doc)
 
 
 def _holding_the_lock(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -47,35 +47,61 @@ def cluster(
     cost_unit: str | None = None,
     confirm: float = 0.0,
 ) -> Result:
-    """Call `measure(arm)` until the groups are proven (error probability at most delta), an alarm, or the budget's end.
+    """Call `measure(item)` until the groups are proven (wrong with probability at most delta), an alarm, or the budget.
 
-    `measure` gets an arm, 0 … n_arms − 1, and returns one measurement of it: a number, a sequence of numbers, or a
-    pandas Series, whose labels must be the same every time. The dimension is that of the first, unless the noise has
-    one. With `names` it gets the name of an item. In place of n_arms give the items themselves, such as a list of names
-    or the index of a frame: `measure` then gets an item, and its text is its name.
+    Parameters
+    ----------
+    measure : callable
+        It gets an item, 0 … n_arms − 1, its name if `names` were given, or itself if items were, and returns one
+        measurement of it: a number, a sequence of numbers, or a pandas Series, whose labels must be the same every
+        time. The dimension is that of the first, unless the noise has one.
+    n_arms : int or iterable
+        How many items there are; or the items themselves, such as a list of names or the index of a frame: their text
+        is their name.
+    n_clusters : int, optional
+        How many groups there are. With `resolution` in its place the number of groups is found. As soon as every item
+        was measured there is then a forecast of the measurements needed: if it exceeds the budget, a warning says so,
+        and which resolution the budget is expected to allow.
+    delta, method : float and str
+        The error probability allowed, and the method.
+    budget : int, optional
+        So many measurements at most, those of `session` included; a warning says when it ends first.
+    progress : bool
+        Whether a line on the terminal, or below the cell of a notebook, says how far it is.
+    workers : int
+        So many measurements at a time: `measure` is then called in as many threads, while this one asks and tells.
+        Results are told as they come, each for its ask. When an error ends the call, measurements under way are waited
+        for and kept, when Ctrl-C does they are not. For an async function use `acluster`.
+    session : Session, optional
+        One to go on with: `error.session` of an earlier call, or one of your own with the settings of the call.
+    on_alarm : {"stop", "continue"}
+        An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
+        what it saw is in `result.alarm`; or the call goes on for the n_clusters given, and says so at its end.
+    threshold, noise, resolution, groups, distance_ratio, instance, names, costs, cost_unit, confirm
+        Those of `Session`.
 
-    `budget`: so many measurements at most, those of `session` included; a warning says when it ends first. `progress`:
-    a line on the terminal, or below the cell of a notebook, says how far it is. The other settings (`threshold`,
-    `noise`, `resolution`, `groups`, `distance_ratio`, `instance`, `names`, `costs`, `cost_unit`, `confirm`) are those
-    of `Session`.
+    Returns
+    -------
+    Result
+        A warning says if the groups are proven but one looks mixed (`result.homogeneity`).
 
-    With `resolution` in place of n_clusters the number of groups is found. As soon as every item was measured there is
-    a forecast of the measurements needed: if it exceeds the budget, a warning says so, and which resolution the budget
-    is expected to allow.
+    Raises
+    ------
+    Exception
+        Whatever `measure` raises, Ctrl-C too, the error about a value that is no measurement, and the warning where
+        warnings are errors. Nothing measured is lost: the error has an attribute `session`, and the same call with
+        `session=error.session` goes on as if nothing had happened, with the item that failed. The proof assumes that
+        failures have nothing to do with the values.
 
-    An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
-    what it saw is in `result.alarm`. With `on_alarm="continue"` the call goes on for the n_clusters given, and says so
-    at its end. A warning also says if the groups are proven but one looks mixed (`result.homogeneity`).
-
-    `workers`: so many measurements at a time; `measure` is then called in as many threads, while this one asks and
-    tells. Results are told as they come, each for its ask. With 1 it is called here, one after the other. When an error
-    ends the call, measurements under way are waited for and kept, when Ctrl-C does they are not. For an async function
-    use `acluster`.
-
-    Nothing measured is lost. Whatever `measure` raises, Ctrl-C too, the error about a value that is no measurement, and
-    the warning where warnings are errors have an attribute `session`: the same call with `session=error.session` goes
-    on as if nothing had happened, with the item that failed. The proof assumes that failures have nothing to do with
-    the values. `session` may also be one of your own, with the settings of the call.
+    Examples
+    --------
+    >>> import coterie, numpy
+    >>> rng = numpy.random.default_rng(0)
+    >>> def measure(item):
+    ...     return 5.0 * (item % 2) + rng.standard_normal()
+    >>> result = coterie.cluster(measure, 4, 2, noise=1.0, progress=False)
+    >>> result.done, result.groups
+    (True, [[0, 2], [1, 3]])
     """
     if is_async(measure):
         raise TypeError(f"measure is an async function: {USE_ACLUSTER}")
@@ -92,11 +118,12 @@ def cluster(
             if crew is not None:
                 crew.finish()
             result = call.result()
+            warning = call.warning(result)
         finally:
             call.run.mend()
             if crew is not None:
                 crew.leave()
-    call.warn(result)
+    call.warn(warning)
     return result
 
 
@@ -116,10 +143,30 @@ async def acluster(
 ) -> Result:
     """`cluster` for an async function: `await coterie.acluster(measure, …, workers=8)`.
 
-    `measure(arm)` is awaited, `workers` of them at a time; results are told as they come, each for its ask. Arguments,
-    answer and what an error keeps are those of `cluster`; `settings` are `threshold`, `noise` and the others of
-    `Session`. If the call is cancelled, so are the measurements under way: give a `session` of your own to have
-    what was measured before. A function that is not async is refused: `cluster` calls it in threads.
+    Parameters
+    ----------
+    measure : async callable
+        Awaited for `workers` items at a time; results are told as they come, each for its ask. A function that is not
+        async is refused: `cluster` calls it in threads.
+    n_arms, n_clusters, delta, method, budget, progress, workers, session, on_alarm
+        Those of `cluster`.
+    settings
+        `threshold`, `noise` and the others of `Session`.
+
+    Returns
+    -------
+    Result
+        As `cluster` returns it; what an error keeps is the same, too. If the call is cancelled, so are the measurements
+        under way: give a `session` of your own to have what was measured before.
+
+    Examples
+    --------
+    >>> import asyncio, coterie, numpy
+    >>> rng = numpy.random.default_rng(0)
+    >>> async def measure(item):
+    ...     return 5.0 * (item % 2) + rng.standard_normal()
+    >>> asyncio.run(coterie.acluster(measure, 4, 2, noise=1.0, workers=2, progress=False)).groups
+    [[0, 2], [1, 3]]
     """
     call = _Call("acluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm, **settings)
     crew = Tasks(call.run, call.workers, call.limit)
@@ -129,10 +176,11 @@ async def acluster(
                 call.note(await crew.step())
             await crew.finish()
             result = call.result()
+            warning = call.warning(result)
         finally:
             call.run.mend()
             await crew.leave()
-    call.warn(result)
+    call.warn(warning)
     return result
 
 
@@ -208,16 +256,19 @@ class _Call:
 
     def result(self) -> Result:
         """What was found."""
-        found = self.run.session
-        assert found is not None
+        session = self.run.session
+        assert session is not None
         return Result(
-            found.labels, found.centers, found.pulls, found.t, found.done, found, found.alarm, found.homogeneity,
-            self._readings.columns,
+            session.labels, session.centers, session.pulls, session.t, session.done, session, session.alarm,
+            session.homogeneity, self._readings.columns,
         )  # fmt: skip
 
-    def warn(self, result: Result) -> None:
+    def warning(self, result: Result) -> str | None:
+        """What must not be missed of what was found, if there is anything."""
+        return _warning(result, self.limit, self._stops)
+
+    def warn(self, warning: str | None) -> None:
         """Say what must not be missed."""
-        warning = _warning(result, self.limit, self._stops)
         if warning is not None:
             try:
                 warnings.warn(warning, stacklevel=3)
@@ -256,7 +307,7 @@ def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
             return f"{result.session.verdict}: {alarm}"
         if verdicts.looks_mixed(result.session):
             return f"{result.session.verdict}: {result.homogeneity}"
-        grave = [str(one) for one in result.session.alarms if not one.harmless]
+        grave = [str(other) for other in result.session.alarms if not other.harmless]
         return f"{result.session.verdict}, but there are alarms. {' '.join(grave)}" if grave else None
     guess = "there are no groups yet" if result.labels is None else "the groups are a guess"
     if alarm is None:
@@ -275,9 +326,8 @@ def _agreeing(session: Any, started: Callable[[int], Session]) -> Session:
         raise TypeError(f"session must be a coterie.Session, got {short(session)}")
     fresh = started(session.dim)
     for name in FIELDS:
-        wanted, its = getattr(fresh, name), getattr(session, name)
-        if wanted != its and not (name == "names" and wanted is None):
-            raise ValueError(
-                f"session was started with {name}={short(its)}, this call says {short(wanted)}: give the same settings"
-            )
+        wanted, present = getattr(fresh, name), getattr(session, name)
+        if wanted != present and not (name == "names" and wanted is None):
+            differing = f"session was started with {name}={short(present)}, this call says {short(wanted)}"
+            raise ValueError(f"{differing}: give the same settings")
     return session

@@ -1,24 +1,31 @@
-"""One conversation with a method: tickets, the order in which results count, and everything that was decided.
+"""One conversation with a method: settings, results, tickets, the order in which results count, what was decided.
 
-Live sessions, saved ones, records and campaigns all feed a `Conversation`; it is the only place that knows tickets and
-the order of results. "The s-th measurement of an arm" must not depend on values (docs/CROC.md, "The order of
-results"): for a method with `in_ask_order` each arm has a *line* of places, one for every ask and one for every result
-that nobody asked for, and a result counts once everything before it in its line is answered or given up.
+A `Conversation` is all that a session knows. Live sessions change it step by step, records are folded into it at once
+(`coterie.session.replaying`); the order in which results count is that of `coterie.session.lines` for both.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from coterie.methods.contract import Decision, MethodRun, Pull
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.methods.contract import Decision, Method, MethodRun, Pull
+from coterie.methods.start import start
+from coterie.problem.checks import FloatArray, IntArray, check_arm, check_measurement, short
 from coterie.problem.question import Resolution
-from coterie.problem.revision import Items, Revision
+from coterie.problem.revision import Items, Revision, settings_after
+from coterie.problem.settings import Settings
+from coterie.session.lines import Lines, Place
+from coterie.session.measurements import Measurements, check_many
+
+if TYPE_CHECKING:
+    from coterie.session.corrections import Correction
+
+T = TypeVar("T")
 
 ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED = 0, 1, 2, 3, 4, 5
 """What was done, in the order of `Conversation.order`."""
@@ -36,7 +43,7 @@ class Applied(NamedTuple):
     decisions: int = 0
 
 
-class Revised(NamedTuple):
+class StageEnd(NamedTuple):
     """A revision that was made: when so many results had counted, and before the ask of this number."""
 
     revision: Revision
@@ -52,43 +59,125 @@ class Ticket(NamedTuple):
     round: int
 
 
-@dataclass(slots=True)
-class Place:
-    """A place in the line of an arm: an ask, or a result that nobody asked for (`ticket` is None)."""
+class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
+    """Raised by `ask` once the groups are proven: there is nothing left to measure."""
 
-    ticket: int | None
-    round: int
-    row: int = -1  # of the result in the log, -1 while it is missing
-    white: FloatArray | None = None  # the result, in units of the noise, while it waits
-    gone: bool = False  # given up
+
+class Waiting(RuntimeError):  # noqa: N818 (as above)
+    """Raised by `ask` while further results could not be used: open asks have to be answered, or given up, first.
+
+    `tickets` has these asks: tell their results, or give them up with `Session.forget`.
+    """
+
+    def __init__(self, message: str, tickets: Sequence[Ticket]) -> None:
+        super().__init__(message)
+        self.tickets = tuple(tickets)
+
+
+def waiting_for(tickets: Sequence[Ticket]) -> Waiting:
+    """What `ask` raises while it waits for these."""
+    late = ", ".join(f"arm {ticket.arm} (ticket {ticket.number})" for ticket in tickets[:5])
+    more = f" and {len(tickets) - 5} more" if len(tickets) > 5 else ""
+    return Waiting(
+        f"waiting for the result of {late}{more}: what else is measured cannot be used before. Tell it, or give "
+        "the ticket up with forget",
+        tickets,
+    )
+
+
+class KeptGroups(NamedTuple):
+    """The groups when somebody last looked at them: as the method numbers them, and as they are shown."""
+
+    labels: IntArray
+    n_clusters: int | None
+    named: IntArray  # labels as they are shown
+    order: IntArray  # the method's numbers, in the order in which groups are shown
+    centers: FloatArray  # in the method's order and units
+    final_run: MethodRun | None  # the run that has found them, if it has
 
 
 class Conversation:
-    """Tickets, lines and decisions around one `MethodRun`, which is told results in the order in which they count."""
+    """All that was said and decided: `run` is the method at work, told results in the order in which they count."""
 
-    def __init__(self, run: MethodRun, in_ask_order: bool) -> None:
-        self.run, self.in_ask_order = run, in_ask_order
-        self.pending: dict[int, Place] = {}  # by ticket, oldest first
+    def __init__(self, settings: Settings, method: Method, run: MethodRun | None = None) -> None:
+        self.first_settings, self.method = settings, method
+        self.undone: set[int] = set()  # of the asks given up, those that nobody began to measure
+        self.corrections: list[Correction] = []  # of told values, in the order in which they were made
+        self._numbers: dict[str, int] = {}  # of items by name
+        self.restart(run)
+
+    def restart(self, run: MethodRun | None = None) -> None:
+        """Begin anew, with the first settings. `run`: one to go on with; by default the method starts another."""
+        self.settings, self.items = self.first_settings, Items(self.first_settings.n_arms)
+        self.run = start(self.first_settings, self.method) if run is None else run
+        self.log = Measurements(self.first_settings.noise, self.method.exact)
+        self.lines = Lines(self.method.in_ask_order)
         self.arms_asked: list[int] = []  # by ticket
         self.rounds_asked: list[int] = []
         self.order = bytearray()
         self.given_up: list[int] = []  # tickets, in the order in which they were given up
         self.choices: list[Resolution] = []  # in the order in which they were made
-        self.revisions: list[Revised] = []  # in the order in which they were made
-        self.retired: frozenset[int] = frozenset()
+        self.revisions: list[StageEnd] = []  # in the order in which they were made
         self.never = 0  # results that never count: of retired items, or too late for a proof that was followed up
         self.decisions: list[tuple[int, Decision]] = []  # with the number of results that had counted before
         self.counted_rows: list[int] = []
         self.counted_rounds: list[int] = []
-        self.lines: dict[int, deque[Place]] = {}
         self.applied = Applied()
-        self.undone: set[int] = set()  # of the asks given up, those that nobody began to measure
         self.waited: int | None = None  # results that waited when the groups were found
+        self.kept_groups: KeptGroups | None = None  # see `coterie.session.groups`
+        self.kept_alarms: tuple[Any, Any] | None = None  # see `coterie.session.data_alarms`
+        self._kept: tuple[Any, dict[str, Any]] = (None, {})
 
     @property
     def next_ticket(self) -> int:
         """The number of the next ask."""
         return len(self.arms_asked)
+
+    @property
+    def proves(self) -> bool:
+        """Whether the method's stop is a proof."""
+        return self.method.proves(self.settings.threshold)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the groups are found; measurements that confirm them may follow."""
+        return self.run.done or self.run.proven
+
+    @property
+    def n_present(self) -> int:
+        """How many items there are now: those that are not retired."""
+        return self.items.n_ever - len(self.items.retired)
+
+    @property
+    def unmeasured(self) -> int:
+        """How many items of now have no result that counted."""
+        return int((np.delete(self.run.pulls, list(self.items.retired)) == 0).sum())
+
+    @property
+    def counted(self) -> IntArray:
+        """Places in the log of the results that counted, in the order in which they did."""
+        return np.array(self.counted_rows, dtype=np.int64)
+
+    def once(self, name: str, compute: Callable[[Conversation], T]) -> T:
+        """What is computed from this conversation, under a name: kept until something happens in it."""
+        run = self.run
+        moment = run.t, run.done, len(self.order), len(self.choices), len(self.decisions)
+        if self._kept[0] != moment:
+            self._kept = moment, {}
+        kept = self._kept[1]
+        if name not in kept:
+            kept[name] = compute(self)
+        computed: T = kept[name]
+        return computed
+
+    def update_settings(self) -> None:
+        """Let `settings` and `items` be those after all choices and revisions."""
+        settings, items = self.first_settings, Items(self.first_settings.n_arms)
+        for made in self.revisions:
+            settings, items = settings_after(settings, made.revision), items.after(made.revision)
+        if self.choices:
+            settings = replace(settings, question=self.choices[-1])
+        self.settings, self.items = settings, items
 
     def is_stale(self, ticket: int | None) -> bool:
         """Whether an ask was made before the last revision: its result then counts as one that nobody asked for."""
@@ -96,15 +185,14 @@ class Conversation:
 
     @property
     def waiting(self) -> int:
-        """Results that wait for an earlier ask of their arm; once the groups are found, those that waited then."""
-        return self._waiting_now() if self.waited is None else self.waited
-
-    def _waiting_now(self) -> int:
-        return sum(place.row >= 0 and not place.gone for line in self.lines.values() for place in line)
+        """Results that wait for an earlier ask of their item; once the groups are found, those that waited then."""
+        return self.lines.waiting() if self.waited is None else self.waited
 
     def tickets(self) -> list[Ticket]:
         """Open asks, oldest first."""
-        return [Ticket(number, self.arms_asked[number], place.round) for number, place in self.pending.items()]
+        return [Ticket(number, place.arm, place.round) for number, place in self.lines.pending.items()]
+
+    # Whether there is something to wait for.
 
     def awaited(self, wanted: int = 1) -> list[Ticket]:
         """The open asks that have to be answered before anything new is asked for; none if that can go on.
@@ -113,74 +201,76 @@ class Conversation:
         least so many results as `AHEAD` allows cannot be used before open asks are answered, it is one of these, and
         as many later ones are closed (docs/CROC.md, section 8).
         """
-        n_open = len(self.pending)
+        pending, n_open = self.lines.pending, len(self.lines.pending)
         least = BATCHES_AHEAD * (n_open + wanted)
-        if not n_open or not self.in_ask_order or self.run.done or self._overtaken(next(iter(self.pending)), 0) < least:
+        if not n_open or not self.method.in_ask_order or self.run.done:
+            return []
+        if self._overtaken(next(iter(pending)), 0) < least:
             return []
         limit = max(AHEAD * (self._at_work() + 2), least)
         late: list[Ticket] = []
-        for older, (number, place) in enumerate(self.pending.items()):
+        for older, (number, place) in enumerate(pending.items()):
             if self._overtaken(number, older) < limit:
                 break
-            if self.arms_asked[number] not in self.retired:
-                late.append(Ticket(number, self.arms_asked[number], 0 if self.is_stale(number) else place.round))
-        if not late:
-            return []
-        held = self.run.held_up([Pull(one.arm, one.round) for one in late])
+            if place.arm not in self.items.retired:
+                late.append(Ticket(number, place.arm, 0 if self.is_stale(number) else place.round))
+        held = self.run.held_up([Pull(ticket.arm, ticket.round) for ticket in late]) if late else None
         if held is None:
             return []
-        behind = [self.waiting_behind(one.number) for one in late]
-        lines = sum({one.arm: count for one, count in zip(reversed(late), reversed(behind), strict=True)}.values())
+        behind = [self.lines.behind(ticket.arm, ticket.number) for ticket in late]
+        # Of each item, what waits behind its first late ask.
+        lines = sum({ticket.arm: count for ticket, count in zip(late[::-1], behind[::-1], strict=True)}.values())
         if held.results + lines < limit:
             return []
-        return [one for i, one in enumerate(late) if i in held.by or behind[i]]
+        return [ticket for i, ticket in enumerate(late) if i in held.by or behind[i]]
 
     def _overtaken(self, ticket: int, older: int) -> int:
         """Asks after an open one that are closed; `older`: open asks before it."""
-        return self.next_ticket - ticket - len(self.pending) + older
+        return self.next_ticket - ticket - len(self.lines.pending) + older
 
     def _at_work(self) -> int:
         """Open asks, from the youngest on, up to one that many have overtaken for the number of those after it."""
-        found = 0
-        for number in reversed(self.pending):
-            if self._overtaken(number, len(self.pending) - 1 - found) >= AHEAD * (found + 2):
-                break
-            found += 1
-        return found
-
-    def waiting_behind(self, ticket: int) -> int:
-        """Results that wait in the line of its arm behind an open ask."""
         count = 0
-        for place in reversed(self.lines.get(self.arms_asked[ticket], ())):
-            if place.ticket == ticket:
-                return count
-            count += place.white is not None
-        return 0
+        for number in reversed(self.lines.pending):
+            if self._overtaken(number, len(self.lines.pending) - 1 - count) >= AHEAD * (count + 2):
+                break
+            count += 1
+        return count
 
-    # One by one.
+    # Step by step.
 
     def ask(self) -> Ticket | None:
         """The next arm, with a ticket; None if looking for it has found the groups."""
         pull = self.run.ask()
         self.order.append(ASKED)
         self.note_decisions()
-        return None if pull is None else self.open_ticket(pull)
-
-    def open_ticket(self, pull: Pull) -> Ticket:
-        """A ticket for an arm that the method has asked for."""
-        number = self.next_ticket
-        place = Place(number, pull.round)
+        if pull is None:
+            return None
+        number = len(self.arms_asked)
         self.arms_asked.append(pull.arm)
         self.rounds_asked.append(pull.round)
-        self.pending[number] = place
-        if self.in_ask_order:
-            self.lines.setdefault(pull.arm, deque()).append(place)
+        self.lines.open(number, pull.arm, pull.round)
         return Ticket(number, pull.arm, pull.round)
 
-    def look(self) -> None:
-        """See whether the results so far are enough."""
+    def open(self, count: int, wanted: int | None = None) -> list[Ticket]:
+        """The next arms, with their tickets: fewer once the groups are found, or open asks have to be answered first.
+
+        `wanted`: how many somebody wants in all, if these are the first of more.
+        """
+        opened: list[Ticket] = []
+        while len(opened) < count and not self.run.done:
+            if self.awaited((count if wanted is None else wanted) - len(opened)):
+                break
+            ticket = self.ask()
+            if ticket is not None:
+                opened.append(ticket)
+        return opened
+
+    def look(self, noted: bool = True) -> None:
+        """See whether the results so far are enough; `noted`: that it was looked at is on record."""
         if not self.run.done:
-            self.order.append(LOOKED)
+            if noted:
+                self.order.append(LOOKED)
             self.run.look()
             self.note_decisions()
 
@@ -188,10 +278,11 @@ class Conversation:
         """Another resolution is asked for."""
         self.order.append(CHOSEN)
         self.choices.append(resolution)
+        self.update_settings()
         self.run.choose_resolution(resolution)
         self.note_decisions()
 
-    def revise(self, revision: Revision, items: Items, decision: Decision, run: MethodRun) -> None:
+    def revise(self, revision: Revision, decision: Decision, run: MethodRun) -> None:
         """Another run goes on from here, with the items that are left; it has the results so far.
 
         Results that wait behind an open ask go on waiting, but for those of retired items, which never count, and
@@ -199,67 +290,85 @@ class Conversation:
         """
         self.order.append(REVISED)
         self.decisions.append((len(self.counted_rows), decision))
-        self.revisions.append(Revised(revision, len(self.counted_rows), self.next_ticket))
-        self.retired = frozenset(items.retired)
+        self.revisions.append(StageEnd(revision, len(self.counted_rows), self.next_ticket))
+        self.update_settings()
         if self.order.count(ASKED) > self.next_ticket:  # an ask that found the groups, and opened no ticket
             self.order[self.order.rindex(ASKED)] = LOOKED
-        found = self.run.done
-        for arm in list(self.lines):
-            line = self.lines[arm]
-            kept = [place for place in line if not found or place.ticket in self.pending]
-            self.lines[arm] = deque(kept if arm not in self.retired else [])
-            if not self.lines[arm]:
-                del self.lines[arm]
-        self.never = self.order.count(TOLD) - len(self.counted_rows) - self._waiting_now()
+        done, lines = self.run.done, self.lines
+        kept = {
+            arm: deque(place for place in line if not done or place.ticket in lines.pending)
+            for arm, line in lines.by_arm.items()
+            if arm not in self.items.retired
+        }
+        lines.by_arm = {arm: line for arm, line in kept.items() if line}
+        self.never = self.order.count(TOLD) - len(self.counted_rows) - lines.waiting()
         self.run, self.waited = run, None
 
-    def tell(self, arm: int, white: FloatArray, row: int, ticket: int | None) -> None:
-        """A result; it counts now or, if an earlier ask of its arm is open, later. After the end it never does."""
+    def tell(self, arm: int, values: FloatArray, white: FloatArray, ticket: int | None) -> None:
+        """A result; it counts now or, if an earlier ask of its item is open, later. After the end it never does."""
+        row = self.log.add(arm, values, white, ticket)
         self.order.append(TOLD)
-        place = Place(None, 0) if ticket is None else self.pending.pop(ticket)
-        if self.run.done or arm in self.retired:
-            self.never += arm in self.retired
+        if self.run.done or arm in self.items.retired:
+            if ticket is not None:
+                del self.lines.pending[ticket]
+            self.never += arm in self.items.retired
             return
-        place.row = row
-        if not self.in_ask_order:
-            self._count(arm, place, white)
-            return
-        place.white = white
-        if ticket is None:
-            self.lines.setdefault(arm, deque()).append(place)
-        self._release(arm)
+        place = self.lines.answer(arm, ticket, row, white)
+        if place is not None:
+            self._count(place)
+        else:
+            self._release(arm)
+
+    def tell_given(self, arm: Any, x: Any, ticket: Any) -> None:
+        """See `Session.tell`: everything is checked before anything is changed."""
+        if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):
+            arms = [self.arm_named(given) for given in arm]
+            values, tickets = check_many(len(arms), x, ticket, self.settings.dim)
+        else:
+            arms, tickets = [self.arm_named(arm)], [ticket]
+            values = check_measurement(x, self.settings.dim)[None]
+        claimed = self.lines.claim(arms, tickets)
+        for result in zip(arms, values, self.log.in_noise_units(arms, values), claimed, strict=True):
+            self.tell(*result)
+
+    def arm_named(self, arm: Any) -> int:
+        """The number of an item, given by its number or its name."""
+        settings = self.settings
+        if not isinstance(arm, str):
+            return check_arm(arm, settings.n_arms)
+        if len(self._numbers) < settings.n_arms:  # the first time, and when items have joined
+            self._numbers = {name: number for number, name in enumerate(settings.names or ())}
+        if arm not in self._numbers:
+            known = "there are none" if settings.names is None else short(list(settings.names))
+            raise ValueError(f"unknown arm {arm!r}: known names: {known}")
+        return self._numbers[arm]
 
     def forget(self, ticket: int) -> None:
         """The result of an open ask will not come."""
         self.order.append(FORGOTTEN)
         self.given_up.append(ticket)
-        place = self.pending.pop(ticket)
         arm = self.arms_asked[ticket]
-        if self.run.done or arm in self.retired:
+        if self.run.done or arm in self.items.retired:
+            del self.lines.pending[ticket]
             return
+        place = self.lines.give_up(ticket)
         if not self.is_stale(ticket):
             self.run.give_up(arm, place.round)
             self.note_decisions()
-        if self.in_ask_order:
-            place.gone = True
-            self._release(arm)
+        self._release(arm)
 
     def _release(self, arm: int) -> None:
-        """Count the results at the head of the arm's line."""
-        line = self.lines[arm]
-        while line and (line[0].gone or line[0].white is not None) and not self.run.done:
-            place = line.popleft()
-            if place.white is not None:
-                self._count(arm, place, place.white)
-        if not line:
-            del self.lines[arm]
+        """Count the results at the head of the item's line."""
+        while not self.run.done and (place := self.lines.ready(arm)) is not None:
+            self._count(place)
 
-    def _count(self, arm: int, place: Place, white: FloatArray) -> None:
+    def _count(self, place: Place) -> None:
         self.counted_rows.append(place.row)
         asked = place.ticket is not None and not self.is_stale(place.ticket)
         of_round = place.round if asked else 0
         self.counted_rounds.append(of_round)
-        self.run.count(arm, white, of_round, asked)
+        assert place.white is not None
+        self.run.count(place.arm, place.white, of_round, asked)
         self.note_decisions()
 
     def note_decisions(self) -> None:
@@ -267,63 +376,4 @@ class Conversation:
         for decision in self.run.new_decisions():
             self.decisions.append((len(self.counted_rows), decision))
         if self.waited is None and self.run.done:
-            self.waited = self._waiting_now()
-
-    # What was done.
-
-    @property
-    def history(self) -> list[list[object]]:
-        """What was done, in order: [ask | tell | look, how often], [forget, ticket], [choose, resolution],
-        [revise, revision]."""
-        done = np.frombuffer(bytes(self.order), dtype=np.uint8)
-        alone = (done == FORGOTTEN) | (done == CHOSEN) | (done == REVISED)
-        starts = np.flatnonzero(alone | (np.diff(done, prepend=FORGOTTEN) != 0))
-        given_up, choices, revisions = iter(self.given_up), iter(self.choices), iter(self.revisions)
-        words = {ASKED: "ask", TOLD: "tell", LOOKED: "look"}
-        return [
-            ["forget", next(given_up)]
-            if kind == FORGOTTEN
-            else ["choose", next(choices).to_json()["resolution"]]
-            if kind == CHOSEN
-            else ["revise", next(revisions).revision.to_json()]
-            if kind == REVISED
-            else [words[kind], length]
-            for kind, length in zip(done[starts].tolist(), np.diff(starts, append=done.size).tolist(), strict=True)
-        ]
-
-    @property
-    def counted(self) -> IntArray:
-        """Places in the log of the results that counted, in the order in which they did."""
-        return np.array(self.counted_rows, dtype=np.int64)
-
-
-def rows_asked_alone(conversation: Conversation, tickets: Sequence[int | None]) -> set[int]:
-    """Places in the log of the results that were asked for while no other ask was open.
-
-    `tickets`: the ask that each result of the log answers, None if nobody asked for it. If an ask of the same arm was
-    given up before the result came, it is left out: so is a result that came too late to count.
-    """
-    given_up = iter(conversation.given_up)
-    found: set[int] = set()
-    open_asks, ticket, row = 0, 0, 0
-    alone: int | None = None  # the ask made while no other was open, until it is answered
-    for kind in conversation.order:
-        if kind == ASKED:
-            if ticket == conversation.next_ticket:
-                break  # it found the groups, and opened no ticket: nothing counts any more
-            if open_asks == 0:
-                alone = ticket
-            open_asks, ticket = open_asks + 1, ticket + 1
-        elif kind == TOLD:
-            if tickets[row] is not None:
-                open_asks -= 1
-                if tickets[row] == alone:
-                    found.add(row)
-                    alone = None
-            row += 1
-        elif kind == FORGOTTEN:
-            gone = next(given_up)
-            open_asks -= 1
-            if alone is not None and conversation.arms_asked[gone] == conversation.arms_asked[alone]:
-                alone = None
-    return found
+            self.waited = self.lines.waiting()

@@ -6,14 +6,16 @@ they come, each with the ticket of its ask.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import queue
 import threading
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.session.measuring import Run
 from coterie.session.session import Session
+
+if TYPE_CHECKING:
+    import asyncio
 
 LOOK = 0.1
 """Seconds between two looks at whether Ctrl-C was pressed: some systems do not wake up whoever waits longer."""
@@ -48,10 +50,10 @@ class _Crew:
         most = 1 if run.session is None else self._workers
         if busy >= most or (self._limit is not None and run.count + busy >= self._limit):
             return None
-        found = run.next_ask(self._under_way)
-        if found is None:
+        opened = run.next_ask(self._under_way)
+        if opened is None:
             return None
-        ask = _Ask(*found)
+        ask = _Ask(*opened)
         self._under_way[ask.ticket] = ask
         return ask
 
@@ -139,6 +141,8 @@ class Tasks(_Crew):
     """`measure` is awaited in tasks of the running event loop."""
 
     def __init__(self, run: Run, workers: int, limit: int | None) -> None:
+        import asyncio  # here: it takes a while to load
+
         super().__init__(run, workers, limit)
         self._results: asyncio.Queue[_Came] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -159,6 +163,8 @@ class Tasks(_Crew):
 
     async def step(self) -> Session:
         """Give every worker something to do, then tell the next result that comes."""
+        import asyncio
+
         while (ask := self._next()) is not None:
             task = asyncio.create_task(self._measure(ask), name="coterie-measure")
             self._tasks.add(task)
@@ -177,6 +183,8 @@ class Tasks(_Crew):
 
     async def leave(self) -> None:
         """Cancel the tasks, and tell what has come by now: somebody has interrupted, or cancelled the call."""
+        import asyncio
+
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -8,31 +8,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import taken_apart
-from coterie.session.committed_pairs import committed_pairs
-from coterie.session.record_arrays import RecordArrays
-from coterie.theory.copies import copied_columns
-from coterie.theory.dependence_evidence import dependence_evidence
-from coterie.theory.failure_evidence import failure_evidence, item_evidence
-from coterie.theory.noise_evidence import (
+from coterie.evidence.faults import (
     SMALLER,
     TAILS,
     NoiseEvidence,
+    copied_columns,
     evidence_against_bound,
+    failure_evidence,
+    item_evidence,
     item_evidence_against_noise,
     pair_evidence_against_noise,
 )
-from coterie.theory.order_evidence import LEVEL, OrderEvidence, columns_looked_at, lateness_weights, order_evidence
-from coterie.theory.prefix_ranks import repeats
-
-if TYPE_CHECKING:
-    from coterie.session.session import Session
+from coterie.evidence.order import (
+    LEVEL,
+    OrderEvidence,
+    columns_looked_at,
+    dependence_evidence,
+    lateness_weights,
+    order_evidence,
+    repeats,
+)
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import taken_apart
+from coterie.problem.settings import Settings
+from coterie.session.conversation import Conversation
+from coterie.session.groups import labels_of
+from coterie.session.record_arrays import RecordArrays, committed_pairs
 
 NOISE, DRIFT, FAILURES, LATENESS, STILL, COPY = "noise", "drift", "failures", "lateness", "still", "copy"
 DEPENDENCE = "dependence"
@@ -47,9 +53,19 @@ _COPY_RARE = 20  # results beside the commonest value, where there are fewer val
 
 @dataclass(frozen=True)
 class DataAlarm:
-    """`kind`: noise, drift, dependence, failures, lateness, still or copy. `evidence`, a log, has reached `threshold`.
+    """Something speaks against the way in which the data were made.
 
-    If there is nothing to it, such an alarm is ever raised with probability at most `level`; 0: it is plain to see.
+    Parameters
+    ----------
+    kind : {"noise", "drift", "dependence", "failures", "lateness", "still", "copy"}
+        What it is about.
+    seen, advice : str
+        What was seen, and what to do.
+    evidence, threshold, level : float
+        The evidence, a log, has reached the threshold. If there is nothing to it, such an alarm is ever raised with
+        probability at most `level`; 0: it is plain to see.
+    harmless : bool
+        What is proven stays proven.
     """
 
     kind: str
@@ -58,58 +74,48 @@ class DataAlarm:
     evidence: float
     threshold: float
     level: float = LEVEL
-    harmless: bool = False  # what is proven stays proven
+    harmless: bool = False
 
     def __str__(self) -> str:
         return f"{self.seen} {self.advice}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
-            "kind": self.kind,
-            "seen": self.seen,
-            "advice": self.advice,
-            "evidence": self.evidence,
-            "threshold": self.threshold,
-            "level": self.level,
-            "harmless": self.harmless,
-        }
+        return asdict(self)
 
 
-class AlarmCache:
-    """The alarms of a session, computed anew when its record has grown.
+def alarms_of(conversation: Conversation) -> tuple[DataAlarm, ...]:
+    """What speaks against the way in which the data were made: the stated noise, drift, failures, late results.
 
-    After 512 events they are computed once in every 256th of the record, so that looking costs little however long it
-    is. Once the groups are found they are those of the whole record.
+    Each is raised for nothing with probability at most 1 %, however often somebody looks. They stop nothing.
+
+    They are computed anew when the record has grown: after 512 events once in every 256th of it, so that looking costs
+    little however long it is. Once the groups are found they are those of the whole record.
     """
-
-    def __init__(self) -> None:
-        self._key: tuple[Any, ...] | None = None
-        self._found: tuple[DataAlarm, ...] = ()
-
-    def of(self, session: Session) -> tuple[DataAlarm, ...]:
-        """The alarms so far."""
-        events = len(session._conversation.order)
-        step = 1 if events < _EXACT_EVENTS or session.done else 2 ** (events.bit_length() - 9)
-        labels = session.labels if step == 1 else None  # of a long record, a guess that wavers costs nothing
-        key = (events // step * step, session.done, None if labels is None else labels.tobytes())
-        if key != self._key:
-            self._found, self._key = alarms_of(session), key
-        return self._found
+    events, done = len(conversation.order), conversation.run.done
+    step = 1 if events < _EXACT_EVENTS or done else 2 ** (events.bit_length() - 9)
+    labels = labels_of(conversation) if step == 1 else None  # of a long record, a guess that wavers costs nothing
+    stages = len(conversation.revisions)
+    key = (events // step * step, done, stages, None if labels is None else labels.tobytes())
+    if conversation.kept_alarms is None or conversation.kept_alarms[0] != key:
+        record = RecordArrays(conversation)
+        conversation.kept_alarms = key, alarms_by(record, conversation.settings, labels_of(conversation))
+    alarms: tuple[DataAlarm, ...] = conversation.kept_alarms[1]
+    return alarms
 
 
-def alarms_of(session: Session) -> tuple[DataAlarm, ...]:
-    """The alarms of a session, by its record."""
-    record = RecordArrays(session)
-    ordered = _drift(session, record), _dependence(session, record)
-    found = (_noise(session, record), *ordered, _failures(session, record), _lateness(session, record))
-    return tuple(one for one in (*found, _still(session, record), _copy(session, record)) if one is not None)
+def alarms_by(record: RecordArrays, settings: Settings, labels: IntArray | None) -> tuple[DataAlarm, ...]:
+    """The alarms by a record."""
+    ordered = _drift(settings, record), _dependence(settings, record)
+    failing = _failures(settings, record), _lateness(settings, record)
+    alarms = (_noise(settings, record, labels), *ordered, *failing, _still(settings, record), _copy(settings, record))
+    return tuple(alarm for alarm in alarms if alarm is not None)
 
 
 # Results that do not vary.
 
 
-def _still(session: Session, record: RecordArrays) -> DataAlarm | None:
+def _still(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     arms, values = record.counted_arms, record.counted_values
     if arms.size < max(_STILL_LEAST, 2 * record.n_arms):
         return None
@@ -118,7 +124,7 @@ def _still(session: Session, record: RecordArrays) -> DataAlarm | None:
     if still.all():
         seen = f"All {arms.size} results are the same, {_listed(values[0])}: nothing tells items apart."
         advice = "Check what is recorded: results that do not vary prove nothing, however many there are."
-    elif session.noise.kind == "gaussian" and (values == values[firsts][inverse]).all():
+    elif settings.noise.kind == "gaussian" and (values == values[firsts][inverse]).all():
         seen = (
             "Repeated results of an item are always the same: that is no Gaussian noise, and nothing is proven by it."
         )
@@ -134,17 +140,17 @@ def _still(session: Session, record: RecordArrays) -> DataAlarm | None:
     return DataAlarm(STILL, seen, advice, 0.0, 0.0, 0.0)
 
 
-def _copy(session: Session, record: RecordArrays) -> DataAlarm | None:
+def _copy(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     """Numbers that follow from another one: evidence that takes them for independent counts a result twice."""
     values = record.counted_values[:, :_COPY_COLUMNS]
-    if session.dim < 2 or len(values) < _COPY_LEAST:
+    if settings.dim < 2 or len(values) < _COPY_LEAST:
         return None
     pairs = [pair for pair in copied_columns(values) if _no_chance(values[:, pair[1]])]
     if not pairs:
         return None
     which = ", ".join(f"number {copy + 1} follows from number {first + 1}" for first, copy in pairs[:5])
     seen = f"Of every result, {which} (equal, or in other units)."
-    if any(taken_apart(session.noise, *pair) for pair in pairs):
+    if any(taken_apart(settings.noise, *pair) for pair in pairs):
         advice = (
             "Under the noise stated that counts a result twice, so do not rely on the groups: start again without such "
             "numbers, or with noise=None."
@@ -166,82 +172,77 @@ def _listed(values: FloatArray) -> str:
 # The stated noise.
 
 
-def _noise(session: Session, record: RecordArrays) -> DataAlarm | None:
-    kind = session.noise.kind
+def _noise(settings: Settings, record: RecordArrays, labels: IntArray | None) -> DataAlarm | None:
+    kind = settings.noise.kind
     if kind not in ("known", "at-most") or record.counted.size == 0:
         return None
-    labels = session.labels
     pairs = committed_pairs(record, labels)
-    h = _differences(session, record, pairs)
+    h = _differences(settings, record, pairs)
     if kind == "at-most":
-        found = evidence_against_bound(h)
+        evidence = evidence_against_bound(h)
         threshold = math.log(1.0 / LEVEL)
-        return _noise_alarm(found, threshold, h, pairs, record, session) if found.value >= threshold else None
+        return _noise_alarm(evidence, threshold, h, pairs, record, settings) if evidence.value >= threshold else None
     threshold = math.log(1.0 / (_PAIRS_SHARE * LEVEL))
-    found = pair_evidence_against_noise(h)
-    if found.value >= threshold:
-        return _noise_alarm(found, threshold, h, pairs, record, session)
+    evidence = pair_evidence_against_noise(h)
+    if evidence.value >= threshold:
+        return _noise_alarm(evidence, threshold, h, pairs, record, settings)
     repeated = repeats(record.counted_arms)  # the others say nothing, and may be a million
     arms, values = record.counted_arms[repeated], record.counted_values[repeated]
     _, firsts, inverse = np.unique(arms, return_index=True, return_inverse=True)
-    alone = item_evidence_against_noise(arms, session.noise.whiten(values - values[firsts][inverse]))
+    alone = item_evidence_against_noise(arms, settings.noise.whiten(values - values[firsts][inverse]))
     threshold = math.log(1.0 / ((1.0 - _PAIRS_SHARE) * LEVEL))
     if alone.value >= threshold:
         after = int(repeated[alone.after - 1]) + 1
         seen = f"results of one item differ from one another {_than_stated(alone, None)} ({after} results)"
-        return _noise_words(alone, seen, threshold, session)
+        return _noise_words(alone, seen, threshold, settings)
     return None
 
 
-def _differences(session: Session, record: RecordArrays, pairs: IntArray) -> FloatArray:
+def _differences(settings: Settings, record: RecordArrays, pairs: IntArray) -> FloatArray:
     """h of each pair; the difference is taken in the user's units, so that no digit is lost far from zero."""
     apart = record.values[pairs[:, 0]] - record.values[pairs[:, 1]]
-    return session.noise.whiten(apart) / math.sqrt(2.0)
+    return settings.noise.whiten(apart) / math.sqrt(2.0)
 
 
 def _noise_alarm(
-    found: NoiseEvidence, threshold: float, h: FloatArray, pairs: IntArray, record: RecordArrays, session: Session
+    evidence: NoiseEvidence, threshold: float, h: FloatArray, pairs: IntArray, record: RecordArrays, settings: Settings
 ) -> DataAlarm:
-    mixed = bool((record.told_arms[pairs[: found.after, 0]] != record.told_arms[pairs[: found.after, 1]]).any())
+    mixed = bool((record.told_arms[pairs[: evidence.after, 0]] != record.told_arms[pairs[: evidence.after, 1]]).any())
     alike = "results of one item, or of items that are in one group," if mixed else "results of one item"
-    times = float(np.sqrt(np.mean(h[: found.after] ** 2)))
-    seen = f"{alike} differ from one another {_than_stated(found, times)} ({found.after} pairs of results)"
-    if mixed and found.kind != SMALLER:
+    times = float(np.sqrt(np.mean(h[: evidence.after] ** 2)))
+    seen = f"{alike} differ from one another {_than_stated(evidence, times)} ({evidence.after} pairs of results)"
+    if mixed and evidence.kind != SMALLER:
         seen += "; if the noise is right, the items of a group are not alike"
-    return _noise_words(found, seen, threshold, session)
+    return _noise_words(evidence, seen, threshold, settings)
 
 
-def _than_stated(found: NoiseEvidence, times: float | None) -> str:
-    if found.kind == TAILS:
+def _than_stated(evidence: NoiseEvidence, times: float | None) -> str:
+    if evidence.kind == TAILS:
         return "by far more than the stated noise now and then"
     size = "" if times is None else f", about {times:.2g} times as much"
-    return f"{'less' if found.kind == SMALLER else 'more'} than the stated noise allows{size}"
+    return f"{'less' if evidence.kind == SMALLER else 'more'} than the stated noise allows{size}"
 
 
-def _noise_words(found: NoiseEvidence, seen: str, threshold: float, session: Session) -> DataAlarm:
-    if found.kind == SMALLER:
+def _noise_words(evidence: NoiseEvidence, seen: str, threshold: float, settings: Settings) -> DataAlarm:
+    if evidence.kind == SMALLER:
         advice = (
             "If the noise is smaller than stated, what is proven stays proven, and with a smaller one, or noise=None, "
             "fewer measurements would do. If successive results of an item depend on one another, which looks the "
             "same, nothing is proven: measure each time anew."
         )
-    elif session.noise.kind == "at-most":
+    elif settings.noise.kind == "at-most":
         advice = "Do not rely on the groups: start again with these results and a larger bound, or noise=None."
     else:
         advice = (
             "Do not rely on groups proven with this noise: start again with these results and noise=None, which "
             "assumes nothing about it, or with a larger one."
         )
-    smaller = found.kind == SMALLER
-    said = f"The stated noise is contradicted: {seen}."
-    return DataAlarm(NOISE, said, advice, found.value, threshold, harmless=smaller)
+    smaller = evidence.kind == SMALLER
+    contradicted = f"The stated noise is contradicted: {seen}."
+    return DataAlarm(NOISE, contradicted, advice, evidence.value, threshold, harmless=smaller)
 
 
 # Order, lateness, failures.
-
-
-def _name(session: Session, arm: int) -> str:
-    return str(arm) if session.names is None else session.names[arm]
 
 
 def _which(dim: int, column: int) -> str:
@@ -249,9 +250,9 @@ def _which(dim: int, column: int) -> str:
     return "" if dim == 1 else f" in number {column + 1} of a result"
 
 
-def _drift(session: Session, record: RecordArrays) -> DataAlarm | None:
-    found = drift_alarm(record.counted_arms, record.counted_values, record.n_arms, session.names)
-    return None if found is None else replace(found, advice=_DRIFT_ADVICE)
+def _drift(settings: Settings, record: RecordArrays) -> DataAlarm | None:
+    alarm = drift_alarm(record.counted_arms, record.counted_values, record.n_arms, settings.names)
+    return None if alarm is None else replace(alarm, advice=_DRIFT_ADVICE)
 
 
 _DRIFT_ADVICE = (
@@ -274,38 +275,42 @@ def drift_alarm(
     """
     if arms.size == 0:
         return None
-    found, dim = order_evidence(arms, values, n_arms), values.shape[1]
-    if not found.reached:
+    evidence, dim = order_evidence(arms, values, n_arms), values.shape[1]
+    if not evidence.reached:
         return None
-    if found.of_one:
-        way = "higher" if found.arm_upwards else "lower"
-        name = str(found.arm) if names is None else names[found.arm]
-        seen = f"Item {name} drifts: its later results are {way} than its earlier ones{_which(dim, found.arm_column)}."
+    if evidence.of_one:
+        way = "higher" if evidence.arm_upwards else "lower"
+        name = str(evidence.arm) if names is None else names[evidence.arm]
+        seen = (
+            f"Item {name} drifts: its later results are {way} than its earlier ones{_which(dim, evidence.arm_column)}."
+        )
     else:
-        way = "higher" if found.upwards else "lower"
-        seen = f"Results drift: later results of items are {way} than earlier ones{_which(dim, found.column)}."
-    return DataAlarm(DRIFT, seen, _TABLE_ADVICE, *_reached(found))
+        way = "higher" if evidence.upwards else "lower"
+        seen = f"Results drift: later results of items are {way} than earlier ones{_which(dim, evidence.column)}."
+    return DataAlarm(DRIFT, seen, _TABLE_ADVICE, *_reached(evidence))
 
 
-def _dependence(session: Session, record: RecordArrays) -> DataAlarm | None:
-    """It assumes nothing about the noise, nor about how items were chosen: `coterie.theory.dependence_evidence`."""
-    found = dependence_evidence(record.counted_arms, record.counted_values, record.n_arms)
-    if not found.reached:
+def _dependence(settings: Settings, record: RecordArrays) -> DataAlarm | None:
+    """It assumes nothing about the noise, nor about how items were chosen: `coterie.evidence.order`."""
+    evidence = dependence_evidence(record.counted_arms, record.counted_values, record.n_arms)
+    if not evidence.reached:
         return None
-    whose = "items" if found.arm < 0 else f"item {_name(session, found.arm)}"
+    whose = "items" if evidence.arm < 0 else f"item {settings.name_of(evidence.arm)}"
     seen = f"Successive results of {whose} depend on one another: each lies near the one before."
     advice = (
         "A proof takes every result for a new measurement, so do not rely on the groups: wait longer between "
         "measurements of an item, or prepare it anew each time, and start again."
     )
-    return DataAlarm(DEPENDENCE, seen, advice, found.value, found.threshold)
+    return DataAlarm(DEPENDENCE, seen, advice, evidence.value, evidence.threshold)
 
 
-def _reached(found: OrderEvidence) -> tuple[float, float]:
-    return (found.single, found.single_threshold) if found.of_one else (found.joint, found.joint_threshold)
+def _reached(evidence: OrderEvidence) -> tuple[float, float]:
+    return (
+        (evidence.single, evidence.single_threshold) if evidence.of_one else (evidence.joint, evidence.joint_threshold)
+    )
 
 
-def _lateness(session: Session, record: RecordArrays) -> DataAlarm | None:
+def _lateness(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     tickets = record.told_tickets[record.counted]
     late = np.zeros(tickets.size)
     asked = tickets >= 0
@@ -313,58 +318,56 @@ def _lateness(session: Session, record: RecordArrays) -> DataAlarm | None:
     if not late.any():
         return None
     arms = record.counted_arms
-    found = order_evidence(arms, record.counted_values, record.n_arms, lateness_weights(arms, late))
-    if not found.reached:
+    evidence = order_evidence(arms, record.counted_values, record.n_arms, lateness_weights(arms, late))
+    if not evidence.reached:
         return None
-    one = found.of_one
-    way = "higher" if (found.arm_upwards if one else found.upwards) else "lower"
-    column = found.arm_column if one else found.column
-    whose = f"of item {_name(session, found.arm)} " if one else ""
-    which = _which(session.dim, column)
+    single = evidence.of_one
+    way = "higher" if (evidence.arm_upwards if single else evidence.upwards) else "lower"
+    column = evidence.arm_column if single else evidence.column
+    whose = f"of item {settings.name_of(evidence.arm)} " if single else ""
+    which = _which(settings.dim, column)
     seen = f"Lateness goes with values: results {whose}that were overtaken by those of later asks are {way}{which}."
     advice = (
         "Tell results as they come, whatever they are. A proof assumes that how long a measurement takes has nothing "
         "to do with what it gives."
     )
-    return DataAlarm(LATENESS, seen, advice, *_reached(found))
+    return DataAlarm(LATENESS, seen, advice, *_reached(evidence))
 
 
-def _failures(session: Session, record: RecordArrays) -> DataAlarm | None:
+def _failures(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     if not record.failed.any():
         return None
     undecided = np.flatnonzero(record.undecided)
     settled = np.arange(undecided[0] if undecided.size else record.asked_arms.size)
     settled = settled[~record.missing[settled]]
-    columns = columns_looked_at(session.dim)
-    found = failure_evidence(record.failed[settled], _standing(record, settled, columns))
+    columns = columns_looked_at(settings.dim)
+    evidence = failure_evidence(record.failed[settled], _standing(record, settled, columns))
     threshold = math.log(2.0 / LEVEL)  # half of the level is for items that fail, whatever their results
-    if found.value < threshold:
-        return _failing_item(session, record, settled, threshold)
-    way = "high" if found.upwards else "low"
-    which = _which(session.dim, int(columns[found.column]))
+    if evidence.value < threshold:
+        return _failing_item(settings, record, settled, threshold)
+    way = "high" if evidence.upwards else "low"
+    which = _which(settings.dim, int(columns[evidence.column]))
     seen = f"Failures go with values: measurements of items with {way} results{which} fail more often than others."
     advice = (
         f"See whether {way} readings are thrown away: report every reading, whatever it is. Where they cannot be read, "
         "means of such items are wrong, and a proof does not hold."
     )
-    return DataAlarm(FAILURES, seen, advice, found.value, threshold)
+    return DataAlarm(FAILURES, seen, advice, evidence.value, threshold)
 
 
-def _failing_item(session: Session, record: RecordArrays, settled: IntArray, threshold: float) -> DataAlarm | None:
+def _failing_item(settings: Settings, record: RecordArrays, settled: IntArray, threshold: float) -> DataAlarm | None:
     """An item that fails more often than others: what is left of its results may look like those of any other."""
-    found = item_evidence(record.failed[settled], record.asked_arms[settled])
-    if found.value < threshold:
+    evidence = item_evidence(record.failed[settled], record.asked_arms[settled])
+    if evidence.value < threshold:
         return _mostly_failed(record)
-    others = f"{found.failed_of_all - found.failed} of {found.asked_of_all - found.asked}"
-    seen = (
-        f"Failures go with items: {found.failed} of {found.asked} asks for item {_name(session, found.arm)} failed, "
-        f"and {others} of all others."
-    )
+    others = f"{evidence.failed_of_all - evidence.failed} of {evidence.asked_of_all - evidence.asked}"
+    own = f"{evidence.failed} of {evidence.asked} asks for item {settings.name_of(evidence.arm)} failed"
+    seen = f"Failures go with items: {own}, and {others} of all others."
     advice = (
         "See whether its readings are thrown away for what they are: then its mean is wrong, and a proof does not "
         "hold. If they fail for reasons that have nothing to do with values, all is well."
     )
-    return DataAlarm(FAILURES, seen, advice, found.value, threshold)
+    return DataAlarm(FAILURES, seen, advice, evidence.value, threshold)
 
 
 def _mostly_failed(record: RecordArrays) -> DataAlarm | None:
@@ -386,7 +389,7 @@ def _standing(record: RecordArrays, tickets: IntArray, columns: IntArray) -> Flo
     key = record.told_arms[order] * (n + 1) + order  # ascending
     first, last = np.searchsorted(key, arms * (n + 1)), np.searchsorted(key, arms * (n + 1) + told)
     own = last - first
-    found = np.zeros((tickets.size, columns.size))
+    standing = np.zeros((tickets.size, columns.size))
     for i, column in enumerate(columns.tolist()):
         x = record.values[:, column] - (record.values[0, column] if n else 0.0)
         total, squares = (np.concatenate([[0.0], np.cumsum(part)]) for part in (x, x * x))
@@ -395,5 +398,5 @@ def _standing(record: RecordArrays, tickets: IntArray, columns: IntArray) -> Flo
         spread = np.sqrt(np.maximum(squares[told] / np.maximum(told, 1) - mean**2, 0.0))
         away = (by_arm[last] - by_arm[first]) / np.maximum(own, 1) - mean
         known = (own > 0) & (told > 1) & (spread > 0.0)
-        found[known, i] = np.clip(away[known] / spread[known], -2.0, 2.0) / 2.0
-    return found
+        standing[known, i] = np.clip(away[known] / spread[known], -2.0, 2.0) / 2.0
+    return standing

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import Model
 from coterie.problem.noise import Noise
+from coterie.session.measurements import Measurements
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
@@ -52,26 +54,29 @@ class FarValue:
 
 
 def far_value(session: Session, rows: IntArray, nearer: float = 1.0) -> FarValue | None:
+    """As `farthest_value`, of a session."""
+    return farthest_value(session.log_arrays, session.noise, rows, nearer)
+
+
+def farthest_value(log: Measurements, noise: Model, rows: IntArray, nearer: float = 1.0) -> FarValue | None:
     """The farthest of these results from the median of its item's others, if it is far; None if none is.
 
     `nearer`: the share of the usual distance from which on it is far, where no noise is stated.
     """
-    log = session._measurements
     if rows.size == 0:
         return None
     arms = log.arms_of(rows)
     values = log.array[rows]
-    deviations = _deviations(session, arms, values)
+    deviations = _deviations(noise, arms, values)
     if deviations is None:
         return None
-    stated = isinstance(session.noise, Noise)
+    stated = isinstance(noise, Noise)
     order = np.argsort(arms, kind="stable")
     starts = np.flatnonzero(np.diff(arms[order], prepend=-1))
     lengths = np.diff(starts, append=arms.size)
     worst: FarValue | None = None
-    for length in np.unique(
-        lengths[lengths > 1]
-    ).tolist():  # items with as many results at once: there may be a million
+    for length in np.unique(lengths[lengths > 1]).tolist():
+        # Items with as many results at once: there may be a million items.
         own = order[starts[lengths == length][:, None] + np.arange(length)]  # (items, results)
         place, others, away = _farthest(values[own], deviations)
         item, column = (int(i) for i in np.unravel_index(int(np.argmax(away)), away.shape))
@@ -102,10 +107,10 @@ def _farthest(values: FloatArray, deviations: FloatArray) -> tuple[IntArray, Flo
     return place, others, np.where(deviations > 0.0, away, -1.0)
 
 
-def _deviations(session: Session, arms: IntArray, values: FloatArray) -> FloatArray | None:
+def _deviations(noise: Model, arms: IntArray, values: FloatArray) -> FloatArray | None:
     """Of each number of a result: as stated, or as repeats differ in the median; None if there are few repeats."""
-    if isinstance(session.noise, Noise):
-        return np.sqrt(np.diagonal(session.noise.covariance))
+    if isinstance(noise, Noise):
+        return np.sqrt(np.diagonal(noise.covariance))
     order = np.argsort(arms, kind="stable")
     same = arms[order][1:] == arms[order][:-1]
     steps = np.abs(np.diff(values[order], axis=0))[same]

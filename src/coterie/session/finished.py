@@ -12,19 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from coterie.methods.contract import Decision, Method, MethodRun, Pull
+from coterie.methods.contract import Decision, MethodRun, Pull
 from coterie.methods.reports import Evidence, Weakest
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.session.conversation import Conversation
 
 
-def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dict[str, Any]:
-    """What a run has come to, as plain JSON: all that `FinishedRun` needs."""
+def outcome_of(conversation: Conversation) -> dict[str, Any] | None:
+    """Once `done`, what a later release needs to show and export the result; plain JSON."""
+    run = conversation.run
+    if not run.done:
+        return None
     if isinstance(run, FinishedRun):
         return run.outcome
     assert run.guess is not None
     labels, centers = run.guess
     evidence = run.evidence()
     weakest = None if evidence.weakest is None else asdict(evidence.weakest)
+    decisions = [decision for _, decision in conversation.decisions]
     return (
         {
             "t": run.t,
@@ -37,7 +42,7 @@ def outcome_of(run: MethodRun, method: Method, decisions: list[Decision]) -> dic
                 "weakest": None if weakest is None else {key: _plain(value) for key, value in weakest.items()},
             },
             "alarm": None if run.alarm is None else list(run.alarm),
-            "certificate": run.certificate(decisions) if method.certifies else None,
+            "certificate": run.certificate(decisions) if conversation.method.certifies else None,
             "partial": None,  # read from the log by now; release 0.1 needs the entry
         }
         | _plain_references(run)
@@ -56,6 +61,38 @@ def _plain_references(run: MethodRun) -> dict[str, Any]:
 def _plain(number: Any) -> Any:
     """A number as JSON has them: no infinity, no NaN."""
     return None if isinstance(number, float) and not math.isfinite(number) else number
+
+
+class PastRun(MethodRun):
+    """The run of a stage that is over, or of a record that has ended: it has no results, and nothing asks it."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._n_arms = n_arms
+
+    @property
+    def done(self) -> bool:
+        return False
+
+    @property
+    def t(self) -> int:
+        return 0
+
+    @property
+    def pulls(self) -> IntArray:
+        return np.zeros(self._n_arms, dtype=np.int64)
+
+    @property
+    def guess(self) -> None:
+        return None
+
+    def ask(self) -> Pull | None:
+        raise AssertionError("this stage is over: nothing is asked or counted")
+
+    def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
+        raise AssertionError("this stage is over: nothing is asked or counted")
+
+    def evidence(self) -> Evidence:
+        raise AssertionError("this stage is over: it has no evidence")
 
 
 class FinishedRun(MethodRun):
@@ -115,9 +152,9 @@ class FinishedRun(MethodRun):
         raise AssertionError("the groups are found: nothing counts any more")
 
     def evidence(self) -> Evidence:
-        found = self.outcome["evidence"]
-        weakest = found["weakest"]
-        statistic, threshold = (math.inf if found[k] is None else found[k] for k in ("statistic", "threshold"))
+        saved = self.outcome["evidence"]
+        weakest = saved["weakest"]
+        statistic, threshold = (math.inf if saved[k] is None else saved[k] for k in ("statistic", "threshold"))
         return Evidence(statistic, threshold, None if weakest is None else Weakest(**weakest))
 
     def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:

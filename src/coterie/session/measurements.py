@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray, check_far, check_spread
+from coterie.problem.checks import (
+    LARGEST,
+    LARGEST_SPREAD,
+    FloatArray,
+    IntArray,
+    check_far,
+    check_real_array,
+    check_spread,
+    short,
+)  # fmt: skip
 from coterie.problem.families import Model
 
 
@@ -35,6 +45,8 @@ class Measurements:
         white = self.units(values)
         if not self._noise.in_units:
             return white
+        if len(arms) == 1 and self._is_near(arms[0], white[0, :dim]):
+            return white
         check_far(white[:, :dim], values)
         where = np.asarray(arms, dtype=np.int64)
         told, first = np.unique(where, return_index=True)
@@ -44,6 +56,11 @@ class Measurements:
                 firsts[i] = self._firsts[arm]
         check_spread(white[:, :dim] - firsts[np.searchsorted(told, where)], values, where)
         return white
+
+    def _is_near(self, arm: int, white: FloatArray) -> bool:
+        """Whether a result surely passes both checks, as nearly every one does: to be precise takes far longer."""
+        away = white - self._firsts.get(arm, white)
+        return bool(np.vdot(white, white) < 0.5 * LARGEST**2 and np.vdot(away, away) < 0.5 * LARGEST_SPREAD**2)
 
     def _check_stated(self, arms: Sequence[int], values: FloatArray) -> None:
         """That results are such as the noise allows; ValueError names the first that is not, and its item."""
@@ -99,3 +116,23 @@ class Measurements:
     def arms_of(self, rows: IntArray) -> IntArray:
         """The arms of these places."""
         return np.asarray(self.arms, dtype=np.int64)[rows]
+
+    def copies(self) -> list[tuple[int, FloatArray]]:
+        """All results as (arm, values), to be changed by whoever likes."""
+        return [(arm, values.copy()) for arm, values in zip(self.arms, self.values, strict=True)]
+
+
+def check_many(count: int, x: Any, ticket: Any, dim: int) -> tuple[FloatArray, list[Any]]:
+    """Results of `count` arms, (n, d), and the ticket given for each, if any was."""
+    rows = check_real_array(x, "measurements", booleans=True)
+    if dim == 1 and rows.ndim == 1:
+        rows = rows[:, None]
+    if rows.shape != (count, dim):
+        raise ValueError(
+            f"{count} arms need measurements of shape ({count}, {dim}), got shape {rows.shape}: {short(x)}"
+        )
+    if ticket is None:
+        return rows, [None] * count
+    if isinstance(ticket, list | tuple | np.ndarray) and np.size(ticket) == count:
+        return rows, list(ticket)
+    raise ValueError(f"{count} arms need as many tickets, got {short(ticket)}")

@@ -85,7 +85,7 @@ class Run:
         session = self.session
         if session is None:
             return None, 0
-        free = next((one for one in session.pending if one[0] not in under_way), None)
+        free = next((ask for ask in session.pending if ask[0] not in under_way), None)
         if free is None:
             self._changing = True
             self._done.append(None)
@@ -93,7 +93,7 @@ class Run:
             if not opened:
                 self._done.pop()
             self._changing = False
-            free = next(((one.number, one.arm) for one in opened), None)
+            free = next(((ticket.number, ticket.arm) for ticket in opened), None)
         return free
 
     def take(self, arm: int, given: Any, ticket: int | None) -> Session:
@@ -152,7 +152,7 @@ class Run:
 
     def _restore(self) -> None:
         """The session again, from what was done: the interrupt may have come half-way through a change."""
-        results = [one for one in self._done if one is not None]
+        results = [step for step in self._done if step is not None]
         if self._before is not None:
             session = Session.from_dict(self._before)
         elif results:
@@ -160,11 +160,11 @@ class Run:
             session.open(1)
         else:
             return
-        for one in self._done:
-            if one is None:
+        for step in self._done:
+            if step is None:
                 session.open(1)
             else:
-                session.tell(*one)
+                session.tell(*step)
         self.session = session
 
 

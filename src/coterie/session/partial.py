@@ -15,40 +15,35 @@ rows of a table, must only not have been picked by their values.
 - A resolution, or single linkage: 0.1·δ (0.09·δ for Gaussian noise of unknown size), which the certificate has left for
   it: together δ.
 
-`coterie.theory.intervals.by_noise` has the evidence for each noise.
+`coterie.evidence.intervals.by_noise` has the evidence for each noise.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from coterie.evidence.intervals.by_noise import unequal
+from coterie.evidence.pair_graphs import far_items, letters, linkage_pairs
 from coterie.methods.reports import Partial
-from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.partition import canonical
+from coterie.problem.checks import IntArray
 from coterie.problem.question import ExactGroups, Resolution, SingleLinkage
-from coterie.problem.settings import Settings
-from coterie.session.partial_revised import among_all, among_present, first_stacks, spread_distances, spread_pairs
-from coterie.theory.intervals.by_noise import Distances, distances, unequal
-from coterie.theory.intervals.stacks import Stacks
-from coterie.theory.letters import letters
-from coterie.theory.packing import far_items, linkage_pairs
-
-if TYPE_CHECKING:
-    from coterie.session.session import Session
-
-MOST_ITEMS = 3000
-"""Partial answers look at all pairs: of so many items at most."""
-
-EQUAL_SHARE = 0.2
-"""Of δ, for pairs of K groups under a known noise: `coterie.engine.croc.state.ALPHA`."""
-
-FROZEN_SHARE = 0.1
-"""Of δ, for pairs of a resolution and of single linkage: what the levels of frozen tests leave."""
+from coterie.session.conversation import Conversation
+from coterie.session.moment import MOST_ITEMS as MOST_ITEMS
+from coterie.session.moment import Moment as Moment
+from coterie.session.moment import (
+    among_present,
+    check_size,
+    conversation_moment,
+    distances_at,
+    first_stacks,
+    log_inverse_budget,
+    spread_pairs,
+)
+from coterie.session.moment import moment_of as moment_of
 
 
 @dataclass
@@ -61,68 +56,6 @@ class _Pairs:
     representatives: tuple[int, ...] | None = None
     settles: bool = True  # whether items can be known to belong with their representative
     own: np.ndarray | None = None  # which pairs are apart by evidence of their own, if that is not all
-
-
-def log_inverse_budget(settings: Settings) -> float:
-    """log(1/error) of all that partial answers ever say about pairs."""
-    share = FROZEN_SHARE
-    if isinstance(settings.question, ExactGroups):
-        share = EQUAL_SHARE if settings.noise.kind == "known" else 1.0
-    elif settings.noise.kind == "gaussian":
-        share = 0.9 * FROZEN_SHARE
-    return -math.log(settings.delta) - math.log(share)
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """What partial answers rest on, of a session at one moment.
-
-    Taking it is quick. What is computed from it looks at the session no more: a session that is guarded by a lock can
-    go on meanwhile. `proven`: the groups are; `refuted`: K is; `freeze`: the last one, if its groups are `labels`;
-    `arms` and `rows`: of the results that count, in the order in which they do, with their places in `log`.
-    """
-
-    settings: Settings
-    labels: IntArray | None
-    proven: bool
-    refuted: bool
-    freeze: dict[str, Any] | None
-    arms: IntArray
-    rows: IntArray
-    log: FloatArray  # all results (n, d)
-    n_first: int | None = None  # of a session that was revised: how many items were there first
-    present: tuple[int, ...] = ()  # … and which are there now
-
-    @property
-    def t(self) -> int:
-        """How many results count."""
-        return int(self.rows.size)
-
-    @cached_property
-    def stacks(self) -> Stacks:
-        """The results that count, item by item."""
-        return Stacks.of(self.arms, self.log[self.rows], self.settings.n_arms)
-
-
-def moment_of(session: Session) -> Moment:
-    """What partial answers rest on, now."""
-    rows, log, refuted = session.counted, session.log_arrays, session.alarm is not None
-    proven = session.done and session.proves and not refuted
-    moment = Moment(
-        session.settings, session.labels, proven, refuted, _last_freeze(session), log.arms_of(rows), rows, log.array
-    )
-    if not session.revisions:
-        return moment
-    return replace(moment, n_first=session.first_settings.n_arms, present=tuple(session.items.present))
-
-
-def check_size(n_arms: int, asker: str) -> None:
-    """That there are not too many items to look at all pairs."""
-    if n_arms > MOST_ITEMS:
-        raise ValueError(
-            f"{asker} looks at all pairs of items, and {n_arms} items have too many: it takes up to "
-            f"{MOST_ITEMS}; for more, read labels and certificate"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,16 +94,16 @@ class Proven:
         )
 
 
-def partial_of(session: Session) -> Partial:
+def partial_of(conversation: Conversation) -> Partial:
     """What is proven at this moment."""
-    check_size(session.n_arms, "partial()")
-    return proven_at(moment_of(session)).listed()
+    check_size(conversation.settings.n_arms, "partial()")
+    return proven_at(conversation_moment(conversation)).listed()
 
 
 def proven_at(moment: Moment) -> Proven:
     """What is proven at a moment, of at most `MOST_ITEMS` items."""
     if moment.n_first is not None:
-        return among_all(_proven(among_present(moment)), moment)
+        return _among_all(_proven(among_present(moment)), moment)
     return _proven(moment)
 
 
@@ -205,35 +138,35 @@ def _equal_pairs(moment: Moment, n_clusters: int) -> _Pairs:
     n_arms = settings.n_arms
     equal = (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2
     if moment.n_first is None:
-        found = unequal(moment.stacks, settings.noise, equal, log_inverse_budget(settings))
+        unlike = unequal(moment.stacks, settings.noise, equal, log_inverse_budget(settings))
     else:
         every = moment.n_first * (moment.n_first - 1) // 2
         of_first = unequal(first_stacks(moment), settings.noise, every, log_inverse_budget(settings))
-        found = spread_pairs(of_first, moment, False)
+        unlike = spread_pairs(of_first, moment, False)
     itself = np.eye(n_arms, dtype=bool)
-    leads = [] if moment.refuted else _one_of_each(found, moment.labels, n_clusters) or far_items(found, n_clusters)
-    places = None if len(leads) < n_clusters else _possible_places(found, leads)
+    leads = [] if moment.refuted else _one_of_each(unlike, moment.labels, n_clusters) or far_items(unlike, n_clusters)
+    places = None if len(leads) < n_clusters else _possible_places(unlike, leads)
     if places is None:
-        return _Pairs(found, itself, found, settles=False, own=found)
+        return _Pairs(unlike, itself, unlike, settles=False, own=unlike)
     known = places.sum(axis=1) == 1
     together = places.astype(np.float32) @ places.T.astype(np.float32) > 0.0
-    apart = found | ~together
-    return _Pairs(apart, itself | (together & known[:, None] & known), apart, own=found)
+    apart = unlike | ~together
+    return _Pairs(apart, itself | (together & known[:, None] & known), apart, own=unlike)
 
 
 def _one_of_each(apart: np.ndarray, labels: IntArray | None, n_clusters: int) -> list[int]:
     """An item of each group, pairwise apart, in the order of the labels; none if the greedy choice finds none."""
     if labels is None:
         return []
-    found = np.zeros(n_clusters, dtype=np.int64)
+    chosen = np.zeros(n_clusters, dtype=np.int64)
     allowed, degrees = np.ones(labels.size, dtype=bool), apart.sum(axis=1)
     for group in np.argsort(np.bincount(labels, minlength=n_clusters), kind="stable").tolist():
-        its = allowed & (labels == group)
-        if not its.any():
+        members = allowed & (labels == group)
+        if not members.any():
             return []
-        found[group] = int(np.argmax(np.where(its, degrees, -1)))
-        allowed &= apart[found[group]]
-    return found.tolist()
+        chosen[group] = int(np.argmax(np.where(members, degrees, -1)))
+        allowed &= apart[chosen[group]]
+    return chosen.tolist()
 
 
 def _possible_places(apart: np.ndarray, leads: list[int]) -> np.ndarray | None:
@@ -256,30 +189,22 @@ def _possible_places(apart: np.ndarray, leads: list[int]) -> np.ndarray | None:
 # The other questions.
 
 
-def distances_at(moment: Moment, norm: str, unit: FloatArray) -> Distances:
-    """Bounds of all distances, under a noise that has them."""
-    stacks = moment.stacks if moment.n_first is None else first_stacks(moment)
-    found = distances(stacks, moment.settings.noise, norm, unit, log_inverse_budget(moment.settings))
-    assert found is not None  # other noises are refused for these questions
-    return found if moment.n_first is None else spread_distances(found, moment)
-
-
 def _linkage_pairs(moment: Moment, n_clusters: int) -> _Pairs:
     unit = np.ones(moment.settings.dim)
-    found = distances_at(moment, "distance", unit)
-    apart, alike = linkage_pairs(found.at_least, found.at_most, n_clusters)
+    bounds = distances_at(moment, "distance", unit)
+    apart, alike = linkage_pairs(bounds.at_least, bounds.at_most, n_clusters)
     return _Pairs(apart, alike, apart)
 
 
 def _resolution_pairs(moment: Moment, question: Resolution) -> _Pairs:
     dim = moment.settings.dim
     epsilon, eta = question.epsilon(dim), question.eta(dim)
-    found = distances_at(moment, question.norm, eta)
-    one = np.ones(dim)
-    pairs = _Pairs(found.beyond(epsilon / eta), found.within(one), found.beyond(one))
+    bounds = distances_at(moment, question.norm, eta)
+    ones = np.ones(dim)
+    pairs = _Pairs(bounds.beyond(epsilon / eta), bounds.within(ones), bounds.beyond(ones))
     frozen = moment.freeze
     if frozen is None:
-        pairs.representatives = _central(found.at_most, moment.labels)
+        pairs.representatives = _central(bounds.at_most, moment.labels)
         return pairs
     references = [int(arm) for arm in frozen["references"]]
     first = [int(np.argmax(np.asarray(frozen["labels"]) == k)) for k in range(len(references))]
@@ -290,27 +215,15 @@ def _resolution_pairs(moment: Moment, question: Resolution) -> _Pairs:
     return pairs
 
 
-def _last_freeze(session: Session) -> dict[str, Any] | None:
-    """The last freeze, if its groups are those of the session."""
-    freezes = [one for one in session.decisions if one["event"] == "freeze" and "references" in one]
-    if not freezes or session.labels is None:
-        return None
-    last, labels = freezes[-1], session.labels
-    its = np.asarray(last["labels"])
-    if its.size != labels.size or not np.array_equal(its < 0, labels < 0):
-        return None
-    return last if np.array_equal(canonical(its[its >= 0]), labels[labels >= 0]) else None
-
-
 def _add_proof(pairs: _Pairs, frozen: dict[str, Any], question: Resolution, dim: int) -> None:
     """What the certificate claims: its near and far tests, if they were for bounds at least as sharp as asked for."""
     epsilon, eta = (np.broadcast_to(np.asarray(frozen[key], dtype=np.float64), dim) for key in ("epsilon", "eta"))
-    for key, found, sharp in (
+    for key, claimed, sharp in (
         ("near", pairs.alike, bool((eta <= question.eta(dim)).all())),
         ("far", pairs.apart, bool((epsilon >= question.epsilon(dim)).all())),
     ):
         for item, reference, *_ in frozen[key] if sharp else []:
-            found[item, reference] = found[reference, item] = True
+            claimed[item, reference] = claimed[reference, item] = True
     pairs.beyond &= ~pairs.alike
 
 
@@ -318,11 +231,11 @@ def _central(at_most: np.ndarray, labels: IntArray | None) -> tuple[int, ...] | 
     """Of each group the item from which the others are least far at most."""
     if labels is None:
         return None
-    found = []
+    central = []
     for group in range(int(labels.max()) + 1):
-        its = np.flatnonzero(labels == group)
-        found.append(int(its[np.argmin(at_most[np.ix_(its, its)].max(axis=1))]))
-    return tuple(found)
+        members = np.flatnonzero(labels == group)
+        central.append(int(members[np.argmin(at_most[np.ix_(members, members)].max(axis=1))]))
+    return tuple(central)
 
 
 # What is said of it.
@@ -362,9 +275,33 @@ def _leads(apart: np.ndarray, labels: IntArray) -> tuple[int, ...]:
 
 def _with_leads(apart: np.ndarray, leads: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Pairs (item, representative) that are apart, each once."""
-    found = []
+    pairs = []
     for place, lead in enumerate(leads):
         for item in np.flatnonzero(apart[:, lead]).tolist():
             if item not in leads[:place]:
-                found.append((item, lead))
-    return tuple(sorted(found))
+                pairs.append((item, lead))
+    return tuple(sorted(pairs))
+
+
+def _among_all(proven: Proven, moment: Moment) -> Proven:
+    """What is proven about the items present, by the numbers that all items have."""
+    here, n_ever = np.array(moment.present, dtype=np.int64), moment.settings.n_arms
+
+    def pairs(matrix: np.ndarray) -> np.ndarray:
+        spread = np.zeros((n_ever, n_ever), dtype=bool)
+        spread[np.ix_(here, here)] = matrix
+        return spread
+
+    settled, possible = np.zeros(n_ever, dtype=bool), np.zeros((n_ever, proven.possible.shape[1]), dtype=bool)
+    settled[here], possible[here] = proven.settled, proven.possible
+    labels: IntArray | None = None
+    if proven.labels is not None:
+        labels = np.full(n_ever, -1, dtype=np.int64)
+        labels[here] = proven.labels
+    letters = dict(zip(moment.present, proven.letters, strict=True))
+    return replace(
+        proven, apart=pairs(proven.apart), alike=pairs(proven.alike), own=pairs(proven.own), labels=labels,
+        representatives=tuple(moment.present[lead] for lead in proven.representatives), settled=settled,
+        possible=possible, letters=tuple(letters.get(arm, "") for arm in range(n_ever)),
+        retired=tuple(arm for arm in range(n_ever) if arm not in letters),
+    )  # fmt: skip

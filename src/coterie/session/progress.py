@@ -1,33 +1,48 @@
-"""How far a session is, in numbers that move from the first measurement to the last."""
+"""How far a session is, in numbers that move from the first measurement to the last; what more of them would bring."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coterie.methods.reports import STATISTIC, Standing
-from coterie.problem.question import ExactGroups
+from coterie.problem.checks import check_count
+from coterie.problem.question import ExactGroups, Resolution
+from coterie.session.conversation import Conversation, SessionDone
+from coterie.session.forecast import Forecast, remaining_of, standing_of
 from coterie.session.remarks import confirming_words
-
-if TYPE_CHECKING:
-    from coterie.session.session import Session
+from coterie.session.verdicts import verdict_of
 
 FIRST_PASS = 0.05
 """The share that counts as done when every item was measured once, while nobody knows how many more are needed."""
+
+MOST = 10**9
+"""Measurements that may be asked about."""
+_LARGEST_DELTA = 0.5
+_BEFORE_TESTS = 0.5
+"""Of what is left of a run before anything is being tested: about so much passes before claims are proven."""
 
 
 @dataclass(frozen=True)
 class Progress:
     """How far a session is.
 
-    `proven` of the `needed` claims of a proof: for K groups the differences of an item with another group, M·(K − 1) of
-    them; for a resolution, and for single linkage, the tests of the groups that are being tested. `settled` of `items`
-    items have all of theirs proven. Methods that prove everything at once have nothing proven before they stop, and
-    so has every method before it begins to test a guess; if the guess turns out wrong, `proven` falls.
+    Methods that prove everything at once have nothing proven before they stop, and so has every method before it begins
+    to test a guess; if the guess turns out wrong, `proven` falls.
 
-    `share`, in [0, 1], moves all the time: the measurements so far over those that the run is expected to take in all
-    (`Session.remaining`); it falls where the forecast rises. `words` says it in a line.
+    Parameters
+    ----------
+    proven, needed : int
+        Claims of a proof: for K groups the differences of an item with another group, M·(K − 1) of them; for a
+        resolution, and for single linkage, the tests of the groups that are being tested.
+    settled, items : int
+        So many of the items have all of theirs proven.
+    share : float
+        It moves all the time, in [0, 1]: the measurements so far over those that the run is expected to take in all
+        (`Session.remaining`); it falls where the forecast rises.
+    words : str
+        All of it in a line.
     """
 
     proven: int
@@ -42,56 +57,189 @@ class Progress:
         return asdict(self)
 
 
-def progress_of(session: Session, standing: Standing) -> Progress:
-    """The progress of a session at this moment."""
-    remaining, items = session.remaining, session.n_present
-    if session.done:
+def progress_of(conversation: Conversation) -> Progress:
+    """How far the session is: claims proven, items settled, and a share that moves all the time."""
+    return conversation.once("progress", _progress)
+
+
+def _progress(conversation: Conversation) -> Progress:
+    standing, remaining = standing_of(conversation), remaining_of(conversation)
+    run, items = conversation.run, conversation.n_present
+    if run.done:
         share = 1.0
     elif remaining is not None:
-        share = session.t / (session.t + max(remaining.remaining, 1.0))
+        share = run.t / (run.t + max(remaining.remaining, 1.0))
     else:
-        share = max(FIRST_PASS * min(1.0, session.t / items), min(standing.worked, 0.99))
-    counted = (standing.proven, standing.needed, standing.settled)
-    return Progress(*counted, items, share, _words(session, standing))
+        share = max(FIRST_PASS * min(1.0, run.t / items), min(standing.worked, 0.99))
+    claims = (standing.proven, standing.needed, standing.settled)
+    return Progress(*claims, items, share, _progress_words(conversation, standing))
 
 
-def standing_of(session: Session) -> Standing:
-    """How much is proven by now, for every method."""
-    items, asked = session.n_present, session.settings.question
-    exact = isinstance(asked, ExactGroups)
-    needed = items * (asked.n_clusters - 1) if isinstance(asked, ExactGroups) else 0
-    if session.proven:
-        frozen = [one for one in session.decisions if one["event"] == "freeze" and "near" in one]
-        if not exact and frozen:
-            needed = len(frozen[-1]["near"]) + len(frozen[-1]["far"])
-        return Standing(needed, needed, items, 0.0, 1.0)
-    found = session._conversation.run.standing() if session.t > 0 else Standing(0, needed, 0)
-    if found is not None:
-        return found
-    now = session.evidence  # all at once, at the end
-    known = math.isfinite(now.threshold) and math.isfinite(now.statistic) and now.threshold > 0.0
-    worked = min(max(now.statistic / now.threshold, 0.0), 1.0) if known else 0.0
-    return Standing(0, needed, 0, None, worked)
+def _claims_word(conversation: Conversation) -> str:
+    return "differences" if isinstance(conversation.settings.question, ExactGroups) else "claims"
 
 
-def _words(session: Session, standing: Standing) -> str:
-    items, asked = session.n_present, session.settings.question
-    what = "differences" if isinstance(asked, ExactGroups) else "claims"
-    unseen = session.unmeasured
-    if session.done and not session.proves:
-        return session.verdict
-    if session.done:
-        return f"all {standing.needed} {what} proven, all {items} items settled"
-    if session.confirmed is not None:
-        return f"all {standing.needed} {what} proven; {confirming_words(*session.confirmed)}"
+def _progress_words(conversation: Conversation, standing: Standing) -> str:
+    run, items, unseen = conversation.run, conversation.n_present, conversation.unmeasured
+    claims = _claims_word(conversation)
+    if run.done and not conversation.proves:
+        return verdict_of(conversation)
+    if run.done:
+        return f"all {standing.needed} {claims} proven, all {items} items settled"
+    if run.confirmed is not None:
+        return f"all {standing.needed} {claims} proven; {confirming_words(*run.confirmed)}"
     if unseen:
         return f"{items - unseen} of {items} items measured at least once"
     if standing.proven == 0 and standing.spent == 0:
         if standing.course == STATISTIC:
-            now = session.evidence
+            now = run.evidence()
             return f"evidence {now.statistic:.1f} of {now.threshold:.1f}; everything is decided at once, at the end"
-        if session._conversation.run.standing() is None:
+        if run.standing() is None:
             return "nothing proven yet"
         guess = "nothing proven yet: measurements so far are for a guess of the groups"
-        return f"{guess}, with {standing.needed} {what} to prove" if standing.needed else guess
-    return f"{standing.proven} of {standing.needed} {what} proven, {standing.settled} of {items} items settled"
+        return f"{guess}, with {standing.needed} {claims} to prove" if standing.needed else guess
+    return f"{standing.proven} of {standing.needed} {claims} proven, {standing.settled} of {items} items settled"
+
+
+# What so many more measurements are expected to bring: the chance to be done, and what is proven if not.
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What to expect of `more` further measurements. It rests on a forecast, and promises nothing.
+
+    Parameters
+    ----------
+    more : int
+        The further measurements.
+    chance : float or None
+        About how probable it is that the session is done by then; None if nobody can say yet.
+    delta : float or None
+        The error probability for which they would be about enough: below that of the session if they are more than it
+        needs. None if they are too few for any that is worth a proof.
+    resolution : coterie.Resolution or None
+        The finest one that they are expected to allow, by a larger `apart`, where a resolution is asked for.
+    proven, needed, settled, items : int
+        Claims and items, as expected by then: see `coterie.session.progress.Progress`.
+    words : str
+        All of it in a sentence or two.
+    """
+
+    more: int
+    chance: float | None
+    delta: float | None
+    resolution: Resolution | None
+    proven: int
+    needed: int
+    settled: int
+    items: int
+    words: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        content = {key: getattr(self, key) for key in self.__dataclass_fields__}
+        content["resolution"] = None if self.resolution is None else self.resolution.to_json()["resolution"]
+        return content
+
+
+def check_more(more: Any) -> int:
+    """A number of further measurements."""
+    count = check_count(more, "more", 1)
+    if count > MOST:
+        raise ValueError(f"more must be at most {MOST}, got {count if count < 10**30 else 'a much larger number'}")
+    return count
+
+
+def outlook_of(conversation: Conversation, more: Any) -> Outlook:
+    """What to expect of so many more."""
+    standing, remaining = standing_of(conversation), remaining_of(conversation)
+    run, settings, items = conversation.run, conversation.settings, conversation.n_present
+    count = check_more(more)
+    if remaining is None or run.done:
+        chance = 1.0 if run.done else None
+        claims = (standing.proven, standing.needed, standing.settled, items)
+        delta = settings.delta if run.done else None
+        return Outlook(count, chance, delta, None, *claims, _words_without(conversation, count))
+    share = min(1.0, count / max(remaining.remaining, 1.0))
+    if standing.spent == 0:  # first comes what is left of finding a guess
+        share = max(0.0, (share - _BEFORE_TESTS) / (1.0 - _BEFORE_TESTS))
+    proven = standing.proven + int(share * (standing.needed - standing.proven))
+    settled = standing.settled + int(share * (items - standing.settled))
+    chance, delta = remaining.chance(count), _delta(conversation, remaining, count)
+    resolution = resolution_for(conversation, run.t + count)
+    words = _words(conversation, count, chance, delta, resolution, (proven, standing.needed, settled))
+    if remaining.wild:
+        words = f"It is too early for a good forecast; by a rough one: {words[0].lower()}{words[1:]}"
+    return Outlook(count, chance, delta, resolution, proven, standing.needed, settled, items, words)
+
+
+def resolution_for(conversation: Conversation, budget: int) -> Resolution | None:
+    """The finest resolution, by a larger `apart`, that is expected to need at most so many measurements in all."""
+    resolution = conversation.settings.resolution
+    factor = conversation.run.resolution_for(check_count(budget, "budget", 1))
+    return None if factor is None or resolution is None else resolution.widened(factor)
+
+
+def choose_resolution(conversation: Conversation, resolution: Any) -> None:
+    """See `Session.choose_resolution`."""
+    present = conversation.settings.resolution
+    chosen = conversation.first_settings.with_resolution(resolution).resolution
+    assert present is not None
+    assert chosen is not None
+    if conversation.run.done:
+        raise SessionDone(
+            f"{verdict_of(conversation)} with alike and apart of {present.bounds}, and that stands: for another "
+            f"resolution start a new session with resolution={chosen!r} and tell it these results"
+        )
+    if chosen != present:
+        conversation.choose(chosen)
+
+
+def _delta(conversation: Conversation, remaining: Forecast, more: int) -> float | None:
+    """The δ whose run would take t + more: the evidence needed is log 1/δ and a constant, and grows with the run."""
+    t, level = conversation.run.t, conversation.run.evidence().threshold
+    if not math.isfinite(level) or level <= 0.0:
+        return None
+    reached = level * (t + more) / (t + remaining.remaining)
+    exponent = math.log(conversation.settings.delta) + level - reached
+    return math.exp(max(exponent, -700.0)) if exponent <= math.log(_LARGEST_DELTA) else None
+
+
+def _words_without(conversation: Conversation, more: int) -> str:
+    if conversation.run.done:
+        verdict = verdict_of(conversation)
+        return f"Nothing more is needed. {verdict[0].upper()}{verdict[1:]}."
+    unseen = conversation.unmeasured
+    if unseen:
+        first = f"{unseen} of {conversation.n_present} items have not been measured yet"
+        enough = "ask again when every item was" if more >= unseen else f"{more} more do not even reach each of them"
+        return f"Nobody can say yet: {first}; {enough}."
+    return "Nobody can say yet: the results so far are too few for a forecast."
+
+
+def _words(
+    conversation: Conversation,
+    more: int,
+    chance: float,
+    delta: float | None,
+    resolution: Resolution | None,
+    claims: tuple[int, int, int],
+) -> str:
+    (proven, needed, settled), settings = claims, conversation.settings
+    sentences = [f"With {more} more measurements this is done with probability about {_percent(chance)}."]
+    if chance < 0.9 and conversation.proves and needed:
+        expected = f"about {proven} of {needed} {_claims_word(conversation)} proven"
+        sentences.append(f"If not, expect {expected} and {settled} of {conversation.n_present} items settled.")
+    if resolution is not None and settings.resolution is not None and resolution != settings.resolution:
+        sentences.append(f"About enough they are for {resolution.bounds}.")
+    elif delta is None:
+        sentences.append("They are too few for a proof with any error probability worth having.")
+    elif delta > settings.delta * 1.001:
+        sentences.append(
+            f"An error probability of {delta:.2g} in place of {settings.delta:g} would need about so many."
+        )
+    return " ".join(sentences)
+
+
+def _percent(chance: float) -> str:
+    return f"{min(max(round(100 * chance), 1), 99)} %"

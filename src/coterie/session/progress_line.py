@@ -57,7 +57,7 @@ class ProgressLine:
     def _last_words(self) -> str:
         if self._session is None:
             return "nothing measured"
-        return f"{self._session.t} measurements: {verdicts.progress_of(self._session)}"
+        return f"{self._session.t} measurements: {self._session._read(verdicts.progress_in_words)}"
 
 
 def _so_far(session: Session) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.evidence.order import fixed_noise, repeats
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.session.conversation import ASKED, FORGOTTEN, TOLD
-from coterie.theory.prefix_ranks import repeats
+from coterie.problem.partition import canonical
+from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Conversation
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
 
 NEVER = np.iinfo(np.int64).max
 _PATIENCE, _PATIENCE_PER_OPEN = 20, 4
+_MOST_NAMED = 12
 
 
 class ComposedRound(NamedTuple):
@@ -37,10 +39,10 @@ class ComposedRound(NamedTuple):
 class RecordArrays:
     """The record of a session at one moment. Events are numbered in the order in which they happened."""
 
-    def __init__(self, session: Session) -> None:
-        conversation, log = session._conversation, session._measurements
-        events = np.frombuffer(bytes(conversation.order), dtype=np.uint8)
-        self.n_arms, self.in_ask_order = session.n_arms, conversation.in_ask_order
+    def __init__(self, source: Session | Conversation) -> None:
+        conversation = source if isinstance(source, Conversation) else source._conversation
+        log, events = conversation.log, np.frombuffer(bytes(conversation.order), dtype=np.uint8)
+        self.n_arms, self.in_ask_order = conversation.settings.n_arms, conversation.method.in_ask_order
         self.asked_arms = np.array(conversation.arms_asked, dtype=np.int64)  # by ticket
         self.asked_rounds = np.array(conversation.rounds_asked, dtype=np.int64)
         # The last ask may have found the groups: it has no ticket.
@@ -60,7 +62,9 @@ class RecordArrays:
         self.end_events = np.full(self.asked_arms.size, NEVER, dtype=np.int64)  # answered or given up
         self.end_events[self.told_tickets[answers]] = self.told_events[answers]
         gone = np.flatnonzero(events == FORGOTTEN)
-        if session.done and self.counted.size:  # what is given up because nobody needs it any more is no failure
+        if (
+            conversation.run.done and self.counted.size
+        ):  # what is given up because nobody needs it any more is no failure
             before = gone <= self.told_events[self.counted].max()
             given_up, gone = given_up[before], gone[before]
         self.failed[given_up] = True
@@ -120,7 +124,7 @@ class RecordArrays:
         if not self.in_ask_order:
             return []
         waiting: dict[int, int] = {}
-        found = []
+        together = []
         free = np.flatnonzero(self.asked_rounds <= 0)
         free = free[repeats(self.asked_arms[free])]  # of an arm that was asked for once there is no pair
         columns = (free, self.asked_arms[free], self.ask_events[free])
@@ -135,14 +139,14 @@ class RecordArrays:
             if self.failed[both].any() or self.missing[both].any():
                 continue
             if self.undecided[both].any():
-                found.append((ticket, -1, -1))
+                together.append((ticket, -1, -1))
             else:
-                found.append((ticket, int(rows[first]), int(rows[ticket])))
-        return found
+                together.append((ticket, int(rows[first]), int(rows[ticket])))
+        return together
 
     def rounds(self) -> list[ComposedRound]:
         """Every round with an ask, in order."""
-        composed = {one["round"]: one for _, one in self.decisions if one["event"] == "round"}
+        composed = {decision["round"]: decision for _, decision in self.decisions if decision["event"] == "round"}
         numbers, firsts = np.unique(self.asked_rounds, return_index=True)
         results: dict[int, dict[int, list[int]]] = {}
         inside = np.flatnonzero(self.counted_rounds > 0)
@@ -150,10 +154,101 @@ class RecordArrays:
         steps = zip(self.counted_rounds[inside].tolist(), rows.tolist(), self.told_arms[rows].tolist(), strict=True)
         for of_round, row, arm in steps:
             results.setdefault(of_round, {}).setdefault(arm, []).append(row)
-        found = []
+        rounds = []
         for number, first in zip(numbers.tolist(), firsts.tolist(), strict=True):
             if number in composed:
-                one = composed[number]
-                pulls = {int(arm): int(count) for arm, count in one["pulls"]}
-                found.append(ComposedRound(number, int(first), int(one["epoch"]), pulls, results.get(number, {})))
-        return found
+                pulls = {int(arm): int(count) for arm, count in composed[number]["pulls"]}
+                epoch = int(composed[number]["epoch"])
+                rounds.append(ComposedRound(number, int(first), epoch, pulls, results.get(number, {})))
+        return rounds
+
+
+# Pairs of results whose difference is pure noise: both were decided on before either was known. A round is composed
+# before any of its asks, and asked for to its end; so any pairing of its asks that was fixed with it will do. Two pulls
+# of one arm have the same mean in any case; two arms of a group have if the group is right. Outside rounds, two asks of
+# one arm are a pair if the second was made while the first was open.
+
+
+def round_pairs(
+    number: int, pulls: dict[int, int], labels: IntArray | None
+) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The pairing of a round's asks: ((arm, its i-th pull), (arm, its j-th pull)), from its number and composition.
+
+    Pulls of one arm first; of the arms with a pull left, `labels` says which have the same mean (None: nobody knows).
+    """
+    pairs = []
+    left: dict[int, list[int]] = {}
+    for arm in sorted(pulls):
+        for i in range(0, pulls[arm] - 1, 2):
+            pairs.append(((arm, i), (arm, i + 1)))
+        if pulls[arm] % 2 == 1 and labels is not None:
+            left.setdefault(int(labels[arm]), []).append(arm)
+    for arms in left.values():
+        single = np.array(arms, dtype=np.int64)
+        mixed = single[np.argsort(fixed_noise(np.full(single.size, number), single), kind="stable")].tolist()
+        for first, second in zip(mixed[::2], mixed[1::2], strict=False):
+            pairs.append(((first, pulls[first] - 1), (second, pulls[second] - 1)))
+    return pairs
+
+
+def committed_pairs(record: RecordArrays, labels: IntArray | None) -> IntArray:
+    """(n, 2) results of the pairs so far, in the order in which they were decided on; none after one that is open.
+
+    Arms of one group are paired in rounds whose candidate is `labels`.
+    """
+    frozen = {made["epoch"]: made["labels"] for _, made in record.decisions if made["event"] == "freeze"}
+    wanted = None if labels is None else canonical(labels)
+    same = {
+        epoch: wanted is not None and np.array_equal(canonical(np.array(candidate)), wanted)
+        for epoch, candidate in frozen.items()
+    }
+    steps: list[tuple[int, list[tuple[int, int]]]] = [
+        (place, [(first, second)]) for place, first, second in record.pairs_asked_together()
+    ]
+    for of_round in record.rounds():
+        pairs = [(-1, -1)]
+        if of_round.complete:
+            results = of_round.results
+            pairing = round_pairs(of_round.number, of_round.pulls, labels if same.get(of_round.epoch) else None)
+            pairs = [(results[a][i], results[b][j]) for (a, i), (b, j) in pairing]
+        steps.append((of_round.place, pairs))
+    committed: list[tuple[int, int]] = []
+    for _, pairs in sorted(steps, key=lambda step: step[0]):
+        if any(first < 0 for first, _ in pairs):
+            break
+        committed += pairs
+    return np.array(committed, dtype=np.int64).reshape(-1, 2)
+
+
+# Asks that gave no result, and results that came late: what is told beside a verdict, and stands in the log.
+
+
+def missed_asks(conversation: Conversation) -> list[dict[str, Any]]:
+    """The asks that were given up, before the groups were found: their items, and whether anybody began to measure."""
+    if not conversation.given_up:
+        return []
+    record = RecordArrays(conversation)
+    return [
+        {"arm": int(record.asked_arms[ticket]), "kind": "undone" if record.undone[ticket] else "failed"}
+        for ticket in np.flatnonzero(record.failed | record.undone).tolist()
+    ]
+
+
+def overtaken_rows(conversation: Conversation) -> set[int]:
+    """Places in the log of the results that came after the result of a later ask."""
+    record = RecordArrays(conversation)
+    return set(record.row_of[record.overtaken].tolist())
+
+
+def failed_in_words(conversation: Conversation) -> str:
+    """A line of a repr: "failed asks: item 3: 5 of 25, item 7: 4 of 22"; nothing if none failed."""
+    if not conversation.given_up:
+        return ""
+    record, settings = RecordArrays(conversation), conversation.settings
+    failed = np.bincount(record.asked_arms[record.failed], minlength=settings.n_arms)
+    asked = np.bincount(record.asked_arms[record.failed | (record.row_of >= 0)], minlength=settings.n_arms)
+    order = np.argsort(-failed, kind="stable")[: int((failed > 0).sum())].tolist()
+    shares = [f"item {settings.name_of(arm)}: {failed[arm]} of {asked[arm]}" for arm in order[:_MOST_NAMED]]
+    more = len(order) - len(shares)
+    text = ", ".join(shares) + (f" and {more} more items" if more > 0 else "")
+    return f"\n  failed asks: {text}" if text else ""

@@ -11,8 +11,16 @@ from dataclasses import dataclass, field
 class Alarm:
     """K is refuted: K + 1 items are pairwise known to differ.
 
-    `arms` are these items, `names` what they are called. If there are K groups and the noise is as stated, an alarm is
-    ever raised with probability at most `probability`. `known_noise`: a noise was stated, and may be too small.
+    Parameters
+    ----------
+    arms, names : tuple of int and tuple of str
+        These items, and what they are called.
+    n_clusters, n_arms : int
+        K, and how many items there are.
+    probability : float
+        If there are K groups and the noise is as stated, an alarm is ever raised with at most this probability.
+    known_noise : bool
+        A noise was stated, and may be too small.
     """
 
     arms: tuple[int, ...]
@@ -49,15 +57,22 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """Whether each group looks like one, by the results that counted: `coterie.theory.hidden_groups`.
+    """Whether each group looks like one, by the results that counted (`coterie.evidence.hidden_groups`): False if not.
 
-    `evidence` is that of each group, in the order of `labels`, that its items differ; groups in which it has reached
-    `threshold` look mixed: `mixed`, and `members` says which items are in them. If the groups, their number and the
-    noise are right, any group looks mixed with probability at most `level`. False if a group looks mixed.
-
-    With the setting `confirm`, once all is measured: `confirmed`, the measurements after the proof, and `visible`, for
-    each number of a result the difference between two halves of a group that would have been seen with a probability of
-    about 0.9, in the units of the measurements (an estimate; None if no group has two items).
+    Parameters
+    ----------
+    evidence : tuple of float
+        Of each group, in the order of `labels`, that its items differ.
+    threshold, level : float
+        A group whose evidence reaches the threshold looks mixed. If the groups, their number and the noise are right,
+        any does with probability at most `level`.
+    mixed, members : tuple of int and tuple of str
+        The groups that look mixed, and which items are in them.
+    confirmed : int, optional
+        With the setting `confirm`, once all is measured: the measurements after the proof.
+    visible : tuple of float, optional
+        For each number of a result the difference between two halves of a group that would have been seen with a
+        probability of about 0.9, in the units of the measurements (an estimate; None if no group has two items).
     """
 
     evidence: tuple[float, ...]
@@ -79,7 +94,7 @@ class Homogeneity:
             )
             return f"{looks} {self._would}" if self._would else looks
         called = [f"{k if numbers is None else numbers[k]}" for k in self.mixed]
-        which = [f"group {one} (items {items})" for one, items in zip(called, self.members, strict=True)]
+        which = [f"group {name} (items {items})" for name, items in zip(called, self.members, strict=True)]
         look = "looks mixed: its" if len(which) == 1 else "look mixed: their"
         return f"{listed(which, '; ')} {look} measurements differ by more than chance ({self._rate})."
 
@@ -93,9 +108,9 @@ class Homogeneity:
         """Which difference would have been seen."""
         if self.confirmed is None or self.visible is None:
             return ""
-        if not any(one < math.inf for one in self.visible):
+        if not any(size < math.inf for size in self.visible):
             return f"The {self.confirmed} measurements after the proof are too few to notice a group that hides two."
-        sizes = ", ".join(f"{one:.2g}" if one < math.inf else "none" for one in self.visible)
+        sizes = ", ".join(f"{size:.2g}" if size < math.inf else "none" for size in self.visible)
         where = "" if len(self.visible) == 1 else " (number by number)"
         return (
             f"With the {self.confirmed} measurements after the proof, a group that hides two would have been noticed "

@@ -11,25 +11,35 @@ from typing import Any
 
 import numpy as np
 
+from coterie.evidence.intervals.by_noise import has_distances
+from coterie.evidence.pair_graphs import group_numbers
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_real, check_real_array, short
 from coterie.problem.families import Model
 from coterie.problem.question import NORMS
 from coterie.problem.settings import Settings
-from coterie.session.partial import Moment, check_size, distances_at, log_inverse_budget, moment_of
+from coterie.session.moment import Moment, check_size, distances_at, log_inverse_budget, moment_of
 from coterie.session.session import Session
-from coterie.theory.intervals.by_noise import has_distances
-from coterie.theory.packing import group_numbers
 
 
 @dataclass(frozen=True, eq=False)
 class ResolutionCurve:
     """For each radius r: how many groups there are at least, and how many are enough, both proven.
 
-    `least`: so many items are pairwise more than r apart; no two of them can be in a group whose items are all within r
-    of each other. `enough`: so many items can be named such that every item is within r of one of them. Both are in
-    units of `scale` (one number for each number of a measurement) and of `norm` ("each": the largest difference in any
-    number; "distance": the Euclidean distance). All of it, at all radii and all moments together, is wrong with
-    probability at most `error`.
+    Parameters
+    ----------
+    radius : array
+        The radii, ascending from 0.
+    least : array of int
+        So many items are pairwise more than r apart; no two of them can be in a group whose items are all within r of
+        each other.
+    enough : array of int
+        So many items can be named such that every item is within r of one of them.
+    norm : {"each", "distance"}
+        What a radius bounds: the largest difference in any number, or the Euclidean distance.
+    scale : tuple of float
+        The unit of a radius, for each number of a measurement.
+    error : float
+        All of it, at all radii and all moments together, is wrong with probability at most `error`.
     """
 
     radius: FloatArray
@@ -66,10 +76,35 @@ class ResolutionCurve:
 def resolution_curve(session: Any, norm: str | None = None, scale: Any = None, points: int = 200) -> ResolutionCurve:
     """The proven smallest and the proven sufficient number of groups of a session, for all radii at once.
 
-    `session`: a `coterie.Session`, whatever its question and however far it is, or what `coterie.cluster` returns.
-    `norm`: "each" or "distance"; by default that of the session's resolution, otherwise "distance". `scale`: what a
-    radius of 1 is, one number or one for each number of a measurement; by default η of the session's resolution where
-    it differs between the numbers, otherwise 1, the unit of the measurements. `points`: radii at most.
+    Parameters
+    ----------
+    session : Session or Result
+        Whatever its question and however far it is, if some measurements count.
+    norm : {"each", "distance"}, optional
+        By default that of the session's resolution, otherwise "distance".
+    scale : float or sequence of float, optional
+        What a radius of 1 is, one number or one for each number of a measurement; by default η of the session's
+        resolution where it differs between the numbers, otherwise 1, the unit of the measurements.
+    points : int
+        Radii at most.
+
+    Returns
+    -------
+    ResolutionCurve
+
+    Raises
+    ------
+    ValueError
+        Without results, and under a noise that says nothing about how far apart items are.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(4, dim=1, resolution=(1.0, 4.0), noise=1.0)
+    >>> session.tell([0, 1, 2, 3] * 20, [0.0, 9.0, 0.0, 9.0] * 20)
+    >>> least, enough = coterie.resolution_curve(session).at(4.0)
+    >>> enough
+    2
     """
     session = getattr(session, "session", session)
     if not isinstance(session, Session):
@@ -91,8 +126,8 @@ def curve_at(moment: Moment, norm: str | None = None, scale: Any = None, points:
     if not has_distances(settings.noise):
         raise ValueError(no_distances(settings.noise))
     level = log_inverse_budget(settings)
-    found = distances_at(moment, norm, unit)
-    lower, upper = found.at_least, found.at_most
+    bounds = distances_at(moment, norm, unit)
+    lower, upper = bounds.at_least, bounds.at_most
     radii = _radii(lower, upper, count)
     least, enough = group_numbers(lower, upper, radii)
     return ResolutionCurve(radii, least, enough, norm, tuple(unit.tolist()), float(np.exp(-level)))

@@ -10,9 +10,10 @@ import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.costs import cost_text
+from coterie.problem.html import text_html
 from coterie.session import verdicts
-from coterie.session.failed_asks import failed_in_words
-from coterie.session.html import grouped_names, result_html
+from coterie.session.groups import grouped_names, groups_html
+from coterie.session.record_arrays import failed_in_words
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.session import Session
 
@@ -21,10 +22,27 @@ from coterie.session.session import Session
 class Result:
     """What `cluster` found. If the budget or an alarm came first, `done` is False and labels and centers are a guess.
 
-    `alarm` says that there are more groups than n_clusters, `homogeneity` (if `done`) whether each group looks like
-    one (None where the noise is not known): see `Session`. A proof is for exactly n_clusters groups, so read both
-    before you believe it. What else speaks against the data, such as drift or a noise that is not the one stated, is in
-    `session.alarms`. `columns`: what the numbers of a measurement are called, if `measure` returned a Series.
+    A proof is for exactly n_clusters groups, so read `alarm` and `homogeneity` before you believe it. What else speaks
+    against the data, such as drift or a noise that is not the one stated, is in `session.alarms`.
+
+    Parameters
+    ----------
+    labels : array of int or None
+        The group of each item, numbered by first appearance; None if there are no groups yet.
+    centers : array or None
+        (groups, d), in the units of the measurements.
+    pulls, t : array of int and int
+        How many measurements counted, of each item and in all.
+    done : bool
+        Whether the groups are proven.
+    session : Session
+        The session behind it, to be gone on with.
+    alarm : Alarm, optional
+        There are more groups than n_clusters.
+    homogeneity : Homogeneity, optional
+        If `done`, whether each group looks like one.
+    columns : tuple of str, optional
+        What the numbers of a measurement are called, if `measure` returned a Series.
     """
 
     labels: IntArray | None
@@ -69,7 +87,7 @@ class Result:
     @property
     def groups(self) -> list[list[Any]]:
         """The items of each group, by name as in `names`; none if there are no groups yet."""
-        return grouped_names(self.session)
+        return self.session._read(grouped_names)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row for each item, by name: its group, how often it was measured, its means.
@@ -110,14 +128,14 @@ class Result:
         return "" if self.cost is None else f" ({cost_text(self.cost, self.session.cost_unit)})"
 
     def _repr_html_(self) -> str:
-        return result_html(self)
+        return text_html(repr(self)) + self.session._read(groups_html)
 
     def __repr__(self) -> str:
         if self.labels is None:
             return f"<Result after {self.t} measurements{self._spent}: no groups yet>"
         how = "not proven, the groups are a guess" if self.alarm is None else "not proven, and K is refuted"
         if self.done:
-            how = verdicts.proof_of(self.session)
+            how = self.session._read(verdicts.proof_in_words)
         head = f"Result after {self.t} measurements{self._spent}: {how}, labels {short(self.labels.tolist())}"
-        head += failed_in_words(self.session)
+        head += self.session._read(failed_in_words)
         return verdicts.described(head, self.alarm, self.homogeneity, self.session.alarms)

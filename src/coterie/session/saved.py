@@ -1,40 +1,56 @@
-"""Sessions as plain JSON. Format 2: settings, results, asks, decisions, and the outcome once there is one.
+"""Sessions as plain JSON (settings, results, asks, decisions, and the outcome once there is one), and as arrays.
 
-Format 1, of release 0.1, had no decisions, and the arms of CROC's asks only where a result or an open ask has them: it
-is followed by the rule, which has to lead to the same asks, and otherwise its results are taken as they are.
+What is plain JSON every later release reads (format 2, of release 0.2 on). The arrays hold the method's memory too: a
+cache that spares reading a long record again, for the release that made it.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from coterie.methods.contract import Decision
+from coterie.methods.contract import Decision, MethodRun
+from coterie.methods.start import confirming, start
 from coterie.problem.checks import check_arm, check_count, check_measurement, short
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Revision
 from coterie.problem.settings import ALWAYS_SAVED, Settings
-from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, LOOKED, REVISED, TOLD, Applied
+from coterie.session.conversation import (
+    ASKED,
+    CHOSEN,
+    FORGOTTEN,
+    LOOKED,
+    REVISED,
+    TOLD,
+    Applied,
+    Conversation,
+    StageEnd,
+)  # fmt: skip
 from coterie.session.corrections import Correction
-from coterie.session.records import UNASKED, ReplayError
-from coterie.session.replaying import Facts, apply, bring_back, close, follow
-from coterie.session.revising import items_after
+from coterie.session.facts import UNASKED, Facts
+from coterie.session.finished import FinishedRun
+from coterie.session.lines import Place
+from coterie.session.replaying import bring_back, close
+from coterie.session.revising import fresh_run, items_after
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
 
-FORMAT, FORMAT_1 = "coterie-session-2", "coterie-session-1"
+FORMAT = "coterie-session-2"
+Kind = TypeVar("Kind", bound="Session")
 _CONVERSATION = ("log", "history", "asks", "decisions", "applied", "rules", "outcome", "pending", "next_ticket")
-_KINDS = {"ask": ASKED, "tell": TOLD, "look": LOOKED}
+_KINDS = {"ask": ASKED, "tell": TOLD, "look": LOOKED, "forget": FORGOTTEN, "choose": CHOSEN, "revise": REVISED}
+_COUNTED = (ASKED, TOLD, LOOKED)  # of the history: with how often they were done in a row
 
 
 def to_dict(session: Session) -> dict[str, Any]:
     """Plain JSON."""
-    conversation, log = session._conversation, session._measurements
+    conversation, log = session._conversation, session._conversation.log
     return {
         "format": FORMAT,
         **session.first_settings.to_json(),
@@ -44,32 +60,48 @@ def to_dict(session: Session) -> dict[str, Any]:
             for arm, value, ticket in zip(log.arms, log.values, log.tickets, strict=True)
         ],
         "asks": [list(ask) for ask in zip(conversation.arms_asked, conversation.rounds_asked, strict=True)],
-        "history": conversation.history,
+        "history": _history_of(conversation),
         "decisions": [[t, decision] for t, decision in conversation.decisions],
         "applied": list(conversation.applied),
         "outcome": session.outcome,
         "pending": [list(pair) for pair in session.pending],
         "next_ticket": session.next_ticket,
-    } | ({"corrections": [one.to_json() for one in session.corrections]} if session.corrections else {})
+    } | ({"corrections": [made.to_json() for made in session.corrections]} if session.corrections else {})
 
 
-def from_dict(kind: type[Session], saved: Any) -> Session:
+def _history_of(conversation: Conversation) -> list[list[object]]:
+    """What was done, in order: [ask | tell | look, how often], [forget, ticket], [choose, resolution],
+    [revise, revision]."""
+    done = np.frombuffer(bytes(conversation.order), dtype=np.uint8)
+    alone = (done == FORGOTTEN) | (done == CHOSEN) | (done == REVISED)
+    starts = np.flatnonzero(alone | (np.diff(done, prepend=FORGOTTEN) != 0))
+    words = {kind: word for word, kind in _KINDS.items()}
+    contents: dict[int, Iterator[Any]] = {
+        FORGOTTEN: iter(conversation.given_up),
+        CHOSEN: (resolution.to_json()["resolution"] for resolution in conversation.choices),
+        REVISED: (made.revision.to_json() for made in conversation.revisions),
+    }
+    lengths = np.diff(starts, append=done.size).tolist()
+    return [
+        [words[kind], length if kind in _COUNTED else next(contents[kind])]
+        for kind, length in zip(done[starts].tolist(), lengths, strict=True)
+    ]
+
+
+def from_dict(kind: type[Kind], saved: Any) -> Kind:
     """The session that `to_dict` saved; ValueError names what is missing or does not fit."""
-    if not isinstance(saved, dict) or saved.get("format") not in (FORMAT, FORMAT_1):
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         number = str(saved.get("format", "")).removeprefix("coterie-session-") if isinstance(saved, dict) else ""
-        hint = ": it was saved by a newer release, use that one" if number.isdigit() and int(number) > 2 else ""
+        hint = ""
+        if number.isdigit():
+            hint = ": it was saved by a newer release, use that one" if int(number) > 2 else ": it is older than 0.2"
         raise ValueError(f"not a saved session (format {FORMAT!r}){hint}: {short(saved)}")
-    first = saved["format"] == FORMAT_1
-    parts = ("log", "pending", "next_ticket") if first else _CONVERSATION
-    _entries(saved, (*ALWAYS_SAVED, *parts), "the saved session")
+    _entries(saved, (*ALWAYS_SAVED, *_CONVERSATION), "the saved session")
     if saved["instance"] is not None:
         _entries(saved["instance"], ("labels", "centers"), "the saved instance")
     settings = Settings.from_json(saved)
-    if first:
-        session = kind.of(settings)
-        _bring_back_format_1(session, saved)
-    elif saved["outcome"] is not None:
-        session = kind.asleep(settings)
+    if saved["outcome"] is not None:
+        session = kind.unstarted(settings)
         facts = _facts(session, saved)
         close(session, facts, _checked_outcome(session, facts, saved["outcome"]))
     else:
@@ -79,7 +111,7 @@ def from_dict(kind: type[Session], saved: Any) -> Session:
         bring_back(session, _facts(session, saved), rules, Applied(entries, decisions))
     if session.pending != _pending(session, saved) or session.next_ticket != saved["next_ticket"]:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
-    session.corrections = [Correction.of(one) for one in _listed(saved.get("corrections", []), "the corrections")]
+    session.corrections = [Correction.of(made) for made in _listed(saved.get("corrections", []), "the corrections")]
     return session
 
 
@@ -95,7 +127,7 @@ def unpickled(kind: type[Session], version: str, saved: Any) -> Session:
         return kind.from_dict(saved)
     advice = "to keep sessions from one release to the next, save them with to_dict and load them with from_dict"
     try:
-        found = kind.from_dict(saved)
+        session = kind.from_dict(saved)
     except ValueError as error:
         raise ValueError(
             f"this session was pickled by coterie {version}, and coterie {here} cannot open it ({error}): {advice}"
@@ -104,12 +136,20 @@ def unpickled(kind: type[Session], version: str, saved: Any) -> Session:
         f"this session was pickled by coterie {version}; coterie {here} opens it as from_dict would: {advice}",
         stacklevel=2,
     )
-    return found
+    return session
+
+
+def refuse_pickle_of_earlier_release() -> NoReturn:
+    """Pickles used to hold the attributes of a session; these are others by now."""
+    raise ValueError(
+        f"this session was pickled by an earlier release than coterie {release()}, which cannot open it: "
+        "save it there with to_dict, and load it here with from_dict"
+    )
 
 
 def _facts(session: Session, saved: dict[str, Any]) -> Facts:
     history = _history(saved["history"])
-    revisions = [Revision.from_json(count) for what, count in history if what == REVISED]
+    revisions = [Revision.from_json(count) for kind, count in history if kind == REVISED]
     n_arms = items_after(session.first_settings.n_arms, revisions).n_ever
     rows = _log(session, saved, n_arms)
     asks = []
@@ -119,30 +159,30 @@ def _facts(session: Session, saved: dict[str, Any]) -> Facts:
         asks.append((check_arm(ask[0], n_arms), check_count(ask[1], "round", 0)))
     columns, number, row = [], 0, 0
     choices: list[Resolution] = []
-    for what, count in history:
-        if what == CHOSEN:
+    for kind, count in history:
+        if kind == CHOSEN:
             choices.append(_choice(session, count))
-        if what in (FORGOTTEN, CHOSEN, REVISED):
-            columns.append((what, -1, count if what == FORGOTTEN else -1, -1))
+        if kind in (FORGOTTEN, CHOSEN, REVISED):
+            columns.append((kind, -1, count if kind == FORGOTTEN else -1, -1))
             continue
         for _ in range(count):
-            if what == TOLD:
+            if kind == TOLD:
                 if row == len(rows):
                     raise ValueError(f"the saved history tells more results than the {len(rows)} of the log")
                 arm, _, ticket = rows[row]
                 columns.append((TOLD, arm, UNASKED if ticket is None else ticket, -1))
                 row += 1
-            elif what == ASKED and number < len(asks):
+            elif kind == ASKED and number < len(asks):
                 columns.append((ASKED, asks[number][0], number, asks[number][1]))
                 number += 1
             else:
-                columns.append((what, -1, -1, -1))
+                columns.append((kind, -1, -1, -1))
     if row < len(rows):
         raise ValueError(f"the saved history tells {row} results, the log has {len(rows)}")
     values = np.array([value for _, value, _ in rows]).reshape(-1, session.dim)
-    decisions = [_decision(one) for one in _listed(saved["decisions"], "the saved decisions")]
+    decisions = [_decision(made) for made in _listed(saved["decisions"], "the saved decisions")]
     kinds, arms, tickets, rounds = (list(column) for column in zip(*columns, strict=True)) if columns else ([],) * 4
-    if sum(one["event"] == "revision" for _, one in decisions) != len(revisions):
+    if sum(made["event"] == "revision" for _, made in decisions) != len(revisions):
         raise ValueError(f"the saved history has {len(revisions)} revisions, the saved decisions another number")
     return Facts(kinds, arms, tickets, rounds, values, decisions, choices, revisions)
 
@@ -151,37 +191,37 @@ def _choice(session: Session, saved: Any) -> Resolution:
     """A resolution that was chosen on the way."""
     if not isinstance(saved, dict):
         raise ValueError(f"a saved choice must be [choose, {{alike, apart, …}}], got {short(saved)}")
-    found = session.first_settings.with_resolution(saved).resolution
-    assert found is not None
-    return found
+    chosen = session.first_settings.with_resolution(saved).resolution
+    assert chosen is not None
+    return chosen
 
 
-def _decision(one: Any) -> tuple[int, Decision]:
-    if len(_listed(one, "a saved decision")) != 2 or not isinstance(one[1], dict) or "event" not in one[1]:
-        raise ValueError(f"a saved decision must be [t, {{event, …}}], got {short(one)}")
-    return check_count(one[0], "t of a saved decision", 0), one[1]
+def _decision(saved: Any) -> tuple[int, Decision]:
+    if len(_listed(saved, "a saved decision")) != 2 or not isinstance(saved[1], dict) or "event" not in saved[1]:
+        raise ValueError(f"a saved decision must be [t, {{event, …}}], got {short(saved)}")
+    return check_count(saved[0], "t of a saved decision", 0), saved[1]
 
 
 def _checked_outcome(session: Session, facts: Facts, outcome: Any) -> dict[str, Any]:
     wanted = ("t", "labels", "centers", "pulls", "evidence", "alarm", "certificate", "partial")
     _entries(outcome, wanted, "the saved outcome")
     shape = np.shape(outcome["centers"])
-    raised = [session.n_clusters, *(one.n_clusters for one in facts.revisions if one.n_clusters is not None)]
+    raised = [session.n_clusters, *(made.n_clusters for made in facts.revisions if made.n_clusters is not None)]
     groups = raised[-1] or (shape or (0,))[0]  # with a resolution, as many as were found
     n_arms = items_after(session.first_settings.n_arms, facts.revisions).n_ever
     if len(outcome["labels"]) != n_arms or shape != (groups, session.dim):
         raise ValueError(f"the saved outcome is of another size: {len(outcome['labels'])} labels, centers {shape}")
-    found: dict[str, Any] = outcome
-    return found
+    checked: dict[str, Any] = outcome
+    return checked
 
 
-def _log(session: Session, saved: dict[str, Any], n_arms: int | None = None) -> list[tuple[int, Any, int | None]]:
+def _log(session: Session, saved: dict[str, Any], n_arms: int) -> list[tuple[int, Any, int | None]]:
     """(arm, values, ticket) of all results."""
     rows = []
     for i, row in enumerate(_listed(saved["log"], "the saved log")):
         arm, values, ticket = _entries(row, ("arm", "values", "ticket"), f"row {i} of the saved log")
         number = None if ticket is None else check_count(ticket, "ticket", 0)
-        rows.append((check_arm(arm, n_arms or session.n_arms), check_measurement(values, session.dim), number))
+        rows.append((check_arm(arm, n_arms), check_measurement(values, session.dim), number))
     return rows
 
 
@@ -197,97 +237,134 @@ def _pending(session: Session, saved: dict[str, Any]) -> list[tuple[int, int]]:
 
 def _history(history: Any) -> list[tuple[int, Any]]:
     """(kind, how often), (FORGOTTEN, ticket), and (CHOSEN, a resolution as it was saved)."""
-    found: list[tuple[int, Any]] = []
+    entries: list[tuple[int, Any]] = []
     for entry in _listed(history, "the saved history"):
-        what, *count = _listed(entry, "an entry of the saved history") or [None]
-        if what == "choose" and len(count) == 1:
-            found.append((CHOSEN, count[0]))
-            continue
-        if what == "revise" and len(count) == 1:
-            found.append((REVISED, count[0]))
-            continue
-        if what not in ("ask", "tell", "forget", "look") or len(count) != 1:
+        word, *content = _listed(entry, "an entry of the saved history") or [None]
+        if not isinstance(word, str) or word not in _KINDS or len(content) != 1:
             raise ValueError(
                 "an entry of the saved history must be [ask | tell | look | forget, number], [choose, resolution] or "
                 f"[revise, revision], got {short(entry)}"
             )
-        number = check_count(count[0], "a number of the saved history", 0)
-        found.append((FORGOTTEN if what == "forget" else _KINDS[what], number))
-    return found
+        saved = (
+            content[0] if word in ("choose", "revise") else check_count(content[0], "a number of the saved history", 0)
+        )
+        entries.append((_KINDS[word], saved))
+    return entries
 
 
-# Format 1.
+# Arrays and plain JSON: a cache that spares reading a long record again.
+
+_NONE = -1
+_INTEGERS = {
+    "asks.arms": "arms_asked",
+    "asks.rounds": "rounds_asked",
+    "given_up": "given_up",
+    "counted.rows": "counted_rows",
+    "counted.rounds": "counted_rounds",
+}
+"""Lists of integers that a conversation has, under the names of their arrays."""
 
 
-def _bring_back_format_1(session: Session, saved: dict[str, Any]) -> None:
-    rows, opened = _log(session, saved), _pending(session, saved)
-    values = np.array([value for _, value, _ in rows]).reshape(-1, session.dim)
-    if not session._method.in_ask_order:
-        apply(session, _any_order(rows, opened, saved["next_ticket"], values))
-        return
-    history = _entries(saved, ("history",), "the saved session")[0]
-    arm_of = {ticket: arm for arm, _, ticket in rows if ticket is not None} | dict(opened)
-    columns, number, row = [], 0, 0
-    for what, count in _history(history):
-        if what == FORGOTTEN:
-            columns.append((FORGOTTEN, -1, count))
-            continue
-        for _ in range(count):
-            if what == TOLD:
-                if row == len(rows):
-                    raise ValueError(f"the saved history tells more results than the {len(rows)} of the log")
-                arm, _, ticket = rows[row]
-                columns.append((TOLD, arm, UNASKED if ticket is None else ticket))
-                row += 1
-            else:
-                columns.append((ASKED, arm_of.get(number, -1), -1))
-                number += 1
-    for arm, _, ticket in rows[row:]:  # told after the stop: kept, and change nothing
-        columns.append((TOLD, arm, UNASKED if ticket is None else ticket))
-    if not columns:
-        return
-    kinds, arms, tickets = (list(column) for column in zip(*columns, strict=True))
-    unknown = [-1] * len(kinds)
-    try:
-        follow(session, Facts(kinds, arms, tickets, unknown, values))
-    except ReplayError:  # another rule made it
-        session._begin(session.first_settings, session._method)
-        if kinds and number > saved["next_ticket"]:  # the last ask found the groups proven
-            last = max(i for i, kind in enumerate(kinds) if kind == ASKED)
-            for column in (kinds, arms, tickets):
-                del column[last]
-        arms = [0 if arm < 0 and kind == ASKED else arm for kind, arm in zip(kinds, arms, strict=True)]
-        apply(session, Facts(kinds, arms, tickets, [-1] * len(kinds), values))
+def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Plain JSON and arrays that `from_memory` makes the session from; None if its method keeps no memory."""
+    conversation, log = session._conversation, session._conversation.log
+    run, lines = conversation.run, conversation.lines
+    inside: dict[str, Any] | None = {}
+    if not isinstance(run, FinishedRun) and not run.done:
+        inside = run.memory()
+        if inside is None:
+            return None
+    plain = {
+        "rules": session.rules,
+        "decisions": list(conversation.decisions),
+        "applied": list(conversation.applied),
+        "undone": sorted(conversation.undone),
+        "waited": conversation.waiting if conversation.run.done else None,
+        "pending": list(lines.pending),
+        "lines": [[arm, [[p.ticket, p.round, p.row, p.gone] for p in line]] for arm, line in lines.by_arm.items()],
+        "choices": [resolution.to_json()["resolution"] for resolution in conversation.choices],
+        "corrections": [made.to_json() for made in session.corrections],
+        "revisions": [[made.revision.to_json(), made.t, made.ticket] for made in conversation.revisions],
+        "never": conversation.never,
+        "outcome": session.outcome,
+    }
+    arrays = {
+        "log.arms": np.array(log.arms, dtype=np.int64),
+        "log.values": log.array,
+        "log.tickets": np.array([_NONE if ticket is None else ticket for ticket in log.tickets], dtype=np.int64),
+        "order": np.frombuffer(bytes(conversation.order), dtype=np.uint8),
+    } | {name: np.array(getattr(conversation, attribute), dtype=np.int64) for name, attribute in _INTEGERS.items()}
+    return plain, arrays | {f"run.{name}": np.asarray(array) for name, array in (inside or {}).items()}
 
 
-def _any_order(
-    rows: list[tuple[int, Any, int | None]], opened: list[tuple[int, int]], following: int, values: Any
-) -> Facts:
-    """Where results count as they come the order of asks was not kept, and of those given up not even the arm."""
-    answered = {ticket: arm for arm, _, ticket in rows if ticket is not None}
-    for ticket, _ in opened:
-        if ticket >= following or ticket in answered or [one for one, _ in opened].count(ticket) > 1:
-            raise ValueError(f"ticket {ticket} of the saved pending asks is not an open one")
-    known = answered | dict(opened)
-    given_up = [ticket for ticket in range(following) if ticket not in known]
-    told = [(TOLD, arm, UNASKED if ticket is None else ticket) for arm, _, ticket in rows]
-    columns = [(ASKED, known.get(ticket, 0), ticket) for ticket in range(following)]
-    columns += [(FORGOTTEN, -1, ticket) for ticket in given_up] + told
-    kinds, arms, tickets = (list(column) for column in zip(*columns, strict=True)) if columns else ([], [], [])
-    return Facts(kinds, arms, tickets, [-1] * len(kinds), values)
+def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[str, Any]) -> Session:
+    """The session that `memory_of` described. `arrays` may read each array when it is asked for."""
+    from coterie.session.session import Session
+
+    session = Session.unstarted(settings)
+    if plain["rules"] != session.rules:
+        raise ValueError(f"it was made by rules number {plain['rules']}, this release has {session.rules}")
+    conversation = session._conversation
+    for name, attribute in _INTEGERS.items():
+        setattr(conversation, attribute, arrays[name].tolist())
+    conversation.order = bytearray(arrays["order"].tobytes())
+    conversation.decisions = [(t, decision) for t, decision in plain["decisions"]]
+    conversation.choices = [Resolution.of(saved) for saved in plain["choices"]]
+    revisions = plain.get("revisions", [])
+    conversation.revisions = [StageEnd(Revision.from_json(saved), t, ticket) for saved, t, ticket in revisions]
+    conversation.update_settings()
+    conversation.never = plain.get("never", 0)
+    conversation.applied = Applied(*plain["applied"])
+    conversation.undone = set(plain["undone"])
+    conversation.waited = plain["waited"]
+    tickets = [None if ticket == _NONE else ticket for ticket in arrays["log.tickets"].tolist()]
+    conversation.log.restore(arrays["log.arms"], arrays["log.values"], tickets)
+    conversation.run = (
+        _restored_run(conversation, arrays) if plain["outcome"] is None else FinishedRun(plain["outcome"])
+    )
+    _restore_lines(conversation, plain)
+    session.corrections = [Correction.of(saved) for saved in plain["corrections"]]
+    return session
 
 
-def _entries(saved: Any, keys: Sequence[str], what: str) -> list[Any]:
+def _restored_run(conversation: Conversation, arrays: Mapping[str, Any]) -> MethodRun:
+    """The method's run with its memory."""
+    run: MethodRun
+    if conversation.revisions:
+        run = confirming(fresh_run(conversation), conversation.settings)
+    else:
+        run = start(conversation.first_settings, conversation.method)
+    run.restore({name[4:]: arrays[name] for name in arrays if name.startswith("run.")})
+    return run
+
+
+def _restore_lines(conversation: Conversation, plain: Mapping[str, Any]) -> None:
+    lines, log = conversation.lines, conversation.log
+    places: dict[int, Place] = {}
+    for arm, line in plain["lines"]:
+        lines.by_arm[arm] = deque()
+        for ticket, of_round, row, gone in line:
+            white = None if row < 0 else log.in_noise_units([arm], log.values[row][None])[0]
+            place = Place(arm, ticket, of_round, row, white, gone)
+            lines.by_arm[arm].append(place)
+            if ticket is not None:
+                places[ticket] = place
+    for ticket in plain["pending"]:
+        asked = Place(conversation.arms_asked[ticket], ticket, conversation.rounds_asked[ticket])
+        lines.pending[ticket] = places.get(ticket, asked)
+
+
+def _entries(saved: Any, keys: Sequence[str], name: str) -> list[Any]:
     """The values of these keys of a dictionary that was loaded."""
     if not isinstance(saved, dict):
-        raise ValueError(f"{what} must be a dictionary with {', '.join(keys)}, got {short(saved)}")
+        raise ValueError(f"{name} must be a dictionary with {', '.join(keys)}, got {short(saved)}")
     missing = [key for key in keys if key not in saved]
     if missing:
-        raise ValueError(f"{what} lacks {', '.join(missing)}")
+        raise ValueError(f"{name} lacks {', '.join(missing)}")
     return [saved[key] for key in keys]
 
 
-def _listed(value: Any, what: str) -> list[Any]:
+def _listed(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise ValueError(f"{what} must be a list, got {short(value)}")
+        raise ValueError(f"{name} must be a list, got {short(value)}")
     return list(value)

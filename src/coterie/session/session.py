@@ -1,253 +1,321 @@
 """`Session`: ask which arm to measure, tell what came out.
 
-A session is its settings, its results and its conversation with a method. What was decided is kept, so that a session
-that was saved and loaded goes on exactly as if it had never stopped, and a finished one opens in every later release.
+A session is a lock around one conversation with a method (`coterie.session.conversation`), and the names by which
+people know it. What it shows is computed by functions of the modules beside this one. What was decided is kept, so that
+a session that was saved and loaded goes on as if it had never stopped, and a finished one opens in every later release.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
 
-import numpy as np
-
-from coterie.methods.contract import Method, MethodRun
-from coterie.methods.start import start
+from coterie.methods.reports import Partial
 from coterie.methods.table import prepared
-from coterie.problem.checks import (
-    FloatArray,
-    check_arm,
-    check_count,
-    check_measurement,
-    check_real_array,
-    short,
-)
+from coterie.problem.checks import FloatArray, check_count
+from coterie.problem.families import Model
+from coterie.problem.html import text_html
 from coterie.problem.instance import Instance
-from coterie.problem.question import GROUPS
-from coterie.problem.revision import Items
+from coterie.problem.question import GROUPS, Resolution
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Settings
-from coterie.session import replaying, saved
-from coterie.session.changeable import Changeable
-from coterie.session.conversation import Conversation, Ticket
-from coterie.session.corrections import Correction
-from coterie.session.data_alarms import AlarmCache
-from coterie.session.measurements import Measurements
-from coterie.session.sleeping import SleepingRun, nothing_yet
+from coterie.session import saved
+from coterie.session.atomic import Setting, T, Variable, View, atomic
+from coterie.session.conversation import Conversation, Ticket, waiting_for
+from coterie.session.corrections import Correction, correct
+from coterie.session.data_alarms import alarms_of
+from coterie.session.events import certificate_of, events_of, need_certificates
+from coterie.session.facts import facts_given
+from coterie.session.finished import PastRun, outcome_of
+from coterie.session.forecast import cost_left_of, cost_of, remaining_of
+from coterie.session.groups import borders_of, centers_of, evidence_of, groups_html, groups_of, labels_of, references_of
+from coterie.session.progress import Outlook, choose_resolution, outlook_of, progress_of, resolution_for
+from coterie.session.replaying import follow_facts
+from coterie.session.revising import checked_revision, revise_by, revisions_of
+from coterie.session.verdicts import alarm_of, homogeneity_of, nothing_left, session_in_words, verdict_of
 
 
-class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
-    """Raised by `ask` once the groups are proven: there is nothing left to measure."""
+class Session:
+    """Ask which item to measure, tell what came out, until `done`: the groups are then proven.
 
+    Parameters
+    ----------
+    n_arms : int or iterable
+        How many items (arms) there are, or the items, such as a list of names: their text is their name.
+    n_clusters : int, optional
+        How many groups there are. Where nobody knows, or items are never exactly equal, give `resolution` instead.
+    dim : int, optional
+        How many numbers a measurement has; 1 unless the noise says otherwise.
+    delta : float
+        The groups found are wrong with probability at most `delta`.
+    method, distance_ratio, instance : str, float and coterie.Instance
+        A name of `coterie.methods.METHODS`, and what it needs: "boc-linear" a ratio, "oracle" the truth.
+    threshold : {"proven", "heuristic"}
+        For all methods but CROC; the heuristic one is no proof.
+    noise : optional
+        What is known about it. None: nothing; equal items have results of one distribution. "gaussian" or
+        `coterie.Gaussian(shape)`: a common covariance that nobody knows. `coterie.Counts(trials)`,
+        `coterie.Bounded(lo, hi)`, `coterie.AtMost(covariance)`, `coterie.Symmetric()`. A standard deviation, d of them,
+        or a covariance: known; all methods but CROC need that.
+    names : sequence of str, optional
+        What the items are called: `tell` then takes names.
+    resolution : (alike, apart) or coterie.Resolution, optional
+        Differences below `alike` do not matter, those above `apart` do, in the units of the measurements; see
+        `references` and `borders`. Like "linkage" it needs a noise that is known, "gaussian", `Counts` or `Bounded`.
+    groups : {"equal", "linkage"}
+        Groups of equal items, or the n_clusters groups of single linkage.
+    costs, cost_unit : M positive numbers and a str, optional
+        What a measurement of each item costs. CROC then measures so that the same proof costs little; see `cost`.
+    confirm : float
+        So many measurements more after the proof, as a share of those that it took, spread so that a group that hides
+        two is found: see `homogeneity`. `proven` says that the proof is there, `done` that all is measured.
 
-class Waiting(RuntimeError):  # noqa: N818 (as above)
-    """Raised by `ask` while further results could not be used: open asks have to be answered, or given up, first.
-
-    `tickets` has these asks: tell their results, or give them up with `Session.forget`.
-    """
-
-    def __init__(self, message: str, tickets: Sequence[Ticket]) -> None:
-        super().__init__(message)
-        self.tickets = tuple(tickets)
-
-
-class Session(Changeable):
-    """Ask which arm to measure, tell what came out, until `done`.
-
-    `n_arms` items (arms) in `n_clusters` groups, `dim` numbers a measurement; the groups found are wrong with
-    probability at most `delta`. In place of their number give the items, such as a list of names: their text is their
-    name. `noise`: what is known about it. None, the default: nothing, and equal items are items
-    whose results have the same distribution. "gaussian" or `coterie.Gaussian(shape)`: Gaussian with a covariance that
-    is common and unknown; `coterie.Counts(trials)`; `coterie.Bounded(lo, hi)`; `coterie.AtMost(covariance)`;
-    `coterie.Symmetric()`. A standard deviation, d of them, or a covariance: known; all methods but CROC need that.
-    Centers are reported in the units of the measurements. `names` (M strings) lets arms be told by name. `method`:
-    see `coterie.methods.METHODS`; "boc-linear" needs `distance_ratio`, "oracle" needs `instance`. `threshold`, for all
-    but CROC: "proven" or "heuristic" (no proof).
-
-    Where the number of groups is not known, or items are never exactly equal, give `resolution` instead of n_clusters:
-    (alike, apart), or a `coterie.Resolution`. Differences below `alike` do not matter, differences above `apart` do,
-    both in the units of the measurements; see `references` and `borders`. `groups="linkage"` asks for the n_clusters
-    groups of single linkage. Both need a noise under which nearness can be proven: known, "gaussian", `Counts`,
-    `Bounded`.
-
-    `costs` (M positive numbers): what one measurement of each arm costs, if that differs; `cost_unit` names their unit.
-    CROC then measures so that the proof costs little, and `cost` says what was spent. The proof is the same.
-
+    Notes
+    -----
     Threads may share a session: every method and property is atomic, and arrays that it hands out are copies. Several
     who measure take their tickets from `open` and give them to `tell`. Between two calls others may come first: `ask`
     can raise `SessionDone` although `done` was False a moment ago.
 
-    `confirm`: so many measurements more after the proof, as a share of those that it took (0.5: half as many), spread
-    so that a group that hides two is found: `homogeneity` says what they showed, and which difference would have been
-    seen. Groups and certificate stay those of the proof; `proven` says that it is there, `done` that all is measured.
+    Examples
+    --------
+    >>> import coterie, numpy
+    >>> session, rng = coterie.Session(4, 2, 1, noise=1.0), numpy.random.default_rng(0)
+    >>> while not session.done:
+    ...     item = session.ask()
+    ...     session.tell(item, 5.0 * (item % 2) + rng.standard_normal())
+    >>> session.labels.tolist()
+    [0, 1, 0, 1]
     """
 
+    _lock: threading.RLock
+    _conversation: Conversation
+
     def __init__(
-        self,
-        n_arms: int | Iterable[Any],
-        n_clusters: int | None = None,
-        dim: int | None = None,
-        delta: float = DELTA,
-        method: str = METHOD,
-        threshold: str = THRESHOLD,
-        noise: Any = None,
-        distance_ratio: float | None = None,
-        instance: Instance | None = None,
-        names: Sequence[str] | None = None,
-        *,
-        resolution: Any = None,
-        groups: str = GROUPS[0],
-        costs: Any = None,
-        cost_unit: str | None = None,
+        self, n_arms: int | Iterable[Any], n_clusters: int | None = None, dim: int | None = None,
+        delta: float = DELTA, method: str = METHOD, threshold: str = THRESHOLD, noise: Any = None,
+        distance_ratio: float | None = None, instance: Instance | None = None, names: Sequence[str] | None = None, *,
+        resolution: Any = None, groups: str = GROUPS[0], costs: Any = None, cost_unit: str | None = None,
         confirm: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         given = Settings.of(
             n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names,
             resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit, confirm=confirm,
         )  # fmt: skip
-        self._begin(*prepared(given))
+        self._lock, self._conversation = threading.RLock(), Conversation(*prepared(given))
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        atomic(cls)
 
     @classmethod
-    def of(cls, settings: Settings) -> Session:
+    def of(cls, settings: Settings) -> Self:
         """A session at its beginning with these settings."""
-        session = cls.__new__(cls)
-        session._begin(*prepared(settings))
-        return session
+        return cls._about(Conversation(*prepared(settings)))
 
     @classmethod
-    def asleep(cls, settings: Settings) -> Session:
-        """A session at its beginning whose method is started when the session is first used."""
-        session = cls.__new__(cls)
+    def unstarted(cls, settings: Settings) -> Self:
+        """A session at its beginning whose method is not started: for those who bring a run, or a record's end."""
         ready, method = prepared(settings)
-        session._begin(ready, method, SleepingRun(lambda: start(ready, method), nothing_yet(ready.n_arms)))
+        return cls._about(Conversation(ready, method, PastRun(ready.n_arms)))
+
+    @classmethod
+    def _about(cls, conversation: Conversation) -> Self:
+        session = cls.__new__(cls)
+        session._lock, session._conversation = threading.RLock(), conversation
         return session
 
-    def _begin(self, settings: Settings, method: Method, run: MethodRun | None = None) -> None:
-        self.first_settings, self._method = settings, method
-        self._present = ((0, 0), settings, Items(settings.n_arms))
-        self._index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
-        self._conversation = Conversation(run or start(settings, method), method.in_ask_order)
-        self._measurements = Measurements(settings.noise, method.exact)
-        self.corrections: list[Correction] = []
-        self._forget_stop()
+    def _read(self, function: Callable[[Conversation], T]) -> T:
+        """What a function makes of the conversation, while nothing changes it."""
+        with self._lock:
+            return function(self._conversation)
 
-    def _forget_stop(self) -> None:
-        self._last_named = self._stopped = self._homogeneity = None
-        self._alarms = AlarmCache()
+    # Settings, as they are by now.
+
+    first_settings = View(lambda c: c.first_settings, "The settings that it began with.")
+    settings = View(lambda c: c.settings, "What the run was told, with the resolution chosen last, and as revised.")
+    n_arms = Setting[int]("n_arms", "How many items there are (M), retired ones included.")
+    n_clusters = Setting[int | None]("n_clusters", "K; None where the question is for a resolution, and K is found.")
+    resolution = Setting[Resolution | None]("resolution", "The resolution asked for, if one is: the last one chosen.")
+    groups = Setting[str]("groups", 'What makes a group of K: "equal" items, or "linkage".')
+    dim = Setting[int]("dim", "How many numbers a measurement has (d).")
+    delta = Setting[float]("delta", "The error probability allowed.")
+    method = Setting[str]("method", "The method's name.")
+    threshold = Setting[str]("threshold", "The threshold's name, for methods whose stop is not always a proof.")
+    noise = Setting[Model]("noise", "What was stated about the noise: its `kind`, its `assumption`, its units.")
+    distance_ratio = Setting[float | None]("distance_ratio", "The ratio of distances, for a method that needs it.")
+    instance = Setting[Instance | None]("instance", "The truth, for a method that knows it.")
+    names = Setting[tuple[str, ...] | None]("names", "What the items are called.")
+    costs = Setting[tuple[float, ...] | None]("costs", "What one measurement of each item costs, if that differs.")
+    cost_unit = Setting[str | None]("cost_unit", "What the unit of the costs is called, if it was said.")
+    confirm = Setting[float]("confirm", "The measurements after the proof, as a share of those that it took.")
+    items = View(lambda c: c.items, "All items there ever were, and which of them are retired.")
+    n_present = View(lambda c: c.n_present, "How many items there are now: those that are not retired.")
+    retired = View(lambda c: c.items.retired, "Items that were retired: results are kept, nothing is claimed of them.")
+    certifies = View(lambda c: c.method.certifies, "Whether the method has certificates.")
+    proves = View(lambda c: c.proves, "Whether the method's stop is a proof.")
+    rules = View(lambda c: c.method.rules, "The number of the method's decision rules in this release.")
+
+    # What was asked, told and decided.
+
+    pending = View(lambda c: [ticket[:2] for ticket in c.tickets()], "Open asks as (ticket, arm), oldest first.")
+    awaited = View(lambda c: c.awaited(), "The open asks that `ask` waits for; none while something can be asked for.")
+    next_ticket = View(lambda c: c.next_ticket, "The number that the next ask will have.")
+    arms_asked = View[Sequence[int]](lambda c: c.arms_asked, "The arm of every ask, in order.")
+    log = View(lambda c: c.log.copies(), "All measurements, as (arm, values), in the order in which they were told.")
+    log_arrays = View(lambda c: c.log, "All measurements told; not to be changed.")
+    n_measurements = View(lambda c: len(c.log), "How many measurements were told.")
+    counted = View(lambda c: c.counted, "Places in `log` of the measurements that counted, in the order they did.")
+    waiting = View(lambda c: c.waiting, "Results that wait for an earlier ask of their item: CROC keeps that order.")
+    decisions = View(lambda c: [made for _, made in c.decisions], "CROC's freezes, rounds and alarm, as plain JSON.")
+    dated_decisions = View(lambda c: c.decisions, "`decisions`, each with the number of results that counted before.")
+    applied = View(lambda c: c.applied.entries, "How many asks and results were decided by rules of another release.")
+    corrections = Variable[list[Correction]]("corrections", "Values that were told wrong, and replaced.")
+    revisions, outcome, events = View(revisions_of), View(outcome_of), View(events_of)
+
+    # How far it is.
+
+    done = View(lambda c: c.run.done, "Whether nothing is left to measure; only `correct` and `revise` take it back.")
+    proven = View(lambda c: c.proven, "Whether the groups are found: with `confirm`, before all is `done`.")
+    confirmed = View(lambda c: c.run.confirmed, "With `confirm`: measurements after the proof, and how many are to be.")
+    t = View(lambda c: c.run.t, "Measurements that counted: all of them, or those up to the stop.")
+    pulls = View(lambda c: c.run.pulls, "Measurements of each item that counted.")
+    unmeasured = View(lambda c: c.unmeasured, "How many items of now have no result that counted.")
+    labels, centers, groups_now = View(labels_of), View(centers_of), View(groups_of)
+    references, borders, evidence = View(references_of), View(borders_of), View(evidence_of)
+    alarm, alarms, homogeneity = View(alarm_of), View(alarms_of), View(homogeneity_of)
+    verdict, certificate = View(verdict_of), View(certificate_of)
+    remaining, progress, cost, cost_left = View(remaining_of), View(progress_of), View(cost_of), View(cost_left_of)
+    forecast = View(lambda c: c.run.forecast(), "For a resolution, the measurements expected in all, once known.")
+    memory_bytes = View(lambda c: 0 if c.run.done else c.run.memory_bytes, "About the bytes of the method's memory.")
 
     # What to measure, and what came out.
 
     def ask(self, n: int | None = None) -> Any:
-        """The next arm to measure, or a list of n of them; measurements still under way are counted as done.
+        """The next item to measure; measurements still under way are counted as done. Each ask opens a ticket.
 
-        Never-measured arms come first, in index order. Each ask opens a ticket (see `pending`). Raises
-        `SessionDone` once the groups are proven; if that is found on the way, the list is shorter. Raises `Waiting`,
-        with the tickets that it waits for, if one that was opened long ago is not answered and further results could
-        not be used before it is (see `awaited`); if that happens on the way, the list is shorter. Whoever answers each
-        ask before asking again never meets it.
+        Parameters
+        ----------
+        n : int, optional
+            How many items: a list is returned. It is shorter if the groups are proven on the way, or if open asks have
+            to be answered first. Never-measured items come first, in index order.
+
+        Raises
+        ------
+        SessionDone
+            Once the groups are proven.
+        Waiting
+            If further results could not be used before an ask of long ago is answered (see `awaited`). Whoever answers
+            each ask before asking again never meets it.
         """
-        arms = [ticket.arm for ticket in self.open(1 if n is None else check_count(n, "n", 1))]
-        if not arms and not self.done:
-            raise self._waiting()
+        arms = [ticket.arm for ticket in self._conversation.open(1 if n is None else check_count(n, "n", 1))]
         if not arms:
-            raise SessionDone(
-                f"there is nothing left to measure after {self.t} measurements: read labels and centers; "
-                f"{self.verdict} (delta = {self.delta:g})"
-            )
+            raise nothing_left(self._conversation) if self.done else waiting_for(self.awaited)
         return arms[0] if n is None else arms
 
-    def _waiting(self) -> Waiting:
-        late = self.awaited
-        said = ", ".join(f"arm {one.arm} (ticket {one.number})" for one in late[:5])
-        more = f" and {len(late) - 5} more" if len(late) > 5 else ""
-        return Waiting(
-            f"waiting for the result of {said}{more}: what else is measured cannot be used before. Tell it, or give "
-            "the ticket up with forget",
-            late,
-        )
-
-    @property
-    def awaited(self) -> list[Ticket]:
-        """The open asks that `ask` waits for: nothing is asked for before one of them is answered or given up.
-
-        Empty as long as something can be asked for. An ask is waited for if all that was planned is asked for, many
-        results cannot be used before it is answered (16, and 8 more for each other ask at work; twice as many as are
-        open and wanted, if that is more), and as many later asks are closed.
-        """
-        return self._conversation.awaited()
-
-    def waiting_behind(self, ticket: int) -> int:
-        """Results of the same arm that wait for this open ask."""
-        return self._conversation.waiting_behind(ticket)
-
     def open(self, count: int = 1, wanted: int | None = None) -> list[Ticket]:
-        """The next arms to measure, with the ticket of each.
+        """The next items to measure, with the ticket of each.
 
         Fewer than `count`, or none, if the groups are proven (`done`) or open asks have to be answered first
         (`awaited`). `wanted`: how many somebody wants in all, if these are the first of more.
         """
-        found: list[Ticket] = []
-        while len(found) < count and not self.done:
-            if self._conversation.awaited((count if wanted is None else wanted) - len(found)):
-                break
-            ticket = self._conversation.ask()
-            self._note_stop()
-            if ticket is not None:
-                found.append(ticket)
-        return found
-
-    def check(self) -> bool:
-        """Whether the groups are proven by the results so far; nothing is asked for."""
-        self._conversation.look()
-        self._note_stop()
-        return self.done
+        return self._conversation.open(count, wanted)
 
     def tell(self, arm: Any, x: Any, ticket: Any = None) -> None:
-        """Report a measurement of an arm (index or name): asked for or not, in any order, after the end too.
+        """Report a measurement: asked for or not, in any order; after `done` it is kept and changes nothing.
 
-        With a sequence of arms and an (n, d) array, n of them at once, all or nothing. `ticket` says which
-        ask is answered (one, or one for each); left out, it is the oldest open one for that arm (give it
-        where results can overtake each other: CROC's proof counts them in ask order). Results told
-        after `done` are kept in the log and change nothing.
+        Parameters
+        ----------
+        arm : int, str or a sequence of them
+            The item measured, by number or name; of several, all results are taken or none.
+        x : float or array
+            The d numbers measured; (n, d) of several items.
+        ticket : int or a sequence of them, optional
+            The ask that is answered; by default the oldest open one for the item. Give it where results can overtake
+            each other: CROC's proof counts them in ask order.
         """
-        if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):
-            arms = [self.arm_named(one) for one in arm]
-            values, tickets = self._check_many(len(arms), x, ticket)
-        else:
-            arms, values, tickets = [self.arm_named(arm)], [check_measurement(x, self.dim)], [ticket]
-        claimed = self._claim(arms, tickets)
-        self._take(arms, values, claimed)
-
-    def absorb(self, arm: int, values: FloatArray, ticket: int | None, white: FloatArray) -> None:
-        """A checked result for an open ticket; None: it answers no ask, even where one for its arm is open.
-
-        `white`: as `check_results` gave it.
-        """
-        row = self._measurements.add(arm, values, white, ticket)
-        self._conversation.tell(arm, white, row, ticket)
-        self._note_stop()
+        self._conversation.tell_given(arm, x, ticket)
 
     def check_results(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
         """That results (n, d) of these arms can be told; ValueError says why not. What `absorb` takes, one a row."""
-        return self._measurements.in_noise_units(arms, values)
+        return self._conversation.log.in_noise_units(arms, values)
+
+    def absorb(self, arm: int, values: FloatArray, ticket: int | None, white: FloatArray) -> None:
+        """A result that passed `check_results`, which gave `white`, for an open ticket; None: it answers no ask."""
+        self._conversation.tell(arm, values, white, ticket)
 
     def forget(self, ticket: Any) -> None:
-        """Give up an ask whose measurement will not come; its arm is free to be asked for again."""
-        number = check_count(ticket, "ticket", 0)
-        pending = self._conversation.pending
-        if number not in pending:
-            raise ValueError(f"ticket {number} is not open: open tickets are {sorted(pending)}")
-        self._conversation.forget(number)
-        self._note_stop()
+        """Give up an ask whose measurement will not come; its item is free to be asked for again.
+
+        Parameters
+        ----------
+        ticket : int
+            The number of an open ask, as `pending` and `open` have it; ValueError if it is not open.
+        """
+        self._conversation.forget(self._conversation.lines.checked_open(ticket))
 
     def mark_undone(self, ticket: int) -> None:
         """An ask that was given up is none that failed: nobody began to measure."""
         self._conversation.undone.add(ticket)
 
-    @property
-    def arms_asked(self) -> Sequence[int]:
-        """The arm of every ask, in order."""
-        return self._conversation.arms_asked
+    def waiting_behind(self, ticket: int) -> int:
+        """Results of the same item that wait for this open ask."""
+        return self._conversation.lines.behind(self._conversation.arms_asked[ticket], ticket)
+
+    def check(self) -> bool:
+        """Whether the groups are proven by the results so far; nothing is asked for."""
+        self._conversation.look()
+        return self.done
+
+    def see_proven(self) -> None:
+        """Stop if the results so far are enough; the look itself leaves no entry in the history."""
+        self._conversation.look(noted=False)
+
+    def arm_named(self, arm: Any) -> int:
+        """The number of an item, given by its number or its name."""
+        return self._conversation.arm_named(arm)
+
+    # What may change on the way.
+
+    def correct(self, row: Any, values: Any, reason: str, by: str = "", at: str = "") -> Correction | None:
+        """Replace a value that was told wrong; None if it is the present one. `corrections` and certificates list it.
+
+        The result keeps its place in the order. What was decided stays (asks, freezes, rounds); estimates, evidence and
+        the stop are worked out anew: `done` may be taken back, and `reopened` of the answer says so. Valid if the new
+        value is what was measured, and was not chosen for its effect (docs/CROC.md).
+
+        Parameters
+        ----------
+        row : int
+            The place of the result in `log`.
+        values : float or array
+            The d numbers that were measured.
+        reason, by, at : str
+            Why the told value was wrong; who says so, and when.
+        """
+        return correct(self, row, values, reason, by, at)
+
+    def revise(
+        self, *, add: Any = None, retire: Any = None, n_clusters: Any = None, delta: Any = None, costs: Any = None
+    ) -> None:
+        """Change what is asked for, after looking at the results: nothing is lost of the guarantee. CROC only.
+
+        Also once `done`: the session then goes on, and a certificate given before stays valid for what it says. The
+        candidate that is being tested is given up, the next one needs log 5 = 1.6 more evidence for each that was
+        frozen; no result is measured again. `ValueError` says what cannot be.
+
+        Parameters
+        ----------
+        add : int, str or sequence of str, optional
+            Names of items that join; how many, if items have no names.
+        retire : sequence, optional
+            Items that broke: their results are kept, nothing is claimed about them, and `labels` has -1.
+        n_clusters, delta : int and float, optional
+            More groups than before; a smaller error probability.
+        costs : sequence of float, optional
+            What a measurement of each item that joins costs, where items have costs.
+        """
+        revise_by(self, checked_revision(self, add, retire, n_clusters, delta, costs))
 
     def choose_resolution(self, resolution: Any) -> None:
         """Ask for other `alike` and `apart` from here on, chosen after looking at the results: (alike, apart).
@@ -257,16 +325,39 @@ class Session(Changeable):
         tested is given up, and the next one needs log 5 = 1.6 more evidence; before the first freeze it costs nothing.
         Results so far serve estimates. The present resolution once more changes nothing. `SessionDone` once it is.
         """
-        present, chosen = self.resolution, self.first_settings.with_resolution(resolution).resolution
-        assert present is not None
-        assert chosen is not None
-        if self.done:
-            raise SessionDone(
-                f"{self.verdict} with alike and apart of {present.bounds}, and that stands: for another resolution "
-                f"start a new session with resolution={chosen!r} and tell it these results"
-            )
-        if chosen != present:
-            self._conversation.choose(chosen)
+        choose_resolution(self._conversation, resolution)
+
+    # What is proven, and what more would bring.
+
+    def partial(self) -> Partial:
+        """What is proven at this moment: which items are apart, which alike, which groups each may belong to.
+
+        Computed from the log when it is asked for, all pairs at once: for every question and noise, before the first
+        guess, after the proof and after an alarm (methods with certificates only).
+        """
+        need_certificates(self._conversation, "partial results")
+        from coterie.session.partial import partial_of  # here: SciPy takes a while to load
+
+        return partial_of(self._conversation)
+
+    def within(self, more: int) -> Outlook:
+        """What `more` further measurements are expected to bring: the chance to be done by then, and what if not."""
+        return outlook_of(self._conversation, more)
+
+    def resolution_for(self, budget: int) -> Resolution | None:
+        """The finest resolution, by a larger `apart`, that is expected to need at most so many measurements in all.
+
+        None if there is no forecast yet, or the question is not for a resolution.
+        """
+        return resolution_for(self._conversation, budget)
+
+    def __repr__(self) -> str:
+        return session_in_words(self._conversation)
+
+    def _repr_html_(self) -> str:
+        return text_html(repr(self)) + groups_html(self._conversation)
+
+    # Records, saving and loading.
 
     def replay(self, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
         """A recorded conversation at once, with exactly the effect of its asks, tells and forgets one by one.
@@ -278,88 +369,26 @@ class Session(Changeable):
         proven is recorded as arm -1, ticket -1. ValueError names the first entry that does not fit, and nothing is
         changed then.
         """
-        replaying.replay(self, kinds, arms, tickets, values)
-
-    def arm_named(self, arm: Any) -> int:
-        """The index of an arm, given by its index or its name."""
-        if isinstance(arm, str):
-            if len(self._index) < self.n_arms and self.names is not None:
-                self._index = {name: number for number, name in enumerate(self.names)}
-            if arm not in self._index:
-                known = "there are none" if self.names is None else short(list(self.names))
-                raise ValueError(f"unknown arm {arm!r}: known names: {known}")
-            return self._index[arm]
-        return check_arm(arm, self.n_arms)
-
-    def _check_many(self, count: int, x: Any, ticket: Any) -> tuple[list[FloatArray], list[Any]]:
-        rows = check_real_array(x, "measurements", booleans=True)
-        if self.dim == 1 and rows.ndim == 1:
-            rows = rows[:, None]
-        if rows.shape != (count, self.dim):
-            raise ValueError(
-                f"{count} arms need measurements of shape ({count}, {self.dim}), got shape {rows.shape}: {short(x)}"
-            )
-        if ticket is None:
-            return list(rows), [None] * count
-        if isinstance(ticket, list | tuple | np.ndarray) and np.size(ticket) == count:
-            return list(rows), list(ticket)
-        raise ValueError(f"{count} arms need as many tickets, got {short(ticket)}")
-
-    def _claim(self, arms: list[int], tickets: list[Any]) -> list[int | None]:
-        """Which open ticket each result answers; nothing is changed yet."""
-        if not self._conversation.pending and all(ticket is None for ticket in tickets):
-            return [None] * len(arms)
-        free = {ticket.number: ticket.arm for ticket in self._conversation.tickets()}
-        claimed: list[int | None] = []
-        for arm, ticket in zip(arms, tickets, strict=True):
-            if ticket is not None:
-                number = check_count(ticket, "ticket", 0)
-                if number not in free:
-                    raise ValueError(f"ticket {number} is not open: open tickets are {sorted(free)}")
-                if free[number] != arm:
-                    raise ValueError(f"ticket {number} is for arm {free[number]}, not for arm {arm}")
-                found: int | None = number
-            else:
-                found = next((number for number, its in free.items() if its == arm), None)
-            if found is not None:
-                del free[found]
-            claimed.append(found)
-        return claimed
-
-    def _take(self, arms: list[int], values: list[FloatArray], claimed: list[int | None]) -> None:
-        """Results that were checked, with the tickets that they answer."""
-        white = self._measurements.in_noise_units(arms, np.array(values).reshape(-1, self._settings.dim))
-        for arm, x, its, ticket in zip(arms, values, white, claimed, strict=True):
-            row = self._measurements.add(arm, x, its, ticket)
-            self._conversation.tell(arm, its, row, ticket)
-            self._note_stop()
-
-    def _note_stop(self) -> None:
-        if self._conversation.run.done and self._stopped is None:
-            found = self._named()
-            assert found is not None
-            self._stopped = found
-
-    # Saving and loading.
+        follow_facts(self._conversation, facts_given(self.settings, kinds, arms, tickets, values))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: settings, log, asks, decisions."""
+        """Settings, log, asks and decisions as plain JSON, for `from_dict` of this release and later ones."""
         return saved.to_dict(self)
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Session:
-        """The session that `to_dict` saved; it goes on as if it had never stopped."""
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """The session that `to_dict` saved: it goes on as if it had never stopped. ValueError names what is wrong."""
         return saved.from_dict(cls, content)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies are saved sessions, with the release that made them; a copy goes on by itself."""
         return saved.unpickled, (type(self), saved.release(), self.to_dict())
 
-    def __copy__(self) -> Session:
+    def __copy__(self) -> Self:
         return copy.deepcopy(self)
 
     def __setstate__(self, state: Any) -> None:
-        raise ValueError(
-            f"this session was pickled by an earlier release than coterie {saved.release()}, which cannot open it: "
-            "save it there with to_dict, and load it here with from_dict"
-        )
+        saved.refuse_pickle_of_earlier_release()
+
+
+atomic(Session)

@@ -1,76 +1,95 @@
-"""What a session has to say beside its proof: the alarm, whether its groups look like one each, and both in words."""
+"""What a session has to say beside its proof: the alarm, whether each group looks like one; both in words and JSON."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.certificate.beside import LOG_FORMAT, stated_beside
+from coterie.evidence.homogeneity import LEVEL, mixed_threshold
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import bounds_variance
 from coterie.problem.question import ExactGroups
-from coterie.problem.sentences import assumption_in_words, groups_in_words, revisions_in_words
+from coterie.problem.sentences import groups_in_words
 from coterie.problem.settings import METHOD
-from coterie.session.conversation import Conversation, rows_asked_alone
-from coterie.session.corrections import corrections_json, in_words
-from coterie.session.data_alarms import DataAlarm
-from coterie.session.failed_asks import missed_asks, overtaken_rows
-from coterie.session.far_values import FarValue, far_value
+from coterie.session.conversation import Conversation, SessionDone
+from coterie.session.corrections import corrections_in_words
+from coterie.session.data_alarms import DataAlarm, alarms_of
+from coterie.session.far_values import FarValue, farthest_value
+from coterie.session.groups import labels_of
+from coterie.session.record_arrays import failed_in_words
 from coterie.session.remarks import Alarm, Homogeneity, confirming_words, listed
-from coterie.theory.hidden_groups import hidden_evidence
-from coterie.theory.homogeneity import LEVEL, mixed_threshold
-from coterie.theory.visible_difference import visible_difference
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
 
 
-HOMOGENEITY_RULE = 2
-"""Of a certificate: release 0.2 followed another one, for a known noise only."""
+def alarm_of(conversation: Conversation) -> Alarm | None:
+    """There are more groups than n_clusters: so many items and one are pairwise known to differ (CROC only).
 
+    None for a resolution, and for single linkage: they hold whatever the means are.
 
-def alarm_of(session: Session) -> Alarm | None:
-    """The alarm, if it was raised (CROC only)."""
-    found = session._conversation.run.alarm
-    if found is None or session.n_clusters is None:
+    It ends nothing: `ask` goes on for the K that was given. It is raised with probability at most 0.2·delta if K
+    and the noise are right, and never taken back.
+    """
+    refuting, settings = conversation.run.alarm, conversation.settings
+    if refuting is None or settings.n_clusters is None:
         return None
-    from coterie.engine.croc.state import ALPHA, VARIANCE_SHARE  # here: it loads the compiler, which takes a second
+    from coterie.methods.croc.run import ALPHA, VARIANCE_SHARE
 
-    arms = tuple(sorted(found))
-    names = None if session.names is None else tuple(session.names[arm] for arm in arms)
-    known = session.noise.kind == "known"
+    arms = tuple(sorted(refuting))
+    names = None if settings.names is None else tuple(settings.names[arm] for arm in arms)
+    known = settings.noise.kind == "known"
     share = ALPHA if known else ALPHA + VARIANCE_SHARE
-    return Alarm(arms, session.n_clusters, share * session.delta, session.n_arms, names, known)
+    return Alarm(arms, settings.n_clusters, share * settings.delta, settings.n_arms, names, known)
 
 
-def homogeneity_of(session: Session) -> Homogeneity:
-    """The verdict on each group of a session that is done, by the results that counted."""
-    labels = session.labels
+def homogeneity_of(conversation: Conversation) -> Homogeneity | None:
+    """Once `proven`, whether each group looks like one, by the results that counted; None before.
+
+    The proof is for exactly n_clusters groups and the noise as stated; this is a test of them, at 1 %, for every
+    noise. It assumes that delays of results do not depend on their values. None where items of a group need not be
+    equal: for a resolution, and for single linkage. With `confirm` it also says, once `done`, which difference
+    inside a group would have been seen.
+    """
+    if not conversation.proven or not isinstance(conversation.settings.question, ExactGroups):
+        return None
+    return conversation.once("homogeneity", _homogeneity)
+
+
+def _homogeneity(conversation: Conversation) -> Homogeneity:
+    settings, labels = conversation.settings, labels_of(conversation)
     assert labels is not None
-    n_clusters = session.settings.shape[1]
-    evidence = _hidden_evidence(session, labels, session.counted)
+    n_clusters = settings.shape[1]
+    evidence = _hidden_evidence(conversation, labels, conversation.counted)
     threshold = mixed_threshold(n_clusters)
     mixed = np.flatnonzero(evidence >= threshold)
-    confirmed = session.confirmed if session.done else None
+    confirmed = conversation.run.confirmed if conversation.run.done else None
     visible = None
     if confirmed is not None:
-        log, rows = session._measurements, session.counted
+        from coterie.evidence.hidden_groups import visible_difference
+
+        log, rows = conversation.log, conversation.counted
         told = log.arms_of(rows), log.array[rows]
-        visible = visible_difference(session.noise, *told, labels, n_clusters, threshold)
+        visible = visible_difference(settings.noise, *told, labels, n_clusters, threshold)
     return Homogeneity(
         tuple(evidence.tolist()),
         threshold,
         LEVEL,
         tuple(mixed.tolist()),
-        tuple(_members(session, np.flatnonzero(labels == k)) for k in mixed),
+        tuple(listed([settings.name_of(arm) for arm in np.flatnonzero(labels == k).tolist()]) for k in mixed),
         None if confirmed is None else confirmed[0],
         visible,
     )
 
 
-def _members(session: Session, arms: IntArray) -> str:
-    return listed([str(arm) if session.names is None else session.names[arm] for arm in arms.tolist()])
+def _hidden_evidence(conversation: Conversation, labels: IntArray, rows: IntArray) -> FloatArray:
+    """The evidence of each group that it hides two, by the results at these places of the log."""
+    from coterie.evidence.hidden_groups import hidden_evidence
+
+    log, settings = conversation.log, conversation.settings
+    return hidden_evidence(settings.noise, log.arms_of(rows), log.array[rows], labels, settings.shape[1])
 
 
 def explaining_value(session: Session) -> FarValue | None:
@@ -78,78 +97,94 @@ def explaining_value(session: Session) -> FarValue | None:
 
     None if there is neither, or if no single value explains it.
     """
-    alarm, mixed = session.alarm, session.done and looks_mixed(session)
+    return session._read(_explaining_value)
+
+
+def _explaining_value(conversation: Conversation) -> FarValue | None:
+    alarm, mixed = alarm_of(conversation), conversation.run.done and _looks_mixed(conversation)
     if alarm is None and not mixed:
         return None
-    far = far_value(session, session.counted)
+    rows = conversation.counted
+    far = farthest_value(conversation.log, conversation.settings.noise, rows)
     if far is None or alarm is not None:
         return far if far is not None and alarm is not None and far.arm in alarm.arms else None
-    labels = session.labels
+    labels = labels_of(conversation)
     assert labels is not None
-    rest = session.counted[session.counted != far.row]
-    return far if (_hidden_evidence(session, labels, rest) < mixed_threshold(session.settings.shape[1])).all() else None
-
-
-def _hidden_evidence(session: Session, labels: IntArray, rows: IntArray) -> FloatArray:
-    """The evidence of each group that it hides two, by the results at these places of the log."""
-    log = session._measurements
-    return hidden_evidence(session.noise, log.arms_of(rows), log.array[rows], labels, session.settings.shape[1])
+    evidence = _hidden_evidence(conversation, labels, rows[rows != far.row])
+    return far if (evidence < mixed_threshold(conversation.settings.shape[1])).all() else None
 
 
 def looks_mixed(session: Session) -> bool:
     """Whether a session that is done has a group that looks mixed."""
-    return session.homogeneity is not None and not session.homogeneity
+    return session._read(_looks_mixed)
+
+
+def _looks_mixed(conversation: Conversation) -> bool:
+    homogeneity = homogeneity_of(conversation)
+    return homogeneity is not None and not homogeneity
 
 
 # In words.
 
 
-def verdict_of(session: Session) -> str:
-    """What it means that a session is done, in a clause: what holds whatever K is, and what if it is right."""
-    if not session.proves:
+def verdict_of(conversation: Conversation) -> str:
+    """What it means that the session is done, in a clause: what holds whatever K is, and what if it is right."""
+    if not conversation.proves:
         return "the evidence has reached the heuristic threshold (no proof)"
-    corrected = f" ({in_words(session)})" if session.corrections else ""
-    return f"{_proven(session)}{corrected}"
+    corrected = corrections_in_words(conversation.corrections)
+    return _proven_in_words(conversation) + (f" ({corrected})" if corrected else "")
 
 
-def _proven(session: Session) -> str:
-    k = session.n_clusters
-    if k is None or session.settings.question.kind != ExactGroups.kind:
+def _proven_in_words(conversation: Conversation) -> str:
+    k = conversation.settings.n_clusters
+    if k is None or conversation.settings.question.kind != ExactGroups.kind:
         return "the groups are proven"
     against = None
-    if session.alarm is not None:
+    if alarm_of(conversation) is not None:
         against = f"the data refute K = {k}"
-    elif looks_mixed(session):
+    elif _looks_mixed(conversation):
         against = "a group looks mixed"
-    return groups_in_words(k, proves_at_least(session), against)
+    return groups_in_words(k, _proves_at_least(conversation), against)
 
 
 def proves_at_least(session: Session) -> bool:
     """Whether it is proven, whatever the number of groups, that there are at least K: by CROC, if nothing was revised
     on the way.
     """
-    return session.method == METHOD and not session.revisions
+    return session._read(_proves_at_least)
 
 
-def proof_of(session: Session) -> str:
-    """What a session that is done has found; a proof of what the data contradict does not look like one."""
-    far = explaining_value(session)
-    if far is not None:
-        name = str(far.arm) if session.names is None else session.names[far.arm]
-        return f"{session.verdict}. Do not rely on it: {far.seen(name)}"
-    return session.verdict
+def _proves_at_least(conversation: Conversation) -> bool:
+    return conversation.settings.method == METHOD and not conversation.revisions
 
 
-def progress_of(session: Session) -> str:
-    """How far a session is."""
-    if session.done:
-        return proof_of(session)
-    if session.confirmed is not None:
-        return f"{proof_of(session)}; {confirming_words(*session.confirmed)}"
-    if session.alarm is not None:
-        return f"not proven, and K = {session.n_clusters} is refuted"
-    unseen = int((session.pulls == 0).sum())
+def proof_in_words(conversation: Conversation) -> str:
+    """What was found once it is done; if the data contradict it, what they contradict it with."""
+    far, verdict = _explaining_value(conversation), verdict_of(conversation)
+    if far is None:
+        return verdict
+    return f"{verdict}. Do not rely on it: {far.seen(conversation.settings.name_of(far.arm))}"
+
+
+def progress_in_words(conversation: Conversation) -> str:
+    """How far it is."""
+    run = conversation.run
+    if run.done:
+        return proof_in_words(conversation)
+    if run.confirmed is not None:
+        return f"{proof_in_words(conversation)}; {confirming_words(*run.confirmed)}"
+    if alarm_of(conversation) is not None:
+        return f"not proven, and K = {conversation.settings.n_clusters} is refuted"
+    unseen = int((run.pulls == 0).sum())
     return f"{unseen} arms not measured yet" if unseen else "not proven yet"
+
+
+def nothing_left(conversation: Conversation) -> SessionDone:
+    """What `Session.ask` raises once the groups are proven."""
+    return SessionDone(
+        f"there is nothing left to measure after {conversation.run.t} measurements: read labels and centers; "
+        f"{verdict_of(conversation)} (delta = {conversation.settings.delta:g})"
+    )
 
 
 def described(
@@ -159,78 +194,65 @@ def described(
     lines = [head]
     if alarm is not None:
         lines.append(f"alarm: {alarm.seen}")
-    lines += [f"{'remark' if one.harmless else 'alarm'}: {one.seen}" for one in others]
+    lines += [f"{'remark' if other.harmless else 'alarm'}: {other.seen}" for other in others]
     if homogeneity is not None:
         lines.append(f"homogeneity: {homogeneity.seen()}")
     return "<" + "\n  ".join(lines) + ">"
 
 
-def beside_certificate(session: Session, certificate: dict[str, Any]) -> dict[str, Any]:
-    """What a certificate says beside its proof, with items and groups as they are numbered there."""
-    found, alarm, own = session.homogeneity, session.alarm, session.labels
-    assert own is not None
-    present = certificate.get("present", range(session.n_arms))
-    _, firsts = np.unique(certificate["labels"], return_index=True)
-    revised = {"revisions": session.revisions, "revisions_in_words": revisions_in_words(session.retired)}
-    beside = (revised if "present" in certificate else {}) | {
-        "delta": session.delta,
-        "noise": session.noise.to_json(),
-        "assumes": assumption_in_words(session.noise, session.settings.question.kind),
-        "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
-        "confirm": None
-        if session.confirmed is None
-        else {"share": session.settings.confirm, "measurements": session.confirmed[0]},
-        "homogeneity": None
-        if found is None
-        else {
-            "rule": HOMOGENEITY_RULE,
-            "level": found.level,
-            "threshold": found.threshold,
-            "evidence": [found.evidence[own[present[arm]]] for arm in firsts],
-        },
+def session_in_words(conversation: Conversation) -> str:
+    """The repr of a session."""
+    settings = conversation.settings
+    of = f"{settings.n_arms} arms in {settings.question.words}, dim={settings.dim}, delta={settings.delta:g}"
+    counted = f"{conversation.run.t} measurements, {progress_in_words(conversation)}"
+    head = f"Session {of}, {settings.method}: {counted}{failed_in_words(conversation)}"
+    return described(head, alarm_of(conversation), homogeneity_of(conversation), alarms_of(conversation))
+
+
+# As plain JSON.
+
+
+def alarm_json(session: Session, name_of: Callable[[int], str]) -> dict[str, Any] | None:
+    """The items that refute the number of groups: one more than groups, pairwise known to differ. None without alarm.
+
+    `arm` and `name` are those of the last of them.
+    """
+    alarm = session.alarm
+    if alarm is None:
+        return None
+    names = [name_of(arm) for arm in alarm.arms]
+    return {
+        "arm": alarm.arms[-1],
+        "name": names[-1],
+        "arms": list(alarm.arms),
+        "names": names,
+        "probability": alarm.probability,
+        "text": str(alarm),
     }
-    return beside | stated_beside(certificate | beside, session.events)
 
 
-def t_stale(conversation: Conversation, t: int, ticket: int | None) -> bool:
-    """Whether the result that counted as number t was asked for before a revision that came before it."""
-    return ticket is not None and any(ticket < one.ticket for one in conversation.revisions if one.t <= t)
+def alarms_json(session: Session) -> list[dict[str, Any]]:
+    """The alarms of `Session.alarms`; `text` says what was seen and what to do."""
+    return [alarm.to_json() | {"text": str(alarm)} for alarm in session.alarms]
 
 
-def events_of(session: Session) -> list[dict[str, Any]]:
-    """The log that `coterie.verify` reads: results as they counted, and the freezes and rounds between them."""
-    conversation, log = session._conversation, session._measurements
-    shown = {
-        "freeze": ("event", "epoch", "labels", "cores", "bet"),
-        "round": ("event", "round", "epoch", "pulls", "seed", "bet", "settled"),
-        "list": ("event", "epoch", "pairs"),
+def homogeneity_json(session: Session, numbers: Sequence[int]) -> dict[str, Any] | None:
+    """Whether the items of each group look alike; None as long as the groups are not found.
+
+    `evidence` is in the order of the groups in `labels`, and `mixed` are places in it. The text calls the group of
+    label k `numbers[k]`. `confirmed` and `visible` are those of `Homogeneity`.
+    """
+    homogeneity = session.homogeneity
+    if homogeneity is None:
+        return None
+    visible = homogeneity.visible
+    text = f"{homogeneity.seen(numbers)} {homogeneity.advice}".rstrip()
+    return {
+        "level": homogeneity.level,
+        "threshold": homogeneity.threshold,
+        "evidence": list(homogeneity.evidence),
+        "mixed": list(homogeneity.mixed),
+        "confirmed": homogeneity.confirmed,
+        "visible": None if visible is None else [size if math.isfinite(size) else None for size in visible],
+        "text": text[:1].upper() + text[1:],
     }
-    exact = session.settings.question.kind == ExactGroups.kind
-    if not exact:
-        names = ("references", "level", "epsilon", "eta", "height", "balls", "near", "far")
-        shown["freeze"] = ("event", "epoch", "labels", *names)
-        shown["resolution"] = ("event", "epoch", "epsilon", "eta")
-    shown["revision"] = ("event", "added", "retired", "n_clusters", "delta")
-    between = [(t, {key: one[key] for key in shown[one["event"]] if key in one}) for t, one in conversation.decisions
-               if one["event"] in shown]  # fmt: skip
-    found: list[dict[str, Any]] = []
-    alone = rows_asked_alone(conversation, log.tickets) if exact and bounds_variance(session.noise) else set()
-    late = overtaken_rows(session)
-    at = 0
-    for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
-        while at < len(between) and between[at][0] <= t:
-            found.append(between[at][1])
-            at += 1
-        values = log.values[row].tolist()
-        event = {"event": "result", "arm": log.arms[row], "round": of_round, "values": values}
-        if row in alone:
-            event["alone"] = True
-        if log.tickets[row] is None or (not exact and t_stale(conversation, t, log.tickets[row])):
-            event["asked"] = False
-        if row in late:
-            event["late"] = True
-        found.append(event)
-    missed: list[dict[str, Any]] = [{"event": "missed", **one} for one in missed_asks(session)]
-    corrected: list[dict[str, Any]] = [{"event": "correction", **one} for one in corrections_json(session)]
-    head: dict[str, Any] = {"event": "log", "format": LOG_FORMAT}
-    return [head, *found, *(event for _, event in between[at:]), *missed, *corrected]

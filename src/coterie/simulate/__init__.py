@@ -1,7 +1,7 @@
 """Worlds whose truth is known, trials run in bulk.
 
-`coterie.simulate` is the name of this room and, by contract, of the function in it: the module can be called, so that
-the name means the same whichever was loaded first.
+`coterie.simulate` is the name of this package and, by contract, of the function in it: the module can be called, so
+that the name means the same whichever was loaded first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from coterie.simulate.trials import Trials, simulate
 __all__ = ["Trials", "simulate"]
 
 
-class _Room(ModuleType):
+class _CallablePackage(ModuleType):
     def __call__(self, *args: Any, **settings: Any) -> Any:
         return simulate(*args, **settings)
 
     __signature__ = inspect.signature(simulate)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _CallablePackage

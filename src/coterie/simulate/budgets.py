@@ -31,11 +31,27 @@ _WIDEST, _SEARCHES = 100.0, 8
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """What simulated runs took: half of them at most `median` measurements, 9 of 10 at most `ninety`.
+    """What simulated runs took, by `coterie.plan_budget`.
 
-    Both are infinite if too many runs were given up. `gap` is the distance of neighbouring groups in standard
-    deviations of the noise. `smallest_gap`, if there is a `budget`: about the smallest for which 9 of 10 runs are done
-    within it; None if none is. `runs` were simulated for each gap; their error probability was at most `delta`.
+    Attributes
+    ----------
+    items, groups, dim : int
+        M, K and d.
+    gap : float
+        The distance of neighbouring groups in standard deviations of the noise.
+    delta : float
+        The error probability of the runs, at most.
+    method : str
+        Of the runs.
+    runs : int
+        Simulated for each gap.
+    median, ninety : float
+        Half of the runs took at most `median` measurements, 9 of 10 at most `ninety`; infinite if too many runs were
+        given up.
+    budget : int or None
+        What was asked about.
+    smallest_gap : float or None
+        About the smallest gap for which 9 of 10 runs are done within `budget`; None if none is.
     """
 
     items: int
@@ -86,10 +102,39 @@ def plan_budget(
 ) -> BudgetPlan:
     """How many measurements will be needed if neighbouring groups are `gap` apart, by simulated runs.
 
-    `noise`: what will be stated, as in `Session`: a standard deviation, and then `gap` is in its units, those of the
-    measurements; or None, "gaussian" or `Symmetric()`, and then `gap` is in standard deviations. `budget`: also look
-    for the smallest gap that it is enough for. `runs`: for each gap that is tried. `progress`: a bar on the terminal;
-    by default if there is one.
+    Parameters
+    ----------
+    n_arms, n_clusters, dim : int
+        How many items, groups, and numbers a measurement.
+    gap : float
+        The distance of neighbouring groups, which lie on a line and have equal sizes.
+    noise : optional
+        What will be stated, as in `Session`: a standard deviation, and then `gap` is in its units, those of the
+        measurements; or None, "gaussian" or `Symmetric()`, and then `gap` is in standard deviations.
+    delta : float
+        The error probability.
+    method, threshold : str
+        As in `Session`.
+    budget : int, optional
+        Also look for the smallest gap that so many measurements are enough for.
+    runs : int
+        For each gap that is tried.
+    seed : int
+        Of the runs.
+    progress : bool, optional
+        A bar on the terminal; by default if there is one.
+
+    Returns
+    -------
+    BudgetPlan
+        `words` has it in a few sentences.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> plan = coterie.plan_budget(6, 2, gap=3.0, noise=1.0, runs=10)
+    >>> plan.median <= plan.ninety
+    True
     """
     items, groups = check_count(n_arms, "n_arms", 2), check_count(n_clusters, "n_clusters", 2)
     apart, count = check_positive(gap, "gap"), check_count(runs, "runs", 2)

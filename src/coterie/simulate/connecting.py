@@ -146,29 +146,28 @@ def _check_workers(client: Any) -> None:
     except TimeoutError:
         raise TimeoutError(f"the scheduler at {where} has no workers: start some with `dask worker {where}`") from None
     # A function of the standard library, because one of ours could not be loaded where coterie is missing.
-    found = _ask_workers(client, pkgutil.resolve_name, "coterie:__version__")
-    missing = [worker for worker, answer in found.items() if isinstance(answer, ImportError)]
+    versions = _ask_workers(client, pkgutil.resolve_name, "coterie:__version__")
+    missing = [worker for worker, answer in versions.items() if isinstance(answer, ImportError)]
     if missing:
         raise ImportError(
-            f"coterie is not installed on {_some(missing, len(found))}: "
+            f"coterie is not installed on {_some(missing, len(versions))}: "
             f"install version {__version__} in the environment of every worker"
         )
-    others = {worker: answer for worker, answer in found.items() if answer != __version__}
+    others = {worker: answer for worker, answer in versions.items() if answer != __version__}
     if others:
         has = ", ".join(sorted({str(answer) for answer in others.values()}))
         raise ImportError(
-            f"coterie is {__version__} here, but {has} on {_some(list(others), len(found))}: "
+            f"coterie is {__version__} here, but {has} on {_some(list(others), len(versions))}: "
             "install the same version everywhere"
         )
-    for package in ("numpy", "numba"):
-        answers = _ask_workers(client, version, package)
-        others = {worker: answer for worker, answer in answers.items() if answer != version(package)}
-        if others:
-            has = ", ".join(sorted({str(answer) for answer in others.values()}))
-            say(
-                f"{package} is {version(package)} here, but {has} on {_some(list(others), len(found))}: "
-                "the numbers may differ from those of a local run"
-            )
+    answers = _ask_workers(client, version, "numpy")
+    others = {worker: answer for worker, answer in answers.items() if answer != version("numpy")}
+    if others:
+        has = ", ".join(sorted({str(answer) for answer in others.values()}))
+        say(
+            f"numpy is {version('numpy')} here, but {has} on {_some(list(others), len(versions))}: "
+            "the numbers may differ from those of a local run"
+        )
 
 
 def _ask_workers(client: Any, function: Callable[..., Any], argument: str) -> dict[str, Any]:

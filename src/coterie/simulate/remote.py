@@ -228,7 +228,6 @@ def run_task(plan: Plan, seed: int, trials: IntArray, wanted: str) -> Answer:
     worker = get_worker()
     if wanted != __version__:
         raise ImportError(f"{worker.address} has coterie {__version__}, not {wanted}")
-    plan.load()
     running = Running()
     with _while_wanted(worker, running):
         outcomes = [run_trial(plan, seed, int(trial), running) for trial in trials]

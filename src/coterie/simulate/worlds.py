@@ -9,7 +9,6 @@ In most worlds the instance's means are the means of the results. Exceptions: `C
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,122 +21,17 @@ from coterie.problem.checks import (
     FloatArray,
     IntArray,
     check_count,
-    check_positive,
     check_real,
     check_real_array,
     short,
 )
 from coterie.problem.instance import Instance
+from coterie.simulate.added_noise import EXPONENTIAL, LOGNORMAL, AddedNoise, Contaminated, Normal, Skewed, Student
 
 __all__ = [
-    "Normal",
-    "Student",
-    "Skewed",
-    "Contaminated",
-    "Scaled",
-    "Correlated",
-    "Ratings",
-    "Clicks",
-    "Own",
-    "World",
-    "world_from_text",
-    "world_of",
-]
-
-LOGNORMAL, EXPONENTIAL = "lognormal", "exponential"
-SKEW_SHAPES = (LOGNORMAL, EXPONENTIAL)
-
-
-class AddedNoise:
-    """A world whose results are the means plus noise that has nothing to do with arms and means."""
-
-    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-        """The noise of n results, (n, d)."""
-        raise NotImplementedError
-
-    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
-        """Results of these arms, whose means are the rows of `means`."""
-        return means + self.noise(rng, *means.shape)
-
-
-@dataclass(frozen=True)
-class Normal(AddedNoise):
-    """Gaussian noise with this standard deviation in every direction. Normal() is the world of `world=None`."""
-
-    sd: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sd", check_positive(self.sd, "sd"))
-
-    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-        return self.sd * rng.standard_normal((n, dim))
-
-
-@dataclass(frozen=True)
-class Student(AddedNoise):
-    """Heavy tails: each number of a result varies by Student's t with `df` degrees of freedom, on its own.
-
-    Scaled to variance 1 if df > 2. With fewer there is no variance, and t is taken as it is.
-    """
-
-    df: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "df", check_positive(self.df, "df"))
-        if self.df < 1.0:
-            raise ValueError(f"df must be at least 1: with {self.df:g} results would soon be too large for floats")
-
-    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-        scale = math.sqrt((self.df - 2.0) / self.df) if self.df > 2.0 else 1.0
-        return scale * rng.standard_t(self.df, (n, dim))
-
-
-@dataclass(frozen=True)
-class Skewed(AddedNoise):
-    """Skew noise with mean 0 and variance 1 in each number of a result, each on its own.
-
-    `shape`: "lognormal", where `sigma` is the standard deviation of the logarithm (the larger, the more skew), or
-    "exponential".
-    """
-
-    shape: str = LOGNORMAL
-    sigma: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.shape not in SKEW_SHAPES:
-            raise ValueError(
-                f"the shape of skew noise must be one of {', '.join(SKEW_SHAPES)}, got {short(self.shape)}"
-            )
-        object.__setattr__(self, "sigma", check_positive(self.sigma, "sigma"))
-        if self.sigma > 5.0:
-            raise ValueError(f"sigma must be at most 5, or hardly a result would be above the mean, got {self.sigma:g}")
-
-    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-        if self.shape == EXPONENTIAL:
-            return rng.standard_exponential((n, dim)) - 1.0
-        square = self.sigma * self.sigma
-        deviation = math.exp(0.5 * square) * math.sqrt(math.expm1(square))
-        return np.asarray((np.exp(self.sigma * rng.standard_normal((n, dim))) - math.exp(0.5 * square)) / deviation)
-
-
-@dataclass(frozen=True)
-class Contaminated(AddedNoise):
-    """Outliers: a share of the results, at random, has this standard deviation in all its numbers instead of 1."""
-
-    share: float
-    sd: float
-
-    def __post_init__(self) -> None:
-        share = check_real(self.share, "share")
-        if not 0.0 <= share <= 1.0:
-            raise ValueError(f"the share of outliers must lie between 0 and 1, got {share:g}")
-        object.__setattr__(self, "share", share)
-        object.__setattr__(self, "sd", check_positive(self.sd, "sd"))
-
-    def noise(self, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-        scales = np.where(rng.random(n) < self.share, self.sd, 1.0)
-        return scales[:, None] * rng.standard_normal((n, dim))
-
+    "Normal", "Student", "Skewed", "Contaminated", "Scaled", "Correlated", "Ratings", "Clicks", "Own", "World",
+    "world_from_text", "world_of",
+]  # fmt: skip
 
 GAUSSIAN = Normal()
 """What is scaled if nothing is said."""
@@ -145,7 +39,15 @@ GAUSSIAN = Normal()
 
 @dataclass(frozen=True, init=False)
 class Scaled:
-    """Noise that differs from arm to arm: that of another world, Gaussian by default, times one number for each arm."""
+    """Noise that differs from arm to arm: that of another world times one number for each arm.
+
+    Parameters
+    ----------
+    scales : array-like of shape (M,)
+        Positive numbers.
+    of : world or str
+        What is scaled: a world that adds noise to the means, Gaussian by default.
+    """
 
     scales: tuple[float, ...]
     of: AddedNoise
@@ -166,14 +68,19 @@ class Scaled:
             raise ValueError(f"Scaled has {len(self.scales)} scales, but the instance has {instance.n_arms} arms")
 
     def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
-        """Results of these arms, whose means are the rows of `means`."""
         scales = np.array(self.scales)[arms]
         return np.asarray(means + scales[:, None] * self.of.noise(rng, *means.shape))
 
 
 @dataclass(frozen=True, init=False)
 class Correlated:
-    """Gaussian noise with this d x d covariance; one number ρ is variance 1 and correlation ρ between all numbers."""
+    """Gaussian noise whose numbers are correlated.
+
+    Parameters
+    ----------
+    covariance : array-like of shape (d, d) or float
+        One number ρ is variance 1 and correlation ρ between all numbers.
+    """
 
     covariance: tuple[tuple[float, ...], ...] | float
 
@@ -212,7 +119,6 @@ class Correlated:
         self._factor(instance.dim)
 
     def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
-        """Results of these arms, whose means are the rows of `means`."""
         factor = self._factor(means.shape[1])
         # One result after the other, so that a result does not depend on how many are drawn together.
         return np.asarray(means + np.einsum("nq,pq->np", rng.standard_normal(means.shape), factor))
@@ -220,8 +126,15 @@ class Correlated:
 
 @dataclass(frozen=True)
 class Ratings:
-    """Whole numbers from `lowest` to `highest`, such as stars: the instance's means must lie between them.
+    """Whole numbers, such as stars: the instance's means must lie between the ends.
 
+    Parameters
+    ----------
+    lowest, highest : int
+        The ends.
+
+    Notes
+    -----
     A rating with mean μ is lowest + Binomial(highest − lowest, p) with p = (μ − lowest)/(highest − lowest): for one to
     five stars the standard deviation is 1 in the middle and smaller towards the ends.
     """
@@ -248,7 +161,6 @@ class Ratings:
             )
 
     def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
-        """Results of these arms, whose means are the rows of `means`."""
         steps = self.highest - self.lowest
         share = np.clip((means - self.lowest) / steps, 0.0, 1.0)
         return np.asarray(self.lowest + rng.binomial(steps, share), dtype=np.float64)
@@ -256,9 +168,14 @@ class Ratings:
 
 @dataclass(frozen=True)
 class Clicks:
-    """Counts of successes out of `trials`: the instance's means are rates, between 0 and 1.
+    """Counts of successes: the instance's means are rates, between 0 and 1.
 
     A result is Binomial(trials, rate) in each number, each on its own: what `noise=coterie.Counts(trials)` is about.
+
+    Parameters
+    ----------
+    trials : int
+        Of one count.
     """
 
     trials: int = 1
@@ -276,28 +193,31 @@ class Clicks:
             )
 
     def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
-        """Results of these arms, whose rates are the rows of `means`."""
         return np.asarray(rng.binomial(self.trials, means), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Own:
-    """A world of one's own: function(rng, arms, means) gives the results of n arms, (n, d); `means` is (n, d) too.
+    """A world of one's own.
 
-    All that is random must come from `rng`. For a Dask cluster the function must be one that can be pickled.
+    Parameters
+    ----------
+    function : callable
+        function(rng, arms, means) gives the results of n arms, (n, d); `means` is (n, d) too. All that is random must
+        come from `rng`. For a Dask cluster it must be one that can be pickled.
     """
 
     function: Callable[[np.random.Generator, IntArray, FloatArray], Any]
 
     def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
         """What the function gives, if that is n results of d finite numbers; ValueError if not."""
-        found = check_real_array(self.function(rng, arms.copy(), means.copy()), "results of the world")
-        if found.shape != means.shape:
+        results = check_real_array(self.function(rng, arms.copy(), means.copy()), "results of the world")
+        if results.shape != means.shape:
             raise ValueError(
                 f"the world must give {means.shape[0]} results of {means.shape[1]} numbers, an array of shape "
-                f"{means.shape}, but gave shape {found.shape}"
+                f"{means.shape}, but gave shape {results.shape}"
             )
-        return found
+        return results
 
 
 def world_of(given: Any) -> World | None:
@@ -345,7 +265,24 @@ FORMS = ", ".join(form for *_, form in _NAMES.values())
 
 
 def world_from_text(text: str) -> World:
-    """A world from its short name: t3, contaminated:0.05,10, clicks:100; what there is is in `FORMS`."""
+    """A world from its short name.
+
+    Parameters
+    ----------
+    text : str
+        Such as t3, contaminated:0.05,10 or clicks:100; `FORMS` lists what there is.
+
+    Returns
+    -------
+    World
+        What `coterie.simulate` takes as `world`.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.worlds.world_from_text("clicks:100")
+    Clicks(trials=100)
+    """
     name, _, rest = text.strip().lower().partition(":")
     short_t = re.fullmatch(r"t([0-9.]+)", name)
     if short_t is not None and not rest:

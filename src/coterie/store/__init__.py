@@ -1,4 +1,4 @@
-"""A journal of facts that survives the process, behind one contract: SQLite, PostgreSQL, or a folder of JSON lines."""
+"""A journal of facts that survives the process, behind one contract: SQLite or PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The contract of a journal: lock, read after a number, append. Whoever fulfils it can hold campaigns.
 
 A journal keeps, of each campaign, a row of `Campaign` and a log of facts (`coterie.store.rows`), which is only ever
-added to. `tests/store` is the suite that every journal must pass. What it promises:
+added to. `coterie.testing.journals` is the suite that every journal must pass. What it
+promises:
 
 - `writing(ids)` holds the campaigns' locks against all threads and processes. When its block is left, everything that
   was added in it is on disk; if it raises, or the process is killed, nothing is, campaign by campaign: the rows of one
@@ -17,9 +18,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from os.path import isdir
 from pathlib import Path
 from typing import NamedTuple, NotRequired, Protocol, TypedDict, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from coterie.store.chain import origin
 from coterie.store.errors import BadValue, Conflict
@@ -28,7 +29,7 @@ from coterie.store.rows import ALL_KINDS, Kind, Page, Row
 _Answer = TypeVar("_Answer")
 
 VERSION = 5
-"""Of the journals' layout, the same number for all of them. docs/CAMPAIGNS.md lists them."""
+"""Of the journals' layout, the same number for all of them: that of release 0.2, which is read for ever."""
 
 
 class Summary(TypedDict):
@@ -259,7 +260,13 @@ def check_next(campaign: Campaign, rows: Sequence[Row]) -> None:
 
 
 def check_version(version: int) -> None:
-    """Refuse a journal that a newer release has written."""
+    """Refuse a journal that a newer release has written, and one from before 0.2 (0: there is nothing in it yet)."""
+    if 0 < version < VERSION:
+        raise Conflict(
+            f"the store is at schema version {version}, from before Coterie 0.2, whose stores have version {VERSION}: "
+            "open it once with Coterie 0.2, which brings it up",
+            code="older_schema",
+        )
     if version > VERSION:
         raise Conflict(
             f"the store is at schema version {version}, this release knows versions up to {VERSION}: a newer release "
@@ -269,41 +276,27 @@ def check_version(version: int) -> None:
 
 
 def open_journal(store: str | os.PathLike[str], create: bool = True) -> Journal:
-    """The journal at an address: sqlite:///FILE or the path of a SQLite file, postgresql://…, jsonl:///FOLDER or the
-    path of a folder (which ends with / if it does not exist yet). `create=False` refuses one that does not exist.
-    """
-    address = _address(store)
-    folder = _folder(address)
-    if folder is not None:
-        from coterie.store.json_lines import JsonLines
+    """The journal at an address: sqlite:///FILE or the path of a SQLite file, or postgresql://…
 
-        return JsonLines(folder, create)
+    `create=False` refuses a file that does not exist.
+    """
+    address = os.fspath(store) if isinstance(store, str | os.PathLike) else None
+    if not isinstance(address, str) or not address.strip():
+        raise BadValue(f"a store is a file or a URL, got {store!r}", field="store")
+    if address.startswith("jsonl:") or ("://" not in address and (address.endswith(("/", os.sep)) or isdir(address))):
+        raise BadValue(
+            f"{address} is a folder, and campaigns are kept in SQLite or PostgreSQL: a folder of JSON lines is read by "
+            "Coterie 0.2, whose `coterie campaign export` writes a table that `coterie campaign import --in-order` of "
+            "this release takes into a new campaign",
+            code="json_lines",
+            field="store",
+        )
     try:
         import sqlalchemy as sqlalchemy
     except ImportError:
         raise ImportError(
-            "campaigns need SQLAlchemy: pip install 'coterie[serve]' (in the clone: pip install '.[serve]'); "
-            "without it, --store FOLDER/ keeps them as JSON lines"
+            "campaigns need SQLAlchemy: pip install 'coterie[serve]' (in the clone: pip install '.[serve]')"
         ) from None
     from coterie.store.sql import Database
 
     return Database(address, create)
-
-
-def _address(store: str | os.PathLike[str]) -> str:
-    given = os.fspath(store) if isinstance(store, str | os.PathLike) else None
-    if not isinstance(given, str) or not given.strip():
-        raise BadValue(f"a store is a file, a folder or a URL, got {store!r}", field="store")
-    return given
-
-
-def _folder(address: str) -> Path | None:
-    """The folder of a journal of JSON lines, None if the address is that of a database."""
-    if "://" not in address:
-        return Path(address) if address.endswith(("/", os.sep)) or Path(address).is_dir() else None
-    if not address.startswith("jsonl:"):
-        return None
-    parts = urlsplit(address)
-    if parts.netloc or len(parts.path) < 2:
-        raise BadValue("a folder of JSON lines is jsonl:///FOLDER, with three slashes", field="store")
-    return Path(unquote(parts.path[1:]))  # as for SQLite: three slashes and a relative path, four and an absolute one

@@ -1,4 +1,4 @@
-"""The tables of a database, and the migrations that make them, in order.
+"""The tables of a database, as release 0.2 made them (schema version 5).
 
 asks, measurements, endings and notes hold the facts (`coterie.store.rows`) and are only ever added to. The columns of
 `campaigns` after `created` sum these rows up, and are renewed in the transaction that adds them. Times are seconds
@@ -7,14 +7,26 @@ since 1970 (UTC). Values are JSON lists whose numbers read back exactly. `hash` 
 
 from __future__ import annotations
 
-from typing import Any
+import sqlite3
 
-from sqlalchemy import BigInteger, Column, Connection, Float, ForeignKey, LargeBinary, MetaData, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.schema import SchemaItem
 
-from coterie.store.chain import hashes_after, origin
 from coterie.store.journal import VERSION, check_version
-from coterie.store.rows import TABLES as TABLE_NAMES
-from coterie.store.rows import Ask, Ending, Kind, Note, Row, Told
+from coterie.store.rows import Ask, Ending, Kind, Note, Told
 
 metadata = MetaData()
 _DOUBLE = Float(53)
@@ -36,11 +48,12 @@ campaigns = Table(
     Column("about", Text, nullable=False),  # JSON, for lists; empty: none
     Column("archived", _DOUBLE),  # since when it is
     Column("removed", BigInteger, nullable=False),  # 1: nobody sees it any more
+    Index("campaigns_by_time", "created", "id"),
 )
 SHOWN = [column for column in campaigns.c if column.name != "removed"]
 
 
-def _log(name: str, *columns: Column[object]) -> Table:
+def _log(name: str, *columns: Column[object], constraints: tuple[SchemaItem, ...] = ()) -> Table:
     return Table(
         name,
         metadata,
@@ -49,6 +62,8 @@ def _log(name: str, *columns: Column[object]) -> Table:
         *columns,
         Column("hash", Text, nullable=False),
         Column("token", Text),  # the id of the token that wrote it
+        *constraints,
+        sqlite_with_rowid=False,  # keeps the rows of a campaign together on disk
     )
 
 
@@ -71,6 +86,7 @@ measurements = _log(
     Column("ticket", BigInteger),  # the ask whose place it takes; none: its place is that of its arrival
     Column("worker", Text),
     Column("told_at", _DOUBLE, nullable=False),
+    constraints=(UniqueConstraint("campaign", "id"),),
 )
 endings = _log(
     "endings",
@@ -112,77 +128,16 @@ sessions = Table(  # of people who logged in
     Column("token", Text, nullable=False),
     Column("until", _DOUBLE, nullable=False),
 )
-store_mark = Table(  # one row, of a SQLite file only: see `coterie.store.sqlite_file`
+store_mark = Table(  # one row, which only SQLite files use: see `coterie.store.sqlite_mark`
     "store_mark",
     metadata,
-    Column("commits", BigInteger, primary_key=True),
+    Column("commits", BigInteger, primary_key=True, autoincrement=False),
     Column("marked", BigInteger),
 )
+schema_version = Table("schema_version", metadata, Column("version", BigInteger, primary_key=True, autoincrement=False))
 
 TABLES: dict[Kind, Table] = {Ask: asks, Told: measurements, Ending: endings, Note: notes}
-
-# Migrations are text, not the tables above: those describe the present, these what each release made of the last one.
-# {log} is the key of a log table; {clustered} keeps the rows of a campaign together on disk; {bytes} is a type.
-_LOG = "campaign TEXT NOT NULL REFERENCES campaigns (id), seq BIGINT NOT NULL"
-_MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE campaigns (id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, settings TEXT NOT NULL,
-            created DOUBLE PRECISION NOT NULL, last_seq BIGINT NOT NULL, last_at DOUBLE PRECISION NOT NULL,
-            t BIGINT NOT NULL, measurements BIGINT NOT NULL, open_leases BIGINT NOT NULL, done BIGINT NOT NULL)""",
-        """CREATE TABLE asks ({log}, lease TEXT NOT NULL, ticket BIGINT NOT NULL, arm BIGINT NOT NULL,
-            worker TEXT NOT NULL, asked_at DOUBLE PRECISION NOT NULL, expires_at DOUBLE PRECISION NOT NULL,
-            PRIMARY KEY (campaign, seq)){clustered}""",
-        """CREATE TABLE measurements ({log}, id TEXT NOT NULL, arm BIGINT NOT NULL, "values" TEXT NOT NULL, lease TEXT,
-            ticket BIGINT, worker TEXT, told_at DOUBLE PRECISION NOT NULL,
-            PRIMARY KEY (campaign, seq), UNIQUE (campaign, id)){clustered}""",
-        """CREATE TABLE endings ({log}, lease TEXT NOT NULL, ticket BIGINT NOT NULL, kind TEXT NOT NULL,
-            reason TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, PRIMARY KEY (campaign, seq)){clustered}""",
-        """CREATE TABLE notes ({log}, kind TEXT NOT NULL, content TEXT NOT NULL, at DOUBLE PRECISION NOT NULL,
-            PRIMARY KEY (campaign, seq)){clustered}""",
-    ),
-    (
-        """CREATE TABLE tokens (hash TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, label TEXT NOT NULL,
-            created DOUBLE PRECISION NOT NULL)""",
-    ),
-    (
-        "ALTER TABLE asks ADD COLUMN round BIGINT NOT NULL DEFAULT -1",
-        "ALTER TABLE asks ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE measurements ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE endings ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE notes ADD COLUMN hash TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE campaigns ADD COLUMN chain TEXT NOT NULL DEFAULT ''",
-        """CREATE TABLE snapshots (campaign TEXT NOT NULL PRIMARY KEY REFERENCES campaigns (id), seq BIGINT NOT NULL,
-            rules BIGINT NOT NULL, hash TEXT NOT NULL, content {bytes} NOT NULL)""",
-    ),
-    (
-        "CREATE TABLE store_mark (commits BIGINT NOT NULL PRIMARY KEY, marked BIGINT)",
-        "INSERT INTO store_mark (commits, marked) VALUES (0, NULL)",
-        "ALTER TABLE asks ADD COLUMN token TEXT",
-        "ALTER TABLE measurements ADD COLUMN token TEXT",
-        "ALTER TABLE endings ADD COLUMN token TEXT",
-        "ALTER TABLE notes ADD COLUMN token TEXT",
-        "ALTER TABLE tokens ADD COLUMN campaign TEXT",
-        "ALTER TABLE tokens ADD COLUMN revoked DOUBLE PRECISION",
-        "CREATE TABLE sessions (hash TEXT NOT NULL PRIMARY KEY, token TEXT NOT NULL, until DOUBLE PRECISION NOT NULL)",
-    ),
-    (
-        "ALTER TABLE campaigns ADD COLUMN about TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE campaigns ADD COLUMN archived DOUBLE PRECISION",
-        "ALTER TABLE campaigns ADD COLUMN removed BIGINT NOT NULL DEFAULT 0",
-        "CREATE INDEX campaigns_by_time ON campaigns (created, id)",
-    ),
-)
-_CHAINED = 3  # the version from which rows have hashes, of these columns
-_COLUMNS_OF_3: dict[Kind, str] = {
-    Ask: "seq, lease, ticket, arm, worker, asked_at, expires_at, round",
-    Told: 'seq, id, arm, "values", lease, ticket, worker, told_at',
-    Ending: "seq, lease, ticket, kind, reason, at",
-    Note: "seq, kind, content, at",
-}
-LATEST = len(_MIGRATIONS)
-assert LATEST == VERSION
-_CHUNK = 20_000  # rows that a migration has in memory at once
-_LOCK = 7_311_505_237  # of PostgreSQL's advisory locks: one process migrates at a time
+_LOCK = 7_311_505_237  # of PostgreSQL's advisory locks: one process makes the tables
 
 
 def version_of(connection: Connection) -> int:
@@ -192,68 +147,20 @@ def version_of(connection: Connection) -> int:
     return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
 
 
-def migrate(connection: Connection, to: int = LATEST) -> None:
-    """Bring a database to a version, inside the caller's write transaction."""
-    sqlite = connection.dialect.name == "sqlite"
-    if not sqlite:
+def version_in_file(raw: sqlite3.Connection) -> int:
+    """The same of a SQLite file, by SQLite's own connection: whoever opens a store waits for nothing else."""
+    known = raw.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'").fetchone()
+    return 0 if known is None else int(raw.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] or 0)
+
+
+def make_tables(connection: Connection) -> None:
+    """Make the tables in a database where there are none yet, inside the caller's write transaction."""
+    if connection.dialect.name != "sqlite":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    found = version_of(connection)
-    check_version(found)
-    if found == 0 and not connection.dialect.has_table(connection, "schema_version"):
-        connection.execute(text("CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY)"))
-    types = {"clustered": " WITHOUT ROWID" if sqlite else "", "bytes": "BLOB" if sqlite else "BYTEA"}
-    for version in range(found + 1, to + 1):
-        for statement in _MIGRATIONS[version - 1]:
-            connection.execute(text(statement.format(log=_LOG, **types)))
-        if version == _CHAINED:
-            chain_rows(connection)
-        connection.execute(text("INSERT INTO schema_version (version) VALUES (:version)"), {"version": version})
-
-
-def chain_rows(connection: Connection) -> None:
-    """Give every row of a store of schema version 2 its hash: from then on it is protected.
-
-    The rows are taken as they are found. If one had been lost before, it is named when its campaign is opened.
-    """
-    for id, settings in connection.execute(text("SELECT id, settings FROM campaigns")).all():
-        after, chain = -1, origin(id, settings)
-        while rows := _read_unchained(connection, id, after):
-            hashes = hashes_after(chain, rows)
-            after, chain = rows[-1].seq, hashes[-1]
-            for kind, name in TABLE_NAMES.items():
-                added = [
-                    {"id": id, "seq": row.seq, "hash": hash}
-                    for row, hash in zip(rows, hashes, strict=True)
-                    if type(row) is kind
-                ]
-                if added:
-                    _set_hashes(connection, name, added)
-        statement = text("UPDATE campaigns SET chain = :chain WHERE id = :id")
-        connection.execute(statement, {"chain": chain, "id": id})
-
-
-def _read_unchained(connection: Connection, campaign: str, after: int) -> list[Row]:
-    """The next rows of a store of schema version 2, whose tables have been given the columns of version 3."""
-    found: list[Row] = []
-    for kind, name in TABLE_NAMES.items():
-        columns = _COLUMNS_OF_3[kind]
-        query = f"SELECT {columns} FROM {name} WHERE campaign = :id AND seq > :after ORDER BY seq LIMIT :most"
-        rows = connection.execute(text(query), {"id": campaign, "after": after, "most": _CHUNK})
-        found += (kind(*row) for row in rows)
-    found.sort(key=lambda row: row.seq)
-    return found[:_CHUNK]
-
-
-def _set_hashes(connection: Connection, table: str, added: list[dict[str, Any]]) -> None:
-    if connection.dialect.name == "sqlite":
-        connection.execute(text(f"UPDATE {table} SET hash = :hash WHERE campaign = :id AND seq = :seq"), added)
+    version = version_of(connection)
+    check_version(version)
+    if version == VERSION:  # another process was faster
         return
-    # One statement for all of them: a round trip for each row would take minutes.
-    lists = {"seqs": [one["seq"] for one in added], "hashes": [one["hash"] for one in added], "id": added[0]["id"]}
-    connection.execute(
-        text(
-            f"UPDATE {table} SET hash = given.hash FROM unnest(CAST(:seqs AS BIGINT[]), CAST(:hashes AS TEXT[])) "
-            f"AS given(seq, hash) WHERE campaign = :id AND {table}.seq = given.seq"
-        ),
-        lists,
-    )
+    metadata.create_all(connection)
+    connection.execute(schema_version.insert(), [{"version": VERSION}])
+    connection.execute(store_mark.insert(), [{"commits": 0, "marked": None}])

@@ -1,6 +1,6 @@
 """A journal in SQLite or PostgreSQL, by SQLAlchemy: opening it, transactions, and what the database's errors mean.
 
-The queries are in `coterie.store.queries`, the tables and migrations in `coterie.store.schema`.
+The queries are in `coterie.store.sql_reading` and `sql_writing`, the tables in `coterie.store.schema`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from sqlalchemy import URL, Connection, Engine, RootTransaction, create_engine, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from coterie.store.errors import BadValue, StoreUnavailable
-from coterie.store.journal import check_version
-from coterie.store.queries import SqlReading, SqlWriting
-from coterie.store.schema import LATEST, migrate, version_of
+from coterie.store.journal import VERSION, check_version
+from coterie.store.schema import make_tables, version_in_file, version_of
+from coterie.store.sql_reading import SqlReading
+from coterie.store.sql_writing import SqlWriting
 from coterie.store.sqlite_file import STORE_MOVED, Identity, SqliteFile, copy_into, gone
 from coterie.store.sqlite_mark import begin_opening, count_commit, end_opening, read_mark
 
@@ -36,7 +37,7 @@ _COMMITS_IN_JOURNAL = 200  # after so many commits of ours, what is in SQLite's 
 log = logging.getLogger("coterie.store")
 
 _SOCKET = re.compile(r' (?:on|at) socket "[^"]*"')  # where a server stands on its machine is nobody else's business
-_KNOWN = "sqlite:///FILE, postgresql://… or jsonl:///FOLDER"
+_KNOWN = "sqlite:///FILE or postgresql://…"
 
 
 def url_of(store: str | os.PathLike[str]) -> URL:
@@ -76,7 +77,7 @@ class Database:
         self._opened = False  # whether the file itself says that commits are in the journal that is there now
         self.engine = self._open()
         try:
-            self.retried(self._migrate)
+            self.retried(self._prepare)
             self._marks = self.is_sqlite
         except BaseException:
             self.engine.dispose()
@@ -85,7 +86,9 @@ class Database:
     def _open(self) -> Engine:
         if not self.is_sqlite:
             try:
-                return create_engine(self.url, pool_pre_ping=True, pool_size=4, max_overflow=8)
+                # A connection that is no good any more is noticed by its first statement, and the work is tried again
+                # (`retried`): asking the server before each transaction would cost as much as the transaction.
+                return create_engine(self.url, pool_size=4, max_overflow=8)
             except ImportError:
                 raise ImportError(
                     "PostgreSQL needs psycopg: pip install 'coterie[serve]' (in the clone: pip install '.[serve]')"
@@ -106,18 +109,21 @@ class Database:
         event.listen(engine, "begin", _begin_sqlite)
         return engine
 
-    def _migrate(self) -> None:
-        with self._read_transaction() as connection:
-            version = version_of(connection)
+    def _prepare(self) -> None:
+        if self.is_sqlite:
+            with self._translated(), self._raw_connection() as raw:
+                version = version_in_file(raw)
+        else:
+            with self._read_transaction() as connection:
+                version = version_of(connection)
         check_version(version)
         if self._file is not None and not self._file.writable:
-            if version != LATEST:
-                what = "is read-only, and an older release wrote it: copy it to a folder that you may write to"
-                raise StoreUnavailable(f"{self.url.database} {what}, and open the copy", code="read_only")
+            if version != VERSION:
+                raise StoreUnavailable(f"{self.url.database} is read-only, and no store yet", code="read_only")
             return
-        if version != LATEST:
+        if version != VERSION:
             with self._write_transaction() as connection:
-                migrate(connection)
+                make_tables(connection)
         if self.is_sqlite:
             with self._translated(), self._raw_connection() as raw:
                 _use_journal(raw)
@@ -280,7 +286,7 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except IntegrityError:
+        except (IntegrityError, sqlite3.IntegrityError):
             raise  # a mistake in our code, not a state of the database that passes
         except (SQLAlchemyError, sqlite3.Error) as error:
             reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]

@@ -17,5 +17,5 @@ def __getattr__(name: str) -> Any:
     if name != "replay_pool":
         raise AttributeError(f"module 'coterie.tables' has no attribute {name!r}")
     # Loaded when it is first used: it needs SciPy and the methods, and reading a file needs neither.
-    found = globals()[name] = import_module("coterie.tables.replay").replay_pool
-    return found
+    replay_pool = globals()[name] = import_module("coterie.tables.replay").replay_pool
+    return replay_pool

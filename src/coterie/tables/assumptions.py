@@ -1,4 +1,4 @@
-"""What is assumed about the noise of recorded measurements, beside what all of them show, as plain JSON values.
+"""What is assumed about the noise of recorded measurements, beside what all of them show.
 
 A noise that was stated is compared with the spread of repeats, a bound on it with differences of repeats. Rows that do
 not belong are named first, and left out of that spread, never of the answer. Where no size was stated, none is checked:
@@ -13,19 +13,46 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from coterie.evidence.exact.pair_tests import sorted_stacks
+from coterie.evidence.faults import evidence_against_bound
 from coterie.problem.checks import IntArray
-from coterie.problem.families import AtMost, Model, Unknown
+from coterie.problem.families import AtMost, Model, Unknown, noise_of
 from coterie.problem.noise import Noise
-from coterie.tables.errors import TableError
-from coterie.tables.fit import MISFIT_PROBABILITY, NOISE_PROBABILITY, Spread, misfits, spread_of
+from coterie.tables.errors import TableError, checked
+from coterie.tables.misfits import MISFIT_PROBABILITY, misfits, rank_misfits
 from coterie.tables.pool import Pool
-from coterie.tables.rank_fit import rank_misfits
-from coterie.tables.row_order import ORDER_PROBABILITY, order_alarm
-from coterie.tables.shuffle import Order
+from coterie.tables.row_order import Order
 from coterie.tables.slips import SLIP_PROBABILITY, TAIL_PROBABILITY, Slip, Slips, slips_in
-from coterie.theory.noise_evidence import evidence_against_bound
+from coterie.tables.spread import NOISE_PROBABILITY, Spread, spread_of
 
 _SAME_DISTRIBUTION = ("any", "gaussian", "counts")  # under which equal items have the same distribution
+_MOST_THIN = 12  # items of a group that are named
+
+
+# The fields of `Misfit` and `ThinItem` are keys in the JSON of an answer, in their order.
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """An item that does not fit the group, from 1, that it was put in; by χ², or by p of a test by ranks."""
+
+    arm: int
+    name: str
+    group: int
+    chi2: float | None
+    p: float | None
+
+
+@dataclass(frozen=True)
+class ThinItem:
+    """An item that lies far from the rest of its group, from 1: how many rows it has, its mean, and theirs."""
+
+    arm: int
+    name: str
+    group: int
+    rows: int
+    mean: list[float]
+    of_the_others: list[float]
 
 
 @dataclass(frozen=True)
@@ -53,7 +80,12 @@ class Checked:
             return "spread" if wide else "noise"
         return "ranks" if self.noise.kind in _SAME_DISTRIBUTION else None
 
-    def misfits(self, labels: IntArray) -> list[dict[str, Any]]:
+    @property
+    def noise_too_small(self) -> bool:
+        """Whether the measurements contradict the noise stated: they vary more, or some of them do not belong."""
+        return "too small" in (*self.verdicts, self.direction) or self.rows_contradict
+
+    def misfits(self, labels: IntArray) -> list[Misfit]:
         """Items whose results do not fit the group that they were put in, by all that was recorded."""
         pool, by = self.pool, self.fitted_by
         scores: list[tuple[int, float | None, float | None]] = []
@@ -62,10 +94,30 @@ class Checked:
         elif by is not None:
             units = self.noise if by == "noise" else Noise.of(self.spread.upper_covariance(), pool.dim)
             scores = [(arm, chi2, None) for arm, chi2 in misfits(labels, pool.arms, units.whiten(pool.rows))]
-        return [
-            {"arm": arm, "name": pool.names[arm], "group": int(labels[arm]) + 1, "chi2": chi2, "p": p}
-            for arm, chi2, p in scores
-        ]
+        return [Misfit(arm, pool.names[arm], int(labels[arm]) + 1, chi2, p) for arm, chi2, p in scores]
+
+    @property
+    def deviations(self) -> list[float] | None:
+        """The standard deviations of a known noise."""
+        return np.sqrt(np.diag(self.noise.covariance)).tolist() if isinstance(self.noise, Noise) else None
+
+    @property
+    def without_rows(self) -> int:
+        """How many rows that do not belong the spread leaves out."""
+        return int((~self.slips.belonging(len(self.pool.rows))).sum())
+
+    def sentence(self, slip: Slip) -> str:
+        """A value that does not belong, for people."""
+        pool = self.pool
+        others, question = f"the item's other results ({slip.others:.4g})", "a slip?"
+        if slip.count == 1:
+            others, question = f"the item's only other result ({slip.others:.4g})", "is one of the two a slip?"
+        return (
+            f"{pool.place(slip.row)}: item {pool.item_of(slip.row)}, {pool.columns[slip.column]} {slip.value:.6g} lies "
+            f"{slip.deviations:.3g} standard deviations from {others}: {question}"
+        )
+
+    # As plain JSON values.
 
     def fit_json(self) -> dict[str, Any]:
         """How the fit was tested, and at what level over all items."""
@@ -74,18 +126,17 @@ class Checked:
 
     def noise_json(self) -> dict[str, Any]:
         """The noise as stated beside the spread of repeats, and what would be large enough."""
-        noise, spread = self.noise, self.spread
-        deviations, pair = spread.deviations, spread.most_correlated()
+        noise, spread, pair = self.noise, self.spread, self.spread.most_correlated()
         sized = isinstance(noise, Noise) or noise.kind == AtMost.kind
         return {
             "stated": noise.to_json(),
             "kind": noise.kind,
             "words": noise.words,
             "assumption": noise.assumption,
-            "deviations": np.sqrt(np.diag(noise.covariance)).tolist() if isinstance(noise, Noise) else None,
+            "deviations": self.deviations,
             "checked": sized and spread.freedom > 0,
-            "spread": None if deviations is None else deviations.tolist(),
-            "without_rows": int((~self.slips.belonging(len(self.pool.rows))).sum()),
+            "spread": None if spread.deviations is None else spread.deviations.tolist(),
+            "without_rows": self.without_rows,
             "together": None if pair is None else {"columns": [pair[0], pair[1]], "correlation": pair[2]},
             "upper": spread.upper(),
             "upper_independent": spread.upper_independent(),
@@ -98,37 +149,32 @@ class Checked:
         }
 
     def slips_json(self) -> dict[str, Any]:
-        """The rows that do not belong, farthest first, each with a sentence that names it."""
-        columns = self.pool.columns
-        return {
-            "rows": [self._slip_json(one) for one in self.slips.values],
-            "heavy_tails": [columns[column] for column in self.slips.heavy],
-            "probability": SLIP_PROBABILITY,
-            "heavy_tails_probability": TAIL_PROBABILITY,
-        }
+        """The values that do not belong, farthest first, the columns with heavy tails, and the levels of both tests."""
+        pool, heavy = self.pool, self.slips.heavy
+        rows = [
+            {
+                "row": slip.row,
+                "place": pool.place(slip.row),
+                "arm": int(pool.arms[slip.row]),
+                "name": pool.item_of(slip.row),
+                "column": pool.columns[slip.column],
+                "value": slip.value,
+                "others": slip.others,
+                "other_results": slip.count,
+                "deviations": slip.deviations,
+                "beyond_noise": slip in self.beyond,
+                "heavy_tails": slip.column in heavy,
+                "text": self.sentence(slip),
+            }
+            for slip in self.slips.values
+        ]
+        levels = {"probability": SLIP_PROBABILITY, "heavy_tails_probability": TAIL_PROBABILITY}
+        return {"rows": rows, "heavy_tails": [pool.columns[column] for column in heavy], **levels}
 
-    def _slip_json(self, one: Slip) -> dict[str, Any]:
-        pool = self.pool
-        place, item, column = pool.place(one.row), pool.names[pool.arms[one.row]], pool.columns[one.column]
-        what = "a slip?"
-        others = f"the item's other results ({one.others:.4g})"
-        if one.count == 1:
-            others, what = f"the item's only other result ({one.others:.4g})", "is one of the two a slip?"
-        return {
-            "row": one.row,
-            "place": place,
-            "arm": int(pool.arms[one.row]),
-            "name": item,
-            "column": column,
-            "value": one.value,
-            "others": one.others,
-            "other_results": one.count,
-            "deviations": one.deviations,
-            "beyond_noise": one in self.beyond,
-            "heavy_tails": one.column in self.slips.heavy,
-            "text": f"{place}: item {item}, {column} {one.value:.6g} lies {one.deviations:.3g} standard deviations "
-            f"from {others}: {what}",
-        }
+
+def stated_model(noise: Any, dim: int) -> Model:
+    """What was stated about the noise of measurements of `dim` numbers; `TableError` says what is wrong with it."""
+    return checked("noise", noise_of, noise, dim)  # type: ignore[no-any-return]
 
 
 def checked_pool(pool: Pool, noise: Model) -> Checked:
@@ -150,44 +196,6 @@ def checked_pool(pool: Pool, noise: Model) -> Checked:
     return Checked(pool, noise, slips, spread, verdicts, direction, beyond, contradict)
 
 
-def order_json(pool: Pool, shuffled: bool) -> dict[str, Any] | None:
-    """What speaks against rows in no particular order within items, with a sentence; None if nothing does."""
-    found = order_alarm(pool.arms, pool.rows)
-    if found is None:
-        return None
-    column = pool.columns[found.column]
-    larger = "larger" if found.correlation > 0 else "smaller"
-    if found.is_sorted:
-        seen = f"the rows of an item are sorted by {column}"
-    elif found.kind == "trend":
-        seen = f"later rows of an item tend to have a {larger} {column} than its earlier ones"
-    else:
-        seen = f"neighbouring rows of an item are more alike in {column} than any two of its rows"
-    cause = "the file was sorted" if found.is_sorted else "the file was sorted, or the instrument or the items drift"
-    if not shuffled:
-        advice = (
-            "The rows were taken as they stand, which assumes that their order has nothing to do with the values, so "
-            "nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)"
-        )
-    else:
-        advice = "A sorted file does no harm, since the rows were shuffled"
-    if not found.is_sorted:
-        advice += (
-            "; if it is a drift, items that were measured at different times are not comparable: calibrate, and "
-            "measure the items in turn"
-        )
-    correlation = f"rank correlation {found.correlation:.2f}"
-    return {
-        "column": column,
-        "kind": "sorted" if found.is_sorted else found.kind,
-        "correlation": found.correlation,
-        "p": found.p,
-        "probability": ORDER_PROBABILITY,
-        "text": f"{seen} ({correlation}; by chance in at most {100 * ORDER_PROBABILITY:g} % of tables): {cause}. "
-        f"{advice}.",
-    }
-
-
 def _check_rows(pool: Pool, noise: Model) -> None:
     """That every row is possible under what was stated: whole counts, numbers within the bounds."""
     try:
@@ -198,8 +206,8 @@ def _check_rows(pool: Pool, noise: Model) -> None:
                 noise.check(pool.rows[row : row + 1])
             except ValueError as error:
                 place = pool.place(row)
-                what = f"{pool.source}, {place}, item {pool.names[pool.arms[row]]}: {error}"
-                raise TableError(what, field=place) from None
+                message = f"{pool.source}, {place}, item {pool.names[pool.arms[row]]}: {error}"
+                raise TableError(message, field=place) from None
         raise
 
 
@@ -209,9 +217,9 @@ def _verdicts_on_bound(pool: Pool, noise: Unknown) -> tuple[list[str | None], st
     Tested at `NOISE_PROBABILITY` in all, for any distribution, by differences of two results of an item each. Which two
     is decided by a shuffle, so that a sorted table does no harm. Every row counts: such noise may have heavy tails.
     """
-    found: list[str | None] = [None] * pool.dim
+    verdicts: list[str | None] = [None] * pool.dim
     if not isinstance(noise.statement, AtMost):
-        return found, None
+        return verdicts, None
     stacks = [stack[: len(stack) // 2 * 2].reshape(-1, 2) for stack in pool.stacks(Order(0))]
     pairs = np.concatenate(stacks)
     apart = (pool.rows[pairs[:, 0]] - pool.rows[pairs[:, 1]]) / np.sqrt(2.0)
@@ -219,25 +227,61 @@ def _verdicts_on_bound(pool: Pool, noise: Unknown) -> tuple[list[str | None], st
     threshold = float(np.log((pool.dim + 1) / NOISE_PROBABILITY))
     for column, deviation in enumerate(deviations):
         if evidence_against_bound(apart[:, [column]] / deviation).value >= threshold:
-            found[column] = "too small"
+            verdicts[column] = "too small"
     together = pool.dim > 1 and evidence_against_bound(noise.whiten(apart)).value >= threshold
-    return found, "too small" if together else None
+    return verdicts, "too small" if together else None
 
 
 def _beyond(pool: Pool, noise: Noise, slips: Slips) -> tuple[Slip, ...]:
     """The named values that the noise stated does not explain, at a level of `NOISE_PROBABILITY` over all values."""
     deviations = np.sqrt(np.diag(noise.covariance))
     out = np.zeros(pool.rows.shape, dtype=bool)
-    for one in slips.values:
-        out[one.row, one.column] = True
-    found = []
-    for one in slips.values:
-        own = (pool.arms == pool.arms[one.row]) & ~out[:, one.column]
-        own[one.row] = False
+    for slip in slips.values:
+        out[slip.row, slip.column] = True
+    beyond = []
+    for slip in slips.values:
+        own = (pool.arms == pool.arms[slip.row]) & ~out[:, slip.column]
+        own[slip.row] = False
         n = int(own.sum())
         if n == 0:
             continue
-        apart = abs(one.value - float(pool.rows[own, one.column].mean())) / deviations[one.column]
+        apart = abs(slip.value - float(pool.rows[own, slip.column].mean())) / deviations[slip.column]
         if 2.0 * float(ndtr(-apart / np.sqrt(1.0 + 1.0 / n))) * pool.rows.size <= NOISE_PROBABILITY:
-            found.append(one)
-    return tuple(found)
+            beyond.append(slip)
+    return tuple(beyond)
+
+
+def thin_items(pool: Pool, labels: list[int] | None, done: bool) -> list[ThinItem]:
+    """Items whose own mean lies far from the rest of their group: by more than four standard errors, or, of groups that
+    are proven, more than half as far as from another group. Of a group, the one farthest off is named first, and the
+    others are then looked at without it.
+    """
+    if labels is None or max(labels) == 0:
+        return []
+    deviations = pool.spread().deviations
+    spread = np.full(pool.dim, np.inf) if deviations is None else np.array(deviations)
+    scale = pool.rows.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    stacks = sorted_stacks(pool.arms, pool.rows, len(pool.names))
+    sums, counts = np.stack([stack.sum(axis=0) for stack in stacks]), pool.counts.astype(float)[:, None]
+    means, own = sums / counts, np.array(labels)
+    groups = [np.flatnonzero(own == k) for k in range(max(labels) + 1)]
+    centers = np.array([sums[group].sum(axis=0) / counts[group].sum() for group in groups])
+    apart = np.linalg.norm((means[:, None] - centers) / scale, axis=-1)
+    apart[np.arange(own.size), own] = np.inf
+    thin = []
+    for k, left in enumerate(groups):
+        for _ in range(min(_MOST_THIN, left.size - 1)):
+            number = counts[left].sum() - counts[left]
+            rest = (sums[left].sum(axis=0) - sums[left]) / number
+            beyond = np.abs(means[left] - rest) > 4.0 * spread * np.sqrt(1.0 / counts[left] + 1.0 / number)
+            lengths = np.linalg.norm((means[left] - rest) / scale, axis=-1)
+            far = beyond.any(axis=1) | (done & (lengths > 0.5 * apart[left].min(axis=1)))
+            if not far.any():
+                break
+            first = int(np.lexsort((counts[left][:, 0], -np.where(far, np.round(lengths, 9), -1.0)))[0])
+            arm = int(left[first])
+            mean, others = means[arm].tolist(), rest[first].tolist()
+            thin.append(ThinItem(arm, pool.names[arm], k + 1, int(counts[arm, 0]), mean, others))
+            left = np.delete(left, first)
+    return sorted(thin, key=lambda item: item.arm)

@@ -1,7 +1,8 @@
-"""What stands in the cells of a table: names of items, and numbers.
+"""What stands in the cells of a table: names of items, numbers, and holes.
 
 Where the comma does not stand between the cells of a CSV file, it may be the decimal mark. Errors name the line of the
-file (of Parquet and of rows in memory: the row, counted from 1) and the column.
+file (of Parquet and of rows in memory: the row, counted from 1) and the column. Rows in which a cell is empty are
+refused, or left out if the caller says that the values are not the reason.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, time, timedelta
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from coterie.problem.checks import short
-from coterie.tables.errors import TableError
-from coterie.tables.files import Table
-from coterie.tables.time_limit import check_time
+from coterie.tables.errors import TableError, check_time
+from coterie.tables.files import Table, is_empty
 
 ABOUT_CELLS = (
     "leave a whole row out only if the reason has nothing to do with its value (docs/CAMPAIGNS.md, "
@@ -25,6 +29,10 @@ ABOUT_CELLS = (
 _MOST_LISTED = 3  # cells that cannot be read, besides the first, that a message lists
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _THOUSANDS = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:\{mark}\d{{3}})+") for mark in ",."}
+ABOUT_HOLES = (
+    "; if the reasons for empty cells have nothing to do with the values, --leave-out-holes leaves their rows out (in "
+    "Python leave_out_holes=True)"
+)
 
 
 # Names of items.
@@ -92,28 +100,28 @@ def numbers(table: Table, places: Sequence[int]) -> list[list[float]]:
 
     If some cells hold none, the error counts them all and names the first of them.
     """
-    found, bad = numbers_and_others(table, places)
+    rows, bad = numbers_and_others(table, places)
     if bad:
         raise _bad_cells(table, bad)
     refuse_unclear_marks(table, places)
-    return found
+    return rows
 
 
 def numbers_and_others(table: Table, places: Sequence[int]) -> tuple[list[list[float]], list[tuple[int, int, str]]]:
     """The numbers of every row at these places; and of each cell without one its row, its column, and why."""
-    found: list[list[float]] = []
+    rows: list[list[float]] = []
     bad: list[tuple[int, int, str]] = []
     for number, row in enumerate(table.rows):
         check_time()
         values = []
         for i in places:
-            value, what = _number_in(table, row[i])
+            value, reason = _number_in(table, row[i])
             if value is None:
-                bad.append((number, i, f"{what}, got {_cut(row[i])}"))
+                bad.append((number, i, f"{reason}, got {_cut(row[i])}"))
             else:
                 values.append(value)
-        found.append(values)
-    return found, bad
+        rows.append(values)
+    return rows, bad
 
 
 def refuse_unclear_marks(table: Table, places: Sequence[int]) -> None:
@@ -124,15 +132,15 @@ def refuse_unclear_marks(table: Table, places: Sequence[int]) -> None:
 
 
 def _bad_cells(table: Table, bad: list[tuple[int, int, str]]) -> TableError:
-    row, place, what = bad[0]
+    row, place, message = bad[0]
     more = [
         f"{table.place(row)}, column {_cut(table.columns[i])}: {_cut(table.rows[row][i])}"
         for row, i, _ in bad[1 : 1 + _MOST_LISTED]
     ]
     left = len(bad) - 1 - len(more)
     others = f"; {len(bad)} such cells, also {'; '.join(more)}{f'; and {left} more' if left else ''}" if more else ""
-    what = f"{what}{others}; {ABOUT_CELLS}"
-    return table.problem(row, table.columns[place], what)
+    message = f"{message}{others}; {ABOUT_CELLS}"
+    return table.problem(row, table.columns[place], message)
 
 
 def _cut(cell: Any) -> str:
@@ -150,11 +158,11 @@ def _refuse_two_decimal_marks(table: Table, places: Sequence[int]) -> None:
                     seen.setdefault(mark, (number, i))
     if len(seen) == 2:
         (comma, i), (point, j) = seen[","], seen["."]
-        what = (
+        message = (
             f"{_cut(table.rows[comma][i])} has a decimal comma, but {table.place(point)}, column "
             f"{_cut(table.columns[j])}, has a point, {_cut(table.rows[point][j])}: use one of the two everywhere"
         )
-        raise table.problem(comma, table.columns[i], what)
+        raise table.problem(comma, table.columns[i], message)
 
 
 def _refuse_thousands(table: Table, places: Sequence[int]) -> None:
@@ -179,14 +187,47 @@ def _refuse_thousands(table: Table, places: Sequence[int]) -> None:
             row = columns[i].index(marked[0])
             given = marked[0]
             point = given.replace(",", ".", 1)
-            what = (
+            message = (
                 f"{_cut(given)} may be {point} or, with a mark between thousands, {given.replace(mark, '')}: save the "
                 f"table without marks between thousands, and with a comma between the cells, where {point} is clear"
             )
-            raise table.problem(row, table.columns[i], what)
+            raise table.problem(row, table.columns[i], message)
 
 
 def _decimal(cell: str, mark: str) -> bool:
     """Whether this is a number in which the mark can only be the decimal mark."""
-    one = _DECIMAL_COMMA.fullmatch(cell.replace(".", ",") if mark == "." else cell)
-    return one is not None and mark in cell and _THOUSANDS[mark].fullmatch(cell) is None
+    match = _DECIMAL_COMMA.fullmatch(cell.replace(".", ",") if mark == "." else cell)
+    return match is not None and mark in cell and _THOUSANDS[mark].fullmatch(cell) is None
+
+
+def is_hole(cell: Any) -> bool:
+    """Whether a cell has no value: it is empty, or NaN."""
+    return is_empty(cell) or (isinstance(cell, float) and cell != cell)
+
+
+def complete_rows(table: Table, places: Sequence[int], leave_out: bool) -> tuple[list[list[float]], NDArray[np.bool_]]:
+    """The numbers of the rows without holes, and which rows these are; `TableError` if holes are not to be left out."""
+    whole = np.array([not any(is_hole(row[i]) for i in places) for row in table.rows], dtype=bool)
+    if whole.all():
+        return numbers(table, places), whole
+    if not leave_out:
+        try:
+            return numbers(table, places), whole
+        except TableError as error:
+            raise TableError(f"{error.message}{ABOUT_HOLES}", error.field) from None
+    # A hole is read as another cell of its column, and then left out: the rest is checked as in any table.
+    firsts = {i: next((row[i] for row in table.rows if not is_hole(row[i])), None) for i in places}
+    filled = [
+        [firsts[i] if i in firsts and is_hole(cell) else cell for i, cell in enumerate(row)] for row in table.rows
+    ]
+    rows = numbers(replace(table, rows=filled), places)
+    return [row for row, kept in zip(rows, whole, strict=True) if kept], whole
+
+
+def check_items_left(table: Table, names: Sequence[str], arms: Any, whole: NDArray[np.bool_]) -> None:
+    """`TableError` for the first item of which every row has a hole."""
+    left = np.bincount(arms[whole], minlength=len(names))
+    if (left == 0).any():
+        name = names[int(np.argmin(left))]
+        message = f"{table.name}: every row of {name} has an empty cell, so nothing is left of it"
+        raise TableError(f"{message}: leave the column out (--values), or the item", field="leave_out_holes")

@@ -19,25 +19,55 @@ from coterie.problem.question import GROUPS
 from coterie.problem.settings import DELTA, METHOD
 from coterie.session import Session, cluster
 from coterie.tables.errors import TableError
-from coterie.tables.pool import Pool, read_pool
+from coterie.tables.growing import ReplayAnalysis
+from coterie.tables.pool import Pool
+from coterie.tables.reading import read_pool
 from coterie.tables.replay import group_pool
 
 
 class BanditClustering:
     """Which items are alike: `fit` measures them, or reads what was measured, until the groups are proven.
 
-    Either `n_clusters` or `resolution` is given. `noise`, `delta`, `method`, `groups`: see `Session`. For a function
-    that measures: `budget`, the most measurements, and `progress`, a line on the terminal (see `cluster`). For a table:
-    `in_order`, which keeps each item's rows as they stand, else they are shuffled; `wide`, for one row an
-    item, `leave_out_holes`, for rows with an empty cell, and `copies`, for rows that repeat others (see
-    `coterie.tables.replay_pool`). Parameters are kept as they are given and checked by `fit`.
+    Unlike the clusterers of scikit-learn it groups items, not rows: an item is measured several times. Parameters are
+    kept as they are given and checked by `fit`.
 
-    After `fit` there are, with one entry for each item: `names_` (as text) and `labels_` (groups from 0); and
-    `n_clusters_`, `cluster_centers_` (K, d), `n_measurements_` (how many it took), `proven_`, `certificate_` (plain
-    JSON for `coterie.verify` with `session_.events`; None if nothing is proven) and `session_`. If `proven_` is False
-    the groups are a guess (None if there is not even that), and a warning has said so.
+    Parameters
+    ----------
+    n_clusters : int, optional
+        How many groups there are; either this or `resolution` is given.
+    resolution, noise, delta, method, groups
+        As for `Session`.
+    budget : int, optional
+        For a function that measures: the most measurements.
+    progress : bool
+        For a function that measures: a line on the terminal (see `coterie.cluster`).
+    in_order, wide, leave_out_holes, copies
+        For a table: how it is laid out, and whether its rows are used as they stand (see `coterie.tables.replay_pool`).
 
-    Unlike the clusterers of scikit-learn it groups items, not rows: an item is measured several times.
+    Attributes
+    ----------
+    names_, labels_
+        The items as text, and the group of each, from 0; a guess if `proven_` is False (None if there is not even
+        that), and a warning has said so.
+    n_clusters_, cluster_centers_
+        The number of groups, and their centers (K, d).
+    n_measurements_ : int
+        How many measurements it took.
+    proven_ : bool
+        Whether the groups are proven.
+    certificate_ : Certificate or None
+        Plain JSON for `coterie.verify` with `session_.events`; None if nothing is proven.
+    session_ : Session
+        The conversation that it comes from.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> estimator = coterie.BanditClustering(n_clusters=2, noise=0.2)
+    >>> estimator.fit_predict({"A": [4.9, 5.1, 5.0], "B": [5.0, 4.8, 5.3], "C": [7.9, 8.1, 8.0]}).tolist()
+    [0, 0, 1]
+    >>> estimator.proven_, estimator.names_
+    (True, ('A', 'B', 'C'))
     """
 
     labels_: IntArray | None
@@ -82,7 +112,7 @@ class BanditClustering:
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # without self
-        return {one.name: one.default for one in parameters}
+        return {parameter.name: parameter.default for parameter in parameters}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name. `deep` is there for scikit-learn: no parameter has parameters of its own."""
@@ -107,16 +137,21 @@ class BanditClustering:
         return f"BanditClustering({', '.join(changed)})"
 
     def fit(self, X: Any, names: Any = None) -> BanditClustering:  # noqa: N803 (scikit-learn's name)
-        """Find the groups, and return the estimator.
+        """Find the groups.
 
-        `X` is a function that measures one item, or a table of measurements.
+        Parameters
+        ----------
+        X : callable, path, DataFrame, list of dict, dict, or array
+            A function that measures one item: it is called with one of `names` and returns one measurement. Or a table
+            as `coterie.tables.replay_pool` takes it. Or an (n, d) array with a row for each measurement.
+        names : list, int or str, optional
+            Of a function: the items, or a number M for items 0 … M − 1. Of a table: the column that names the items, if
+            its own name does not say so. Of an array: the n items that its rows are of.
 
-        A function: `names` are the items. It is called with one of them and returns one measurement. A number M instead
-        of names: the function is called with 0 … M − 1.
-
-        A table: a file, a pandas DataFrame, rows as dictionaries or {item: (n, d) array}, as in
-        `coterie.tables.replay_pool`; `names` is then the column that names the items, if its own name does not say so.
-        Or an (n, d) array with a row for each measurement, and in `names` the n items that they are of.
+        Returns
+        -------
+        BanditClustering
+            The estimator itself.
         """
         if callable(X):
             self._take(*self._measured(X, names))
@@ -130,7 +165,7 @@ class BanditClustering:
 
     def _measured(self, measure: Callable[[Any], Any], names: Any) -> tuple[Session, tuple[str, ...]]:
         items = _items(names)
-        found = cluster(
+        result = cluster(
             measure,
             items,
             self.n_clusters,
@@ -142,13 +177,13 @@ class BanditClustering:
             noise=self.noise,
             groups=self.groups,
         )
-        return found.session, tuple(map(str, items))
+        return result.session, tuple(map(str, items))
 
     def _replayed(self, table: Any, names: Any) -> tuple[Session, tuple[str, ...]]:
         if self.budget is not None:
             raise ValueError(f"budget is for a function that measures, got budget={short(self.budget)} and a table")
         pool = _pool(table, names, self.wide, self.leave_out_holes, self.copies)
-        found, session = group_pool(
+        answer = group_pool(
             pool,
             self.n_clusters,
             self.in_order,
@@ -158,14 +193,14 @@ class BanditClustering:
             resolution=self.resolution,
             groups=self.groups,
         )
-        unmeasured = [f"{one['column']} ({one['why']})" for one in found["read"]["left_out"] if one["by_content"]]
+        unmeasured = [f"{left.column} ({left.why})" for left in answer.reading.left_out if left.by_content]
         if unmeasured:
-            what = f"columns of numbers were left out, since they measure nothing: {', '.join(unmeasured)}"
-            warnings.warn(f"{what}; give fit a table without them, or only with columns of values", stacklevel=3)
-        warning = _warning(found, session)
+            message = f"columns of numbers were left out, since they measure nothing: {', '.join(unmeasured)}"
+            warnings.warn(f"{message}; give fit a table without them, or only with columns of values", stacklevel=3)
+        warning = _warning(answer)
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
-        return session, tuple(pool.names)
+        return answer.session, tuple(pool.names)
 
     def _take(self, session: Session, names: tuple[str, ...]) -> None:
         self.session_, self.names_ = session, names
@@ -175,25 +210,25 @@ class BanditClustering:
         self.certificate_ = session.certificate if session.certifies and session.done else None
 
 
-def _warning(found: dict[str, Any], session: Session) -> str | None:
+def _warning(answer: ReplayAnalysis) -> str | None:
     """What must not be missed about a replayed table: that nothing is proven, or what speaks against the proof."""
+    session, cut = answer.session, answer.pool.cut
     against = [] if session.alarm is None else [str(session.alarm)]
-    against += [str(one) for one in session.alarms if not one.harmless]
-    noise = found["noise"]
-    if "too small" in (*noise["verdicts"], noise["direction"]) or noise["rows_contradict"]:
-        spread = "" if noise["spread"] is None else f" (standard deviations of repeats: {short(noise['spread'])})"
+    against += [str(alarm) for alarm in session.alarms if not alarm.harmless]
+    if answer.noise_too_small:
+        seen = answer.checks.spread.deviations
+        spread = "" if seen is None else f" (standard deviations of repeats: {short(seen.tolist())})"
         against.append(f"The measurements vary more than the noise stated{spread}, which voids the proof.")
-    cut = found["read"]["cut"]
-    if cut is not None and cut["bursts"]:
-        rows = f"The rates of an item's rows differ more than independent {cut['trials']} allow (p = {cut['p']:.2g})"
+    if cut is not None and cut.bursts:
+        rows = f"The rates of an item's rows differ more than independent {cut.trials} allow (p = {cut.p:.2g})"
         against.append(f"{rows}, which voids the proof.")
-    if found["misfits"]:
-        listed = short([one["name"] for one in found["misfits"]])
+    if answer.misfits:
+        listed = short([misfit.name for misfit in answer.misfits])
         against.append(f"Items that do not fit the group they were put in: {listed}.")
     if session.done:
         return f"{session.verdict}, but: {' '.join(against)}" if against else None
     guess = "there are no groups yet" if session.labels is None else "the groups are a guess"
-    few = f"the {found['recorded']} measurements of {found['read']['source']} are not enough for a proof: {guess}"
+    few = f"the {answer.recorded} measurements of {answer.pool.source} are not enough for a proof: {guess}"
     return " ".join([f"{few}; session_.partial() says what is certain.", *against])
 
 
@@ -216,8 +251,8 @@ def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool, copies: str
         raise TableError("names for each row need an (n, d) array of measurements, one a row", field="names")
     items = [str(name) for name in names] if isinstance(names, Iterable) else []
     if len(items) != len(rows):
-        what = f"names must have one entry for each of the {len(rows)} rows, got {short(names)}"
-        raise TableError(what, field="names")
+        message = f"names must have one entry for each of the {len(rows)} rows, got {short(names)}"
+        raise TableError(message, field="names")
     values = rows[:, None] if rows.ndim == 1 else rows
     if leave_out_holes:
         values = np.asarray(table, dtype=np.float64).reshape(values.shape)
@@ -230,5 +265,5 @@ def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool, copies: str
 
 def _filled(table: Any, leave_out_holes: bool) -> Any:
     """An array whose holes are to be left out, with zeros in their place: the rest is checked."""
-    found = np.asarray(table)
-    return np.where(np.isnan(found), 0.0, found) if leave_out_holes and found.dtype.kind == "f" else table
+    array = np.asarray(table)
+    return np.where(np.isnan(array), 0.0, array) if leave_out_holes and array.dtype.kind == "f" else table

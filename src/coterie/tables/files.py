@@ -19,13 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from coterie.problem.checks import short
-from coterie.tables.errors import TableError
-from coterie.tables.spreadsheets import as_it_was
-from coterie.tables.time_limit import check_time
-from coterie.tables.workbooks import digest_of, sheet_rows, unsaved_formula
+from coterie.tables.errors import TableError, check_time
+from coterie.tables.spreadsheets import as_it_was, digest_of, sheet_rows, unsaved_formula
 
 SAVE_AS = 'save it as "CSV UTF-8" (Excel: File, Save As, CSV UTF-8; LibreOffice: Save As, Text CSV, Unicode (UTF-8))'
-
 _LONGEST_FIELD = 1 << 20
 _MOST_LISTED = 3  # columns at fault that a message lists
 
@@ -52,10 +49,10 @@ class Table:
         """Where people find a row: its line in a CSV file, else its number, counted from 1."""
         return f"row {row + 1}" if self.lines is None else f"{self.line_word} {self.lines[row]}"
 
-    def problem(self, row: int, column: str, what: str) -> TableError:
+    def problem(self, row: int, column: str, message: str) -> TableError:
         """The error to raise about a cell; it names the table, the place and the column."""
         place = self.place(row)
-        return TableError(f"{self.name}, {place}, column {short(column)}: {what}", field=f"{place}, {column}")
+        return TableError(f"{self.name}, {place}, column {short(column)}: {message}", field=f"{place}, {column}")
 
 
 def read_table(table: Any, sheet: str | None = None) -> Table:
@@ -151,50 +148,50 @@ def _csv(name: str, content: bytes, digest: str) -> Table:
     try:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
         try:
-            found = list(_numbered(reader))[1 if declared else 0 :]
+            numbered = list(_numbered(reader))[1 if declared else 0 :]
         except csv.Error as error:
             raise TableError(f"{name}, line {reader.line_num}: {error}", field="file") from None
     finally:
         csv.field_size_limit(before)
-    if not found:
+    if not numbered:
         raise TableError(f"{name} is empty: the first line names the columns", field="file")
-    header = tuple(found[0][1])
+    header = tuple(numbered[0][1])
     rows: list[list[Any]] = []
-    for line, cells in found[1:]:
+    for line, cells in numbered[1:]:
         while len(cells) > len(header) and not cells[-1]:  # spreadsheets fill lines up
             cells.pop()
         if len(cells) != len(header):
-            what = f"there are {len(cells)} cells, the header has {len(header)} columns"
+            message = f"there are {len(cells)} cells, the header has {len(header)} columns"
             if len(header) == 1 and len(cells) > 1:
-                what += f"; if line {line} names the columns, delete the lines above it"
+                message += f"; if line {line} names the columns, delete the lines above it"
             elif len(cells) > len(header) and delimiter == ",":
-                what += "; if it uses decimal commas, save it with semicolons between the cells"
+                message += "; if it uses decimal commas, save it with semicolons between the cells"
             column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"
-            raise TableError(f"{name}, line {line}, column {short(column)}: {what}", field=f"line {line}, {column}")
+            raise TableError(f"{name}, line {line}, column {short(column)}: {message}", field=f"line {line}, {column}")
         rows.append(list(cells))
-    lines = [line for line, _ in found[1:]]
+    lines = [line for line, _ in numbered[1:]]
     return _checked(Table(name, header, rows, digest, lines, delimiter != ","))
 
 
 def _workbook(name: str, content: bytes, wanted: str | None) -> Table:
     """A sheet of an Excel file: its first row that is not blank names the columns."""
-    sheet, sheets, found = sheet_rows(name, content, wanted)
+    sheet, sheets, sheet_cells = sheet_rows(name, content, wanted)
     called = name if len(sheets) == 1 else f"{name}, sheet {short(sheet)}"
-    numbered = [(number, cells) for number, cells in enumerate(found, start=1) if cells]
+    numbered = [(number, cells) for number, cells in enumerate(sheet_cells, start=1) if cells]
     if not numbered:
         raise TableError(f"{called} is empty: the first row names the columns", field="file")
     header = tuple("" if cell is None else str(cell).strip() for cell in numbered[0][1])
     for number, cells in numbered[1:]:
         if len(cells) > len(header):
-            what = f"there are {len(cells)} cells, the header has {len(header)} columns"
-            raise TableError(f"{called}, row {number}: {what}", field=f"row {number}")
+            message = f"there are {len(cells)} cells, the header has {len(header)} columns"
+            raise TableError(f"{called}, row {number}: {message}", field=f"row {number}")
         cells += [None] * (len(header) - len(cells))
     gaps = {(number, i) for number, cells in numbered[1:] for i, cell in enumerate(cells) if cell is None}
     place = unsaved_formula(called, content, sheet, gaps) if gaps else None
     if place is not None:
-        what = "the formula has no result in the file: open it in a spreadsheet and save it, or paste values"
+        message = "the formula has no result in the file: open it in a spreadsheet and save it, or paste values"
         where = f"row {place[0]}, column {short(header[place[1]])}"
-        raise TableError(f"{called}, {where}: {what}", field=f"row {place[0]}, {header[place[1]]}")
+        raise TableError(f"{called}, {where}: {message}", field=f"row {place[0]}, {header[place[1]]}")
     rows = [[cell.strip() if isinstance(cell, str) else cell for cell in cells] for _, cells in numbered[1:]]
     lines = [number for number, _ in numbered[1:]]
     digest = digest_of(content, sheet, sheets)
@@ -204,14 +201,14 @@ def _workbook(name: str, content: bytes, wanted: str | None) -> Table:
 def text_of_bytes(name: str, content: bytes) -> str:
     """The text of a file in UTF-8; the error says how to save it as one."""
     if content.startswith(b"\xd0\xcf\x11\xe0"):
-        what = "is a spreadsheet of an old kind (.xls), or one with a password"
-        raise TableError(f"{name} {what}: save it as .xlsx, or {SAVE_AS}", field="file")
+        message = "is a spreadsheet of an old kind (.xls), or one with a password"
+        raise TableError(f"{name} {message}: save it as .xlsx, or {SAVE_AS}", field="file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        what = f"{name} is not a CSV file in UTF-8: line {line} cannot be read; {SAVE_AS}"
-        raise TableError(what, field="file") from None
+        message = f"{name} is not a CSV file in UTF-8: line {line} cannot be read; {SAVE_AS}"
+        raise TableError(message, field="file") from None
 
 
 def _delimiter(text: str) -> tuple[str, bool]:
@@ -250,11 +247,11 @@ def _parquet(name: str, content: bytes, digest: str) -> Table:
     except ImportError:
         raise ImportError("Parquet files need pyarrow: pip install 'coterie[parquet]', or use CSV") from None
     try:
-        found = pq.read_table(io.BytesIO(content))
+        content_table = pq.read_table(io.BytesIO(content))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{name} is not a Parquet file: {' '.join(str(error).split())}", field="file") from None
-    columns = tuple(str(column) for column in found.column_names)
-    cells = [column.to_pylist() for column in found.columns]
+    columns = tuple(str(column) for column in content_table.column_names)
+    cells = [column.to_pylist() for column in content_table.columns]
     return _checked(Table(name, columns, [list(row) for row in zip(*cells, strict=True)] if cells else [], digest))
 
 
@@ -266,8 +263,8 @@ def _checked(table: Table) -> Table:
     twice = list(dict.fromkeys(columns[i] for i in kept if columns[i] and times[columns[i]] > 1))
     if twice:
         listed = ", ".join(short(column) for column in twice[:_MOST_LISTED])
-        what = f"{table.name} has two columns {listed}: rename or remove one of them"
-        raise TableError(what, field=twice[0])
+        message = f"{table.name} has two columns {listed}: rename or remove one of them"
+        raise TableError(message, field=twice[0])
     if len(kept) == len(columns):
         return table
     rows = [[row[i] for i in kept] for row in table.rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,15 @@ from coterie.problem.checks import FloatArray, IntArray, check_count, check_delt
 from coterie.problem.html import table_html, text_html
 from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.settings import DELTA
+from coterie.tables.analysis import PairAnalysis
 from coterie.tables.errors import TableError, checked
-from coterie.tables.finished import Analysis, analyse
-from coterie.tables.finished_words import condition, thin_lines, verdict
-from coterie.tables.pool import Pool, read_pool
+from coterie.tables.finished import analyse
+from coterie.tables.pool import Pool
+from coterie.tables.reading import read_pool
+from coterie.tables.verdicts import condition, thin_lines
+
+if TYPE_CHECKING:
+    from coterie.tables.growing import ReplayAnalysis
 
 MOST_SHOWN = 50
 """Items that a notebook shows."""
@@ -76,20 +81,34 @@ def group(
     -------
     Grouping
         The answer. Its `certificate` is checked by `coterie.verify(grouping.certificate, grouping.events)`.
+
+    Raises
+    ------
+    TableError
+        A `ValueError` that names the table, column, cell or setting that cannot be used.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> table = {"A": [4.9, 5.1, 5.0, 5.2], "B": [5.0, 4.8, 5.1, 5.3], "C": [7.9, 8.1, 8.0, 8.2]}
+    >>> coterie.group(table, noise=0.2).letters
+    ('a', 'a', 'b')
+    >>> grouping = coterie.group(table, n_clusters=2, noise="gaussian")
+    >>> grouping.groups, grouping.done
+    ([['A', 'B'], ['C']], True)
     """
     if growing is not None and not isinstance(growing, bool | np.bool_):
         raise TableError(f"growing must be True, False or None, got {short(growing)}", field="growing")
     if replaying and not growing:
-        what = f"{', '.join(sorted(replaying))}: for a table that grows"
-        raise TableError(f"{what}; say --growing (in Python growing=True), or leave it out", field=min(replaying))
+        message = f"{', '.join(sorted(replaying))}: for a table that grows"
+        raise TableError(f"{message}; say --growing (in Python growing=True), or leave it out", field=min(replaying))
     checked("delta", check_delta, delta)
     pool = read_pool(table, values, items, wide, leave_out_holes, sheet, copies)
     asked = _question(pool, n_clusters, resolution, groups)
     if growing:  # the number of rows may depend on values: only their own order will do, unless something else is said
         replaying.setdefault("in_order", True)
-    if not growing:
-        return Grouping(analyse(pool, asked, noise, float(delta), "assumed" if growing is None else "stated"))
-    return _grown(pool, asked, noise, float(delta), replaying)
+        return Grouping(_grown(pool, asked, noise, float(delta), replaying))
+    return Grouping(analyse(pool, asked, noise, float(delta), "assumed" if growing is None else "stated"))
 
 
 def _question(pool: Pool, n_clusters: Any, resolution: Any, groups: str) -> Question | None:
@@ -97,11 +116,11 @@ def _question(pool: Pool, n_clusters: Any, resolution: Any, groups: str) -> Ques
         raise TableError(f"groups must be one of {', '.join(GROUPS)}, got {short(groups)}", field="groups")
     if resolution is not None:
         if n_clusters is not None:
-            what = "give n_clusters or resolution, not both: with a resolution the number of groups is found"
-            raise TableError(what, field="n_clusters")
+            message = "give n_clusters or resolution, not both: with a resolution the number of groups is found"
+            raise TableError(message, field="n_clusters")
         try:
-            found = Resolution.of(resolution)
-            return found.for_dim(pool.dim) if len(found.apart) > 1 else found
+            asked = Resolution.of(resolution)
+            return asked.for_dim(pool.dim) if len(asked.apart) > 1 else asked
         except (ValueError, TypeError) as error:
             raise TableError(str(error), field="resolution") from None
     if n_clusters is None:
@@ -110,120 +129,130 @@ def _question(pool: Pool, n_clusters: Any, resolution: Any, groups: str) -> Ques
         return None
     k, items = checked("n_clusters", check_count, n_clusters, "n_clusters", 2), len(pool.names)
     if k >= items:
-        what = f"n_clusters must be at least 2 and less than the number of items, {items}, got {k}"
-        raise TableError(what, field="n_clusters")
+        message = f"n_clusters must be at least 2 and less than the number of items, {items}, got {k}"
+        raise TableError(message, field="n_clusters")
     return SingleLinkage(k) if groups == "linkage" else ExactGroups(k)
 
 
-def _grown(pool: Pool, asked: Question | None, noise: Any, delta: float, options: dict[str, Any]) -> Grouping:
+def _grown(
+    pool: Pool, asked: Question | None, noise: Any, delta: float, options: dict[str, Any]
+) -> PairAnalysis | ReplayAnalysis:
     """The answer by evidence that holds at every moment."""
-    from coterie.tables.differences import differing_items
+    if asked is None:
+        from coterie.tables.growing import differing_items
+
+        return differing_items(pool, delta, noise, in_order=options["in_order"])
     from coterie.tables.replay import group_pool
 
-    place = {name: arm for arm, name in enumerate(pool.names)}
-    apart = np.zeros((len(place), len(place)), dtype=bool)
-    session = None
-    if asked is None:
-        found = differing_items(pool, delta, noise, in_order=options["in_order"])
-        found |= {
-            "question": None, "labels": None, "done": False, "sound": True, "fewest": len(found["at_least"]),
-            "groups": [], "thin": [], "settles": None, "allows": None,
-        }  # fmt: skip
-        found["verdict"] = verdict(found)
-    else:
-        kind: Any = {
-            "n_clusters": asked.n_clusters, "resolution": asked if isinstance(asked, Resolution) else None,
-            "groups": GROUPS[1] if isinstance(asked, SingleLinkage) else GROUPS[0],
-        }  # fmt: skip
-        found, session = group_pool(pool, delta=delta, noise=noise, **kind, **options)
-    events = [] if session is None or found["certificate"] is None else list(session.events)
-    for one, other in (found["pairs"] or {"apart": []})["apart"]:
-        apart[place[one], place[other]] = apart[place[other], place[one]] = True
-    return Grouping(Analysis(found, apart, None, None, events), session)
+    question: Any = {
+        "n_clusters": asked.n_clusters, "resolution": asked if isinstance(asked, Resolution) else None,
+        "groups": GROUPS[1] if isinstance(asked, SingleLinkage) else GROUPS[0],
+    }  # fmt: skip
+    return group_pool(pool, delta=delta, noise=noise, **question, **options)
 
 
 class Grouping:
     """Which items of a table are alike: what `coterie.group` found.
 
     Its words are those of `coterie.cluster`'s `Result`: `names`, `labels`, `groups`, `centers`, `delta`, `done`,
-    `certificate`. `session` is that of a table that grows, else None.
+    `certificate`.
+
+    Parameters
+    ----------
+    analysis : PairAnalysis or ReplayAnalysis
+        What the rows prove, from which text, JSON and pictures are made.
+
+    Attributes
+    ----------
+    analysis : PairAnalysis or ReplayAnalysis
+        As it was given.
+    session : Session or None
+        That of a table that grows, if a method was run on it.
+    events : list of dict
+        The rows, as the certificate is checked against them.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> grouping = coterie.group({"A": [4.9, 5.1, 5.0], "B": [7.9, 8.1, 8.0]}, noise=0.2)
+    >>> grouping.letters, grouping.at_least
+    (('a', 'b'), 2)
+    >>> bool(coterie.verify(grouping.certificate, grouping.events))
+    True
     """
 
-    def __init__(self, analysis: Analysis, session: Any = None) -> None:
-        self._found, self.session = analysis.found, session
-        self._apart, self._p, self._adjusted = analysis.apart, analysis.p, analysis.adjusted
+    def __init__(self, analysis: PairAnalysis | ReplayAnalysis) -> None:
+        self.analysis = analysis
+        self.session = analysis.session
         self.events = analysis.events
-        """The rows, as the certificate is checked against them."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The items, in the order of `labels` and `letters`."""
-        return tuple(self._found["names"])
+        return tuple(self.analysis.pool.names)
 
     @property
     def delta(self) -> float:
         """The error probability that was allowed."""
-        return float(self._found["delta"])
+        return float(self.analysis.delta)
 
     @property
     def n_clusters(self) -> int | None:
         """The number of groups: as stated, or as found."""
-        labels = self._found.get("labels")
-        given = self._found.get("n_clusters")
-        return given if given is not None or labels is None else max(labels) + 1
+        labels, stated = self.analysis.labels, self.analysis.n_clusters
+        return stated if stated is not None or labels is None else max(labels) + 1
 
     @property
     def growing(self) -> bool:
         """Whether the answer holds at every moment, so that rows may be added because of it."""
-        return "rows" not in self._found
+        return self.analysis.finished is None
 
     @property
     def done(self) -> bool:
         """Whether the question is answered: the groups are proven; without a question, that any two items differ."""
-        return bool(self._found.get("done", False))
+        return self.analysis.done
 
     @property
     def labels(self) -> IntArray | None:
         """The group of each item, from 0; a guess if not `done`. None if no groups were asked for."""
-        labels = self._found.get("labels")
+        labels = self.analysis.labels
         return None if labels is None else np.array(labels)
 
     @property
     def groups(self) -> list[list[str]]:
         """The items of each group, by name."""
-        return [list(one["names"]) for one in self._found.get("groups") or []]
+        return [list(group.names) for group in self.analysis.groups]
 
     @property
     def centers(self) -> FloatArray | None:
         """(K, d): the means of the groups."""
-        groups = self._found.get("groups")
-        return np.array([one["center"] for one in groups]) if groups else None
+        return self.analysis.centers
 
     @property
     def means(self) -> FloatArray:
         """(M, d): the mean of each item's rows."""
-        return np.array(self._found["means"])
+        return self.analysis.means.copy()
 
     @property
     def counts(self) -> IntArray:
         """How many rows each item has."""
-        return np.array(self._found["counts"])
+        return self.analysis.pool.counts
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What the numbers of a row are called."""
-        return tuple(self._found["read"]["values"])
+        return tuple(self.analysis.pool.columns)
 
     @property
     def letters(self) -> tuple[str, ...]:
         """The letters of each item: items that share one are not proven to differ."""
-        pairs = self._found["pairs"]
-        return () if pairs is None else tuple(pairs["letters"])
+        pairs = self.analysis.pairs
+        return () if pairs is None else tuple(pairs.letters)
 
     @property
     def apart(self) -> np.ndarray:
         """(M, M): which pairs are proven to differ; of groups up to a resolution, by more than `alike`."""
-        return self._apart.copy()
+        return self.analysis.apart.copy()
 
     @property
     def pairs(self) -> list[dict[str, Any]]:
@@ -232,12 +261,12 @@ class Grouping:
         The p-values are None where intervals or evidence at every moment decide. Of more than nine items `p_all` is an
         upper bound.
         """
-        names = self.names
+        names, apart, p, adjusted = self.names, self.analysis.apart, self.analysis.p, self.analysis.adjusted
         return [
             {
-                "one": names[i], "other": names[j], "differ": bool(self._apart[i, j]),
-                "p": None if self._p is None else float(self._p[i, j]),
-                "p_all": None if self._adjusted is None else float(self._adjusted[i, j]),
+                "one": names[i], "other": names[j], "differ": bool(apart[i, j]),
+                "p": None if p is None else float(p[i, j]),
+                "p_all": None if adjusted is None else float(adjusted[i, j]),
             }
             for i in range(len(names)) for j in range(i + 1, len(names))
         ]  # fmt: skip
@@ -245,27 +274,26 @@ class Grouping:
     @property
     def at_least(self) -> int:
         """How many groups there are at least."""
-        found = self._found
-        return int(found.get("fewest") or len(found.get("at_least") or [0]))
+        return max(self.analysis.fewest, 1)
 
     @property
     def certificate(self) -> Certificate | None:
         """The proof as data; None if nothing is proven."""
-        found = self._found.get("certificate")
-        return None if found is None else Certificate(found)
+        proof = self.analysis.certificate
+        return None if proof is None else Certificate(proof)
 
     @property
     def verdict(self) -> str:
         """What is proven, in words, with what it rests on."""
-        found = self._found
-        if "verdict" not in found:
+        answer = self.analysis
+        if not isinstance(answer, PairAnalysis):
             return repr(self.session)
-        holds = [] if self.growing else [condition(found["rows"])]
-        return " ".join([*found["verdict"], *thin_lines(found), *holds])
+        holds = [] if answer.finished is None else [condition(answer.finished)]
+        return " ".join([*answer.verdict, *thin_lines(answer), *holds])
 
     def to_json(self) -> dict[str, Any]:
         """The whole answer as plain JSON values."""
-        return dict(self._found)
+        return self.analysis.to_json()
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row for each item, by name: its group, letters, number of rows, and means."""
@@ -287,7 +315,7 @@ class Grouping:
         return import_module("coterie.plot").letters(self, **options)
 
     def __repr__(self) -> str:
-        return f"<Grouping of {len(self.names)} items by {self._found['recorded']} rows: {self.verdict}>"
+        return f"<Grouping of {len(self.names)} items by {self.analysis.recorded} rows: {self.verdict}>"
 
     def _repr_html_(self) -> str:
         labels, letters, means = self.labels, self.letters, self.means

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from coterie.problem.checks import short
-from coterie.problem.text import check_text
+from coterie.problem.checks import check_text, short
 from coterie.tables.cells import is_date, numbers_and_others, refuse_unclear_marks, text_of
 from coterie.tables.columns import ITEM_NAMES, item_column, listed
-from coterie.tables.errors import TableError
+from coterie.tables.errors import TableError, check_time
 from coterie.tables.files import Table, is_empty, is_workbook, table_of_bytes, text_of_bytes
-from coterie.tables.time_limit import check_time
 
 NAME_COLUMNS = (*ITEM_NAMES, "items", "names", "samples", "arms", "id")
 """What the column of the names may be called, in any case; the first of these that there is."""
@@ -68,8 +66,8 @@ def _with_header(name: str, content: bytes, sheet: str | None) -> Table:
     if known:
         return table
     if len(table.columns) > 1:
-        what = f"the first row must name the columns, name and cost if there is one; it is {listed(table.columns)}"
-        raise TableError(f"{table.name}: {what}", field="file")
+        message = f"the first row must name the columns, name and cost if there is one; it is {listed(table.columns)}"
+        raise TableError(f"{table.name}: {message}", field="file")
     rows = [[table.columns[0]], *table.rows]
     first = min(table.lines or [2]) - 1
     lines = [max(1, first), *(table.lines or [])]
@@ -94,8 +92,8 @@ def _of_lines(name: str, text: str) -> ItemList:
 def _of_table(table: Table) -> ItemList:
     place = _name_column(table)
     if len(table.rows) > MOST_ITEMS:
-        what = f"{table.name} has {len(table.rows):,} items, a campaign has at most {MOST_ITEMS:,}"
-        raise TableError(what, field="names")
+        message = f"{table.name} has {len(table.rows):,} items, a campaign has at most {MOST_ITEMS:,}"
+        raise TableError(message, field="names")
     problems: list[str] = []
     names: list[str] = []
     first: dict[str, int] = {}
@@ -124,8 +122,8 @@ def _name(cell: Any) -> str:
     if is_empty(cell):
         raise ValueError("there is no name")
     if is_date(cell):
-        what = "is a date: if the spreadsheet made it of a name, format the column as text and type it again"
-        raise ValueError(f"{cell} {what}")
+        message = "is a date: if the spreadsheet made it of a name, format the column as text and type it again"
+        raise ValueError(f"{cell} {message}")
     if isinstance(cell, bool) or (isinstance(cell, str) and cell in _ERRORS):
         raise ValueError(f"{short(cell)} is no name")
     return check_text(text_of(cell), "a name")
@@ -138,8 +136,8 @@ def _name_column(table: Table) -> int:
     others = [i for i, column in enumerate(table.columns) if column.casefold() not in COST_COLUMNS]
     if len(others) == 1:
         return others[0]
-    what = f"{table.name} needs a column name (or {', '.join(NAME_COLUMNS[:3])}); its columns are"
-    raise TableError(f"{what} {listed(table.columns)}", field="names")
+    message = f"{table.name} needs a column name (or {', '.join(NAME_COLUMNS[:3])}); its columns are"
+    raise TableError(f"{message} {listed(table.columns)}", field="names")
 
 
 def cost_column(table: Table) -> int | None:
@@ -152,7 +150,7 @@ def _costs(table: Table, problems: list[str]) -> list[float] | None:
     if place is None:
         return None
     rows, bad = numbers_and_others(table, [place])
-    problems += [f"{table.place(row)}, column {table.columns[place]}: {what}" for row, _, what in bad]
+    problems += [f"{table.place(row)}, column {table.columns[place]}: {message}" for row, _, message in bad]
     costs = [row[0] for row in rows if row]
     if not bad:
         refuse_unclear_marks(table, [place])
@@ -163,16 +161,16 @@ def _costs(table: Table, problems: list[str]) -> list[float] | None:
 
 
 def _remarks(table: Table, place: int) -> list[str]:
-    found = []
+    remarks = []
     if table.sheets[1:]:
         others = listed(table.sheets)
-        found.append(f"{table.name} was read; the file has {len(table.sheets)} sheets: {others}.")
+        remarks.append(f"{table.name} was read; the file has {len(table.sheets)} sheets: {others}.")
     kept: Sequence[int | None] = (place, cost_column(table))
     unused = [column for i, column in enumerate(table.columns) if i not in kept and column]
     if unused:
-        found.append(f"Not used: {'column' if len(unused) == 1 else 'columns'} {listed(unused)}.")
+        remarks.append(f"Not used: {'column' if len(unused) == 1 else 'columns'} {listed(unused)}.")
     lines = table.lines or []
     blank = (lines[-1] - lines[0] + 1 - len(lines)) if lines else 0
     if blank > 0:
-        found.append(f"{blank} blank {table.line_word}{'' if blank == 1 else 's'} left out.")
-    return found
+        remarks.append(f"{blank} blank {table.line_word}{'' if blank == 1 else 's'} left out.")
+    return remarks

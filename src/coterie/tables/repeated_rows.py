@@ -42,7 +42,6 @@ COPIES = ("drop", "keep")
 """What may be said about rows that are copies of others."""
 
 _FEW_COPIES = 3  # copies that a message lists
-
 _PART = 5.0  # of an item's spread: within it, results are spread smoothly over the digits
 _FEWEST_STEPS = 4.0  # of the last digit in such a part, for a column to have many digits
 _PREFERRED = 0.01  # the level at which last digits are taken for preferred ones
@@ -142,14 +141,14 @@ def _chances(values: FloatArray, spread: FloatArray, steps: list[float]) -> Floa
 
 def _spreads(arms: IntArray, rows: FloatArray) -> FloatArray:
     """How much the different values of each item vary in each column; not more than it is for most items."""
-    found = np.zeros((int(arms.max()) + 1, rows.shape[1]))
+    spreads = np.zeros((int(arms.max()) + 1, rows.shape[1]))
     for arm in np.unique(arms):
-        its = rows[arms == arm]
+        values = rows[arms == arm]
         for column in range(rows.shape[1]):
-            low, high = np.quantile(np.unique(its[:, column]), [0.25, 0.75])
-            found[arm, column] = (high - low) / 1.35
-    present = found[np.unique(arms)]
-    usual: FloatArray = np.minimum(found, np.median(present, axis=0))
+            low, high = np.quantile(np.unique(values[:, column]), [0.25, 0.75])
+            spreads[arm, column] = (high - low) / 1.35
+    present = spreads[np.unique(arms)]
+    usual: FloatArray = np.minimum(spreads, np.median(present, axis=0))
     return usual
 
 
@@ -173,23 +172,23 @@ def without_copies(pool: Pool, copies: str | None) -> Pool:
     """The pool after what was said about copies: without them, or with a remark that they were kept."""
     if copies not in (None, *COPIES):
         raise TableError(f"copies must be drop or keep, got {short(copies)}", field="copies")
-    found = repeated_rows(pool.arms, pool.rows)
-    if found is None:
+    repeats = repeated_rows(pool.arms, pool.rows)
+    if repeats is None:
         return pool
     of = len(pool.rows)
-    named = found.words(of, pool.source, pool.place)
+    named = repeats.words(of, pool.source, pool.place)
     if copies is None:
-        what = (
+        message = (
             f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables. If somebody "
             "copied them, --copies drop counts each measurement once; if each is a measurement of its own, say "
             '--copies keep (in Python copies="drop" or copies="keep")'
         )
-        raise TableError(what, field="copies")
+        raise TableError(message, field="copies")
     if copies == "keep":
         remark = f"warning: {named}; they were kept, as you say that each is a measurement of its own."
         return replace(pool, copies=copies, remarks=(*pool.remarks, remark))
     kept = np.ones(of, dtype=bool)
-    kept[list(found.rows)] = False
+    kept[list(repeats.rows)] = False
     numbers_before = range(of) if pool.numbers is None else pool.numbers
     return replace(
         pool,

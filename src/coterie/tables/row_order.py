@@ -1,19 +1,34 @@
-"""Does the order of a table's rows go with their values? Early rows of an item against its late ones.
+"""In which order an item's recorded measurements are used, and whether the order of a table goes with their values.
 
-If an item's rows stand in an order that has nothing to do with their values, every order of its values is equally
-likely. Two statistics are compared with what other orders of the same values give, for each column: the trend (do later
-rows have larger values?) and the steps (are neighbours closer to each other than any two rows of the item?). Both
-are computed from ranks within items, so that no noise model is needed and a slip does no harm. The test is on the
+*The shuffle.* Measurements are shuffled by a seed, or used as they stand in the table. The seed follows from the
+content of the table, whatever the order of its rows: nobody can choose it, or try several until one proves something.
+"The s-th measurement of an item" must not depend on values (docs/CROC.md, "The order of results"), and a table may be
+sorted by them. If the number of an item's measurements does not depend on their values, then shuffled ones are
+distributed as if they came straight from the instrument, however the table was sorted. Its own order is as good only
+if it has nothing to do with the values; it is better where the number depends on them, as in a record of asks.
+
+*The test.* If an item's rows stand in an order that has nothing to do with their values, every order of its values is
+equally likely. Two statistics are compared with what other orders of the same values give, for each column: the trend
+(do later rows have larger values?) and the steps (are neighbours closer to each other than any two rows of the item?).
+Both are computed from ranks within items, so that no noise model is needed and a slip does no harm. The test is on the
 largest of all of them, and exact: p = (1 + orders at least as extreme)/(1 + orders tried) ≤ 0.01.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.tables.errors import TableError
+
+if TYPE_CHECKING:
+    from coterie.tables.pool import Pool
 
 ORDER_PROBABILITY = 0.01
 """Of an order that is said to go with the values, if it has nothing to do with them."""
@@ -23,6 +38,63 @@ SORTED = 0.95
 
 _ORDERS = 199  # random orders; an alarm needs that at most one of them is as extreme
 _PLAIN = 2.0  # standard deviations: below this largest statistic no random orders are needed
+
+
+@dataclass(frozen=True)
+class Order:
+    """The seed that an item's measurements are shuffled by; None: they stay in the order of the table."""
+
+    seed: int | None = 0
+
+    def places(self, name: str, count: int) -> IntArray:
+        """The places 0, …, count − 1 of an item's measurements, in the order in which they are used.
+
+        They are sorted by keys: 64 bits each of SHAKE-256 of "seed:name". So the order depends on the seed, on the
+        item's name and on the number of its measurements only: not on values, not on other items, and not on the
+        release of any random generator. An equal key (probability 2⁻⁶⁴) leaves two as they stand.
+        """
+        if self.seed is None:
+            return np.arange(count)
+        stream = hashlib.shake_256(f"{self.seed}:{name}".encode("utf-8", "surrogatepass")).digest(8 * count)
+        return np.argsort(np.frombuffer(stream, dtype="<u8"), kind="stable")
+
+    def rearranged(self, arms: IntArray, name_of: Callable[[int], str]) -> IntArray:
+        """Of rows of these arms: the row that comes at each place. An arm's rows change places among themselves."""
+        places = np.arange(arms.size)
+        by_arm = np.argsort(arms, kind="stable")
+        starts = np.flatnonzero(np.diff(arms[by_arm])) + 1
+        for rows in np.split(by_arm, starts) if arms.size else []:
+            places[rows] = rows[self.places(name_of(int(arms[rows[0]])), rows.size)]
+        return places
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it is recorded: plain JSON."""
+        return {"shuffled": False} if self.seed is None else {"shuffled": True, "seed": self.seed}
+
+
+def content_order(rows: Iterable[Sequence[str]], in_order: Any) -> Order:
+    """The order for a table of these rows of text: shuffled by a seed from its content, or as it stands.
+
+    The seed is the first 53 bits of the SHA-256 of all rows, sorted; so it is the same for every order of them.
+    """
+    if not isinstance(in_order, bool | np.bool_):
+        raise TableError(f"in_order must be True or False, got {short(in_order)}", field="in_order")
+    if in_order:
+        return Order(None)
+    content = json.dumps(sorted(list(row) for row in rows)).encode()
+    return Order(int.from_bytes(hashlib.sha256(content).digest()[:7]) >> 3)
+
+
+@dataclass(frozen=True)
+class OrderReport:
+    """What speaks against rows in no particular order within items, in a sentence. The fields are keys of the JSON."""
+
+    column: str
+    kind: str
+    correlation: float
+    p: float
+    probability: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -72,6 +144,43 @@ def order_alarm(arms: IntArray, rows: FloatArray) -> OrderAlarm | None:
     return OrderAlarm(column, ("trend", "steps")[kind], float(correlation), (1 + extreme) / (1 + _ORDERS))
 
 
+def order_report(pool: Pool, shuffled: bool) -> OrderReport | None:
+    """What speaks against rows in no particular order within items, with a sentence; None if nothing does."""
+    alarm = order_alarm(pool.arms, pool.rows)
+    if alarm is None:
+        return None
+    column = pool.columns[alarm.column]
+    larger = "larger" if alarm.correlation > 0 else "smaller"
+    if alarm.is_sorted:
+        seen = f"the rows of an item are sorted by {column}"
+    elif alarm.kind == "trend":
+        seen = f"later rows of an item tend to have a {larger} {column} than its earlier ones"
+    else:
+        seen = f"neighbouring rows of an item are more alike in {column} than any two of its rows"
+    cause = "the file was sorted" if alarm.is_sorted else "the file was sorted, or the instrument or the items drift"
+    if not shuffled:
+        advice = (
+            "The rows were taken as they stand, which assumes that their order has nothing to do with the values, so "
+            "nothing is proven. If the file was sorted, say --shuffled (in Python in_order=False)"
+        )
+    else:
+        advice = "A sorted file does no harm, since the rows were shuffled"
+    if not alarm.is_sorted:
+        advice += (
+            "; if it is a drift, items that were measured at different times are not comparable: calibrate, and "
+            "measure the items in turn"
+        )
+    level = f"rank correlation {alarm.correlation:.2f}; by chance in at most {100 * ORDER_PROBABILITY:g} % of tables"
+    return OrderReport(
+        column=column,
+        kind="sorted" if alarm.is_sorted else alarm.kind,
+        correlation=alarm.correlation,
+        p=alarm.p,
+        probability=ORDER_PROBABILITY,
+        text=f"{seen} ({level}): {cause}. {advice}.",
+    )
+
+
 class _Statistics:
     """Trend and steps of ranks (n, d) in rows that are sorted by item, in units of their own spread over all orders."""
 
@@ -110,7 +219,7 @@ class _Statistics:
 
 def _ranks(arms: IntArray, values: FloatArray) -> FloatArray:
     """Ranks within items, shared by equal values, from −½ to ½ and with sum 0; the rows are sorted by item."""
-    found = np.empty(values.shape)
+    ranks = np.empty(values.shape)
     counts = np.bincount(arms)
     starts = np.cumsum(counts) - counts
     for column in range(values.shape[1]):
@@ -119,9 +228,9 @@ def _ranks(arms: IntArray, values: FloatArray) -> FloatArray:
         first = np.flatnonzero(np.concatenate([[True], (np.diff(arms) != 0) | (np.diff(v) != 0)]))
         lengths = np.diff(np.append(first, v.size))
         middle = first + (lengths - 1) / 2.0
-        found[order, column] = np.repeat(middle, lengths)
-        found[:, column] = (found[:, column] - starts[arms] + 0.5) / counts[arms] - 0.5
-    return found
+        ranks[order, column] = np.repeat(middle, lengths)
+        ranks[:, column] = (ranks[:, column] - starts[arms] + 0.5) / counts[arms] - 0.5
+    return ranks
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:

@@ -24,7 +24,6 @@ from scipy.special import bdtrc, betainc, betaln, gammaln, ndtr, stdtrit
 from coterie.problem.checks import FloatArray, IntArray
 
 BoolArray: TypeAlias = NDArray[np.bool_]
-
 SLIP_PROBABILITY = 0.01
 """Of any value of a table being named, if the noise is Gaussian and the same for all items."""
 
@@ -66,7 +65,7 @@ class Slips:
     def belonging(self, n_rows: int) -> BoolArray:
         """Which rows hold no value that was named in a column without heavy tails."""
         kept = np.ones(n_rows, dtype=bool)
-        kept[[one.row for one in self.values if one.column not in self.heavy]] = False
+        kept[[slip.row for slip in self.values if slip.column not in self.heavy]] = False
         return kept
 
 
@@ -80,13 +79,13 @@ def slips_in(arms: IntArray, rows: FloatArray, n_arms: int) -> Slips:
         if _mostly_equal(arms, values, n_arms):
             limits.append(None)
             continue
-        found = _Column(arms, values, n_arms, rows.shape[1])
-        out = found.far_off()
-        limits.append(found.limit(out))
-        named += [found.described(row, column, out) for row in np.flatnonzero(out).tolist()]
-        if found.has_heavy_tails(out):
+        judged = _Column(arms, values, n_arms, rows.shape[1])
+        out = judged.far_off()
+        limits.append(judged.limit(out))
+        named += [judged.described(row, column, out) for row in np.flatnonzero(out).tolist()]
+        if judged.has_heavy_tails(out):
             heavy.append(column)
-    named.sort(key=lambda one: (-one.deviations, one.row, one.column))
+    named.sort(key=lambda slip: (-slip.deviations, slip.row, slip.column))
     return Slips(tuple(named), tuple(heavy), tuple(limits))
 
 
@@ -201,8 +200,8 @@ class _Column:
             within = np.maximum(squares - apart**2 * own / (own - 1.0), 0.0) / max(freedom - 1, 1)
             inside = apart * np.sqrt(own / (own - 1.0)) / np.sqrt(within)
             outside = apart / np.sqrt(1.0 + 1.0 / own) / np.sqrt(np.maximum(squares / max(freedom, 1), spreads))
-        found = np.where(out, np.where(own > 0, outside, 0.0), np.where(own > 1, inside, 0.0))
-        return np.where(np.isnan(found), 0.0, found)
+        distances = np.where(out, np.where(own > 0, outside, 0.0), np.where(own > 1, inside, 0.0))
+        return np.where(np.isnan(distances), 0.0, distances)
 
     def _own_spreads(self, out: BoolArray) -> FloatArray:
         """The variance of the kept results of each item that has enough of them, else 0: items may differ in it."""

@@ -11,7 +11,7 @@ Cutting hides whether trials really were independent, so that is tested before, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Counts, Unknown, family_of, noise_of
 from coterie.tables.columns import TOTALS, listed
 from coterie.tables.errors import TableError
-from coterie.tables.pool import Pool
-from coterie.tables.shuffle import Order
+from coterie.tables.pool import Cut, Pool
+from coterie.tables.row_order import Order
 
 BURST_LEVEL = 0.01
 """Probability with which rows of independent trials are taken for dependent ones."""
@@ -32,48 +32,20 @@ _MOST_TRIALS = 20_000_000  # in all: an order of more takes too long
 _MOST_ROWS = 1_000_000
 
 
-@dataclass(frozen=True)
-class Cut:
-    """How rows of successes and trials became counts.
-
-    The columns; the trials of a batch; how many trials were left out at the ends; p of the test that rows vary as
-    independent trials do (None: too little to tell).
-    """
-
-    successes: str
-    trials: str
-    batch: int
-    rows: int
-    left: int
-    p: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "successes": self.successes,
-            "trials": self.trials,
-            "batch": self.batch,
-            "rows": self.rows,
-            "left": self.left,
-            "p": self.p,
-            "bursts": self.p is not None and self.p < BURST_LEVEL,
-        }
-
-
 def totals_column(pool: Pool) -> tuple[int, int] | None:
     """The places of the successes and of the trials among the columns of a pool, if their names say so."""
     names = [column.strip().casefold() for column in pool.columns]
-    found = [
+    places = [
         (names.index(successes), names.index(total))
         for successes, totals in TOTALS.items()
         for total in totals
         if successes in names and total in names
     ]
-    if len(found) > 1:
-        pairs = " or ".join(f"{pool.columns[i]},{pool.columns[j]}" for i, j in found)
-        what = f"{pool.source} has several columns of successes and trials: pick two, --values {pairs}"
-        raise TableError(f"{what} (in Python values=)", field="values")
-    return found[0] if found else None
+    if len(places) > 1:
+        pairs = " or ".join(f"{pool.columns[i]},{pool.columns[j]}" for i, j in places)
+        message = f"{pool.source} has several columns of successes and trials: pick two, --values {pairs}"
+        raise TableError(f"{message} (in Python values=)", field="values")
+    return places[0] if places else None
 
 
 def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Pool, Any]:
@@ -97,21 +69,22 @@ def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Poo
         return pool, noise
     successes = _checked(pool, *places)
     p = independence(pool.arms, successes, totals.astype(np.int64), len(pool.names))
+    bursts = p is not None and p < BURST_LEVEL
     others = tuple((column, f"beside {first} of {second}") for i, column in enumerate(pool.columns) if i not in places)
     kept = replace(pool, columns=[first], left_out=pool.left_out + others, picked=True)
     common = int(totals[0])
     as_they_are = counts.trials == common or (counts.trials == 1 and not resolved)
     if as_they_are and common > 0 and (totals == common).all():
-        cut = Cut(first, second, common, len(totals), 0, p)
-        return replace(kept, rows=successes[:, None].astype(np.float64), cut=cut.to_json()), Counts(common)
+        cut = Cut(first, second, common, len(totals), 0, p, bursts)
+        return replace(kept, rows=successes[:, None].astype(np.float64), cut=cut), Counts(common)
     if order.seed is None:
-        what = f"{second} differ from row to row, so single {second} are put in an order drawn at random: say"
-        raise TableError(f"{what} --shuffled (in Python in_order=False)", field="in_order")
+        message = f"{second} differ from row to row, so single {second} are put in an order drawn at random: say"
+        raise TableError(f"{message} --shuffled (in Python in_order=False)", field="in_order")
     of_items = np.bincount(pool.arms, totals, minlength=len(pool.names)).astype(np.int64)
     batch = _batch(pool, second, of_items, counts.trials, resolved)
     arms, rows = _batches(pool, successes, totals.astype(np.int64), batch, order)
-    cut = Cut(first, second, batch, len(totals), int((of_items % batch).sum()), p)
-    return replace(kept, arms=arms, rows=rows, lines=None, numbers=None, by_item=True, cut=cut.to_json()), Counts(batch)
+    cut = Cut(first, second, batch, len(totals), int((of_items % batch).sum()), p, bursts)
+    return replace(kept, arms=arms, rows=rows, lines=None, numbers=None, by_item=True, cut=cut), Counts(batch)
 
 
 def _by_their_values(pool: Pool) -> tuple[int, int] | None:
@@ -132,8 +105,8 @@ def _by_their_values(pool: Pool) -> tuple[int, int] | None:
         return 0, 1
     i, j = max(pairs, key=lambda pair: _correlation(pool, pair))
     first, second = pool.columns[i], pool.columns[j]
-    what = f"{pool.source}: counts is for results of 0 or 1. If {first} are successes out of {second}, pick the two"
-    raise TableError(f"{what}: --values {first},{second} (in Python values=)", field="values")
+    message = f"{pool.source}: counts is for results of 0 or 1. If {first} are successes out of {second}, pick the two"
+    raise TableError(f"{message}: --values {first},{second} (in Python values=)", field="values")
 
 
 def _correlation(pool: Pool, pair: tuple[int, int]) -> float:
@@ -148,8 +121,8 @@ def _counts(noise: Any) -> Counts | None:
         return Counts()
     if isinstance(noise, Mapping) and family_of(noise) == Counts.kind:
         noise = noise_of(dict(noise), 1)
-    found = noise.statement if isinstance(noise, Unknown) else noise
-    return found if isinstance(found, Counts) else None
+    statement = noise.statement if isinstance(noise, Unknown) else noise
+    return statement if isinstance(statement, Counts) else None
 
 
 def _undecided(pool: Pool, first: str, second: str) -> str:
@@ -157,7 +130,7 @@ def _undecided(pool: Pool, first: str, second: str) -> str:
         f"{pool.source} has {first} of {second}, and {second} differ from row to row: a few of many do not vary as a "
         f"few of few. If all {second} of an item are independent, state --noise counts (in Python "
         "noise=coterie.Counts()); else make rows of equally many; if both numbers are to be compared as they are, pick "
-        f"them: --values {listed(pool.columns).replace(', ', ',')} (in Python values=)"
+        f"them: --values {listed(pool.columns, ',')} (in Python values=)"
     )
 
 
@@ -171,17 +144,19 @@ def _checked(pool: Pool, first: int, second: int) -> IntArray:
             raise _problem(pool, row, place, f"a count must be a whole number from 0 on, got {values[row]:g}")
     if (successes > totals).any():
         row = int(np.argmax(successes > totals))
-        what = f"there are {successes[row]:g} {pool.columns[first]} of only {totals[row]:g} {pool.columns[second]}"
-        raise _problem(pool, row, first, what)
+        message = f"there are {successes[row]:g} {pool.columns[first]} of only {totals[row]:g} {pool.columns[second]}"
+        raise _problem(pool, row, first, message)
     if totals.sum() > _MOST_TRIALS:
-        what = f"{pool.source} has {totals.sum():.0f} {pool.columns[second]}, at most {_MOST_TRIALS} are put in order"
-        raise TableError(f"{what}: use the first rows only, chosen without looking at the values", field="values")
+        message = (
+            f"{pool.source} has {totals.sum():.0f} {pool.columns[second]}, at most {_MOST_TRIALS} are put in order"
+        )
+        raise TableError(f"{message}: use the first rows only, chosen without looking at the values", field="values")
     return successes.astype(np.int64)
 
 
-def _problem(pool: Pool, row: int, place: int, what: str) -> TableError:
+def _problem(pool: Pool, row: int, place: int, message: str) -> TableError:
     where, column = pool.place(row), pool.columns[place]
-    return TableError(f"{pool.source}, {where}, column {column!r}: {what}", field=f"{where}, {column}")
+    return TableError(f"{pool.source}, {where}, column {column!r}: {message}", field=f"{where}, {column}")
 
 
 def _batch(pool: Pool, trials: str, of_items: IntArray, stated: int, resolved: bool) -> int:
@@ -195,14 +170,14 @@ def _batch(pool: Pool, trials: str, of_items: IntArray, stated: int, resolved: b
             batch *= 10
     if fewest < batch:
         name = pool.names[int(np.argmin(of_items))]
-        what = f"{name} has only {fewest} {trials} in all, fewer than a batch of {batch}"
-        raise TableError(f"{what}: state smaller batches, --noise counts:{max(fewest, 1)}, or leave it out", "noise")
+        message = f"{name} has only {fewest} {trials} in all, fewer than a batch of {batch}"
+        raise TableError(f"{message}: state smaller batches, --noise counts:{max(fewest, 1)}, or leave it out", "noise")
     count = int((of_items // batch).sum())
     if count > _MOST_ROWS:
         larger = 10 ** int(np.ceil(np.log10(of_items.sum() / _MOST_BATCHES)))
         units = ", with --alike and --apart in successes of a batch" if resolved else ""
-        what = f"{pool.source} would make {count} batches of {batch}, at most {_MOST_ROWS} are used"
-        raise TableError(f"{what}: state larger ones, such as --noise counts:{larger}{units}", field="noise")
+        message = f"{pool.source} would make {count} batches of {batch}, at most {_MOST_ROWS} are used"
+        raise TableError(f"{message}: state larger ones, such as --noise counts:{larger}{units}", field="noise")
     return batch
 
 
@@ -212,8 +187,8 @@ def _batches(
     """The arm and the successes of every batch, items one after the other."""
     arms, rows = [], []
     for arm, name in enumerate(pool.names):
-        its = pool.arms == arm
-        count, hits = int(totals[its].sum()), int(successes[its].sum())
+        own = pool.arms == arm
+        count, hits = int(totals[own].sum()), int(successes[own].sum())
         # Not the keys by which the batches are shuffled later: the square of a random order is not a random order.
         drawn = order.places(f"trials of {name}", count) < hits
         whole = count // batch

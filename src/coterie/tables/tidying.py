@@ -36,10 +36,10 @@ _CANDIDATES = 3  # columns that may name the items, listed where none says that 
 
 def quantity(cell: Any) -> tuple[str, str] | None:
     """The number and the unit of a cell such as "520 mg/l", both as they are written; None if it is no such cell."""
-    found = _QUANTITY.fullmatch(cell.strip()) if isinstance(cell, str) else None
-    if found is None or not _is_unit(found[2].strip()):
+    match = _QUANTITY.fullmatch(cell.strip()) if isinstance(cell, str) else None
+    if match is None or not _is_unit(match[2].strip()):
         return None
-    return found[1], found[2].strip()
+    return match[1], match[2].strip()
 
 
 def _is_unit(text: str) -> bool:
@@ -49,8 +49,8 @@ def _is_unit(text: str) -> bool:
 
 def unit_of(table: Table, place: int) -> str | None:
     """The unit of a column in which most cells are a number with one unit, and none is a number alone."""
-    found = [quantity(row[place]) for row in table.rows]
-    units = Counter(one[1] for one in found if one is not None)
+    quantities = [quantity(row[place]) for row in table.rows]
+    units = Counter(entry[1] for entry in quantities if entry is not None)
     filled = sum(not is_empty(row[place]) for row in table.rows)
     if len(units) != 1 or 2 * units.total() < filled or has_numbers(table, place):
         return None
@@ -67,7 +67,7 @@ def without_units(table: Table, item: int, wanted: Sequence[str] | None) -> tupl
     if not units:
         return table, ()
     rows = [
-        [one[0] if i in units and (one := quantity(cell)) is not None else cell for i, cell in enumerate(row)]
+        [entry[0] if i in units and (entry := quantity(cell)) is not None else cell for i, cell in enumerate(row)]
         for row in table.rows
     ]
     named = ", ".join(f"{table.columns[i]} in {unit}" for i, unit in units.items())
@@ -86,7 +86,7 @@ def zero_and_one(table: Table, place: int) -> tuple[str, str] | None:
 
 def words_as_numbers(table: Table, places: Sequence[int]) -> Table:
     """The table with 0 and 1 in those of these columns that consist of two words for them."""
-    words = {i: found for i in places if (found := zero_and_one(table, i)) is not None}
+    words = {i: pair for i in places if (pair := zero_and_one(table, i)) is not None}
     if not words:
         return table
     rows = [
@@ -125,13 +125,13 @@ def item_by_item(
     if items is not None:
         raise TableError(f"items in columns have no column of names: leave out --items {items}", field="items")
     if wanted is not None:
-        places = [column_named(table, one) for one in wanted]
+        places = [column_named(table, column) for column in wanted]
     else:
-        kept = [i for i, one in enumerate(table.columns) if one and one not in (*leave_out, *table.index)]
+        kept = [i for i, column in enumerate(table.columns) if column and column not in (*leave_out, *table.index)]
         places = [i for i in kept if has_numbers(table, i)]
     if not places:
-        what = f"{table.name} has no column of numbers; its columns are {listed(table.columns)}"
-        raise TableError(what, field="values")
+        message = f"{table.name} has no column of numbers; its columns are {listed(table.columns)}"
+        raise TableError(message, field="values")
     numbers = range(len(table.rows)) if table.lines is None else table.lines
     cells = [
         (number, [table.columns[i], row[i]])
@@ -155,7 +155,7 @@ def item_hint(table: Table) -> str:
         for column, count in counts.items()
         if 1 < count < len(table.rows) and not has_numbers(table, table.columns.index(column))
     }
-    likely = dict(sorted(texts.items(), key=lambda one: one[1])[:_CANDIDATES])
+    likely = dict(sorted(texts.items(), key=lambda entry: entry[1])[:_CANDIDATES])
     if likely:
         of_rows = f"{len(table.rows)} rows"
         seen = ", ".join(f"{column} ({count} different entries in {of_rows})" for column, count in likely.items())
@@ -167,7 +167,7 @@ def item_hint(table: Table) -> str:
 
 def sheet_hint(table: Table, sheet: str | None) -> str:
     """The other sheets of an Excel file of which the first one was read without being named."""
-    others = [one for one in table.sheets if f"sheet {short(one)}" not in table.name]
+    others = [sheet_name for sheet_name in table.sheets if f"sheet {short(sheet_name)}" not in table.name]
     if sheet is not None or not others:
         return ""
     return f"; only one sheet is read, the others are {', '.join(map(short, others[:8]))}: --sheet picks one"

@@ -1,25 +1,48 @@
-"""Who may do what: tokens of programs, and the sessions of people who typed one.
+"""Who may do what: tokens of programs, the sessions of people who typed one, and wrong tokens.
 
-The store has both, as hashes (`coterie.campaign.tokens`). They are read again now and then, so that a token that was
-made or revoked by a command holds, or holds no longer, without a restart; and sessions survive one.
+The store has tokens and sessions, as hashes (`coterie.campaign.tokens`). They are read again now and then, so that a
+token that was made or revoked by a command holds, or holds no longer, without a restart; and sessions survive one.
+
+Wrong tokens are counted for each address and in all, logged, and slowed down; whoever has a right one is not concerned.
+An address has 20 tries, then one a second; beyond that it is not told whether a token is right, unless that token was
+used from there before. Where wrong ones come from many addresses at once, each is answered after a pause: that holds up
+nobody else, and only so many wait at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 
 from coterie.campaign import CampaignError, StoreUnavailable
 from coterie.campaign.tokens import OWNER, READER, WORKER, Writer, hash_of, id_of, new_token, role_of
+from coterie.web.answers import Refusal
+from coterie.web.limits import Rate
 
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
+
+__all__ = [
+    "MOST_ASKS",
+    "SESSION_SECONDS",
+    "SHORTEST_GOOD_TOKEN",
+    "Access",
+    "Caller",
+    "FailedLogins",
+    "access_to",
+    "hash_of",
+    "new_token",
+    "prepare_tokens",
+]
 
 SHORTEST_GOOD_TOKEN = 20
 MOST_ASKS = 2000
@@ -32,10 +55,29 @@ _SERVE = "serve"  # what the tokens are called that `coterie serve` was given or
 
 log = logging.getLogger("coterie.web")
 
+PAUSE = 2.0
+"""Seconds before the answer to a wrong token, once there are many."""
+
+_MOST_PAUSING = 100
+
+_PROVEN_KEPT = 10_000
+
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever has a token: its hash (never the token), its role, and the only campaign that it is for (None: all)."""
+    """Whoever has a token.
+
+    Attributes
+    ----------
+    token : str
+        Its hash, never the token.
+    role : {"reader", "worker", "owner"}
+        What it may do.
+    campaign : str or None
+        The only campaign that it is for; None: all.
+    most_open : int or None
+        Asks of a campaign that it may have open at once.
+    """
 
     token: str
     role: str
@@ -63,8 +105,16 @@ class Caller:
 
 
 class Access:
-    """Tokens, by their hashes, with their roles; or (`of_store`) the tokens and sessions that a store knows, as they
-    were a second ago at most.
+    """Tokens with their roles; or (`of_store`) the tokens and sessions that a store knows, as of a second ago at most.
+
+    Parameters
+    ----------
+    roles : mapping of str to str
+        Hash of a token to its role.
+    clock : callable
+        The time in seconds.
+    most_asks : int
+        Asks of a campaign that each token may have open.
     """
 
     def __init__(
@@ -79,6 +129,8 @@ class Access:
         self._not_kept: dict[str, dict[str, Any]] = {}  # of these, those that a read-only store could not keep
         self._read_at = 0.0
         self._reading = asyncio.Lock()
+        self._changing = threading.Lock()
+        self._changes = 0  # of the sessions, by this process
 
     @classmethod
     def of_store(
@@ -88,8 +140,21 @@ class Access:
         roles: Mapping[str, str] | None = None,
         most_asks: int = MOST_ASKS,
     ) -> Access:
-        """The tokens and sessions that a store knows, and the tokens with these roles beside. `most_asks`: asks of a
-        campaign that each may have open.
+        """The tokens and sessions that a store knows.
+
+        Parameters
+        ----------
+        store : Campaigns
+            The store.
+        clock, most_asks
+            As for `Access`.
+        roles : mapping of str to str, optional
+            Further tokens, by their hashes.
+
+        Returns
+        -------
+        Access
+            It reads the store again as it is used.
         """
         made = cls(roles or {}, clock, most_asks)
         made._store = store
@@ -97,17 +162,23 @@ class Access:
         return made
 
     def read(self) -> None:
-        """Read what the store has now."""
-        if self._store is None:
-            return
-        tokens, sessions = self._store.tokens(), self._store.sessions()
+        """Read what the store has now; again if a session was opened or closed meanwhile, which is not in it."""
+        changes = -1
+        while self._store is not None and changes != self._changes:
+            changes = self._changes
+            tokens, sessions = self._store.tokens(), self._store.sessions()
+            with self._changing:
+                if changes == self._changes:
+                    self._take_over(tokens, sessions)
+
+    def _take_over(self, tokens: list[dict[str, Any]], sessions: list[dict[str, Any]]) -> None:
         self._callers = {
-            one["hash"]: Caller(one["hash"], one["role"], one["campaign"], self._most_asks)
-            for one in tokens
-            if not one["revoked"]
+            row["hash"]: Caller(row["hash"], row["role"], row["campaign"], self._most_asks)
+            for row in tokens
+            if not row["revoked"]
         } | self._own
-        sessions += self._not_kept.values()
-        self._sessions = {one["hash"]: one for one in sorted(sessions, key=lambda one: one["until"])}
+        sessions = [*sessions, *self._not_kept.values()]
+        self._sessions = {row["hash"]: row for row in sorted(sessions, key=lambda row: row["until"])}
         self._read_at = time.monotonic()
 
     async def refresh(self) -> None:
@@ -139,20 +210,29 @@ class Access:
             "token": caller.token,
             "until": self._clock() + SESSION_SECONDS,
         }
-        own = [one["hash"] for one in self._sessions.values() if one["token"] == caller.token]
-        over = [one["hash"] for one in self._sessions.values() if one["until"] < self._clock()]
+        own = [known["hash"] for known in self._sessions.values() if known["token"] == caller.token]
+        over = [known["hash"] for known in self._sessions.values() if known["until"] < self._clock()]
         ended = [*over, *own[: max(0, len(own) + 1 - _SESSIONS_PER_TOKEN)]]
-        if self._store is not None:
-            try:
-                self._store.add_session(session, ended)
-            except StoreUnavailable as error:
-                if error.code != "read_only":
-                    raise
-                self._not_kept = {hash: one for hash, one in self._not_kept.items() if hash not in ended}
+        kept = self._keep(session, ended)
+        with self._changing:
+            self._changes += 1
+            if not kept:
+                self._not_kept = {hash: known for hash, known in self._not_kept.items() if hash not in ended}
                 self._not_kept[session["hash"]] = session
-        self._sessions = {hash: one for hash, one in self._sessions.items() if hash not in ended}
-        self._sessions[session["hash"]] = session
+            self._sessions = {hash: known for hash, known in self._sessions.items() if hash not in ended}
+            self._sessions[session["hash"]] = session
         return secret
+
+    def _keep(self, session: dict[str, Any], ended: list[str]) -> bool:
+        """Whether the store keeps the session in place of those that ended: one that is only read does not."""
+        try:
+            if self._store is not None:
+                self._store.add_session(session, ended)
+        except StoreUnavailable as error:
+            if error.code != "read_only":
+                raise
+            return False
+        return True
 
     def by_session(self, secret: str) -> Caller | None:
         """Whoever has logged in with this session; nobody, once its token was revoked."""
@@ -164,9 +244,12 @@ class Access:
     def close_session(self, secret: str) -> None:
         """Forget a session."""
         hash = hash_of(secret)
-        if self._store is not None and self._not_kept.pop(hash, None) is None:
+        if self._store is not None and hash not in self._not_kept:
             self._store.remove_sessions([hash])
-        self._sessions.pop(hash, None)
+        with self._changing:
+            self._changes += 1
+            self._not_kept.pop(hash, None)
+            self._sessions.pop(hash, None)
 
 
 def prepare_tokens(
@@ -211,7 +294,7 @@ def access_to(
             raise
         made = new_token() if token is None else None
         given = ((token or made, OWNER), (read_token, READER))
-        roles = {hash_of(one): role for one, role in given if one is not None}
+        roles = {hash_of(secret): role for secret, role in given if secret is not None}
         return Access.of_store(store, roles=roles, most_asks=most_asks), made
     return Access.of_store(store, most_asks=most_asks), made
 
@@ -232,14 +315,48 @@ def _replace(store: Campaigns, token: str, role: str) -> None:
             store.remove_token(row["hash"])
 
 
-__all__ = [
-    "MOST_ASKS",
-    "SESSION_SECONDS",
-    "SHORTEST_GOOD_TOKEN",
-    "Access",
-    "Caller",
-    "access_to",
-    "hash_of",
-    "new_token",
-    "prepare_tokens",
-]
+class FailedLogins:
+    """The tries of all addresses."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._of_address = Rate(1.0, burst=20.0, clock=clock)
+        self._overall = Rate(10.0, burst=100.0, clock=clock)
+        self._said = Rate(1.0, burst=10.0, clock=clock)  # lines of the log
+        self._not_said = 0
+        self._proven: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._pausing = 0
+
+    def check(self, address: str, caller: Caller | None, where: str) -> None:
+        """Refuse whoever has been guessing; `caller` has the token that was given, None if it is wrong."""
+        if caller is not None and (address, caller.token) in self._proven:
+            self._proven.move_to_end((address, caller.token))
+            return
+        if caller is None:
+            self._log(address, where)
+        self._of_address.check(address, 0.0 if caller is not None else 1.0)
+        if caller is None:
+            return
+        self._proven[address, caller.token] = None
+        while len(self._proven) > _PROVEN_KEPT:
+            self._proven.popitem(last=False)
+
+    async def pause(self) -> None:
+        """Before a wrong token is answered: nothing, unless there are many of them just now."""
+        if self._overall.seconds_to_wait("") == 0.0:
+            return
+        if self._pausing >= _MOST_PAUSING:
+            raise Refusal(429, "too_many_requests", "too many wrong tokens just now: try again later", None,
+                          {"Retry-After": "10"})  # fmt: skip
+        self._pausing += 1
+        try:
+            await asyncio.sleep(PAUSE)
+        finally:
+            self._pausing -= 1
+
+    def _log(self, address: str, where: str) -> None:
+        if self._said.seconds_to_wait("") > 0.0:
+            self._not_said += 1
+            return
+        more = f" ({self._not_said} others were not logged)" if self._not_said else ""
+        self._not_said = 0
+        log.warning("wrong token from %s at %s%s", address, quote(where)[:100], more)

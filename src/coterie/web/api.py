@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from coterie.campaign import Campaigns
-from coterie.campaign.listing import LARGEST_PAGE, PAGE
-from coterie.campaign.partial_answers import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
-from coterie.campaign.views import MOST_LISTED
-from coterie.session.outlook import MOST as MOST_MORE
+from coterie.campaign.service.lists import LARGEST_PAGE, PAGE
+from coterie.campaign.views.partial import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
+from coterie.campaign.views.status import MOST_LISTED
+from coterie.session.progress import MOST as MOST_MORE
+from coterie.web.answers import SlowReads, WriteQueue, json_response
 from coterie.web.event_streams import EventStreams
-from coterie.web.json_response import SlowReads, json_response
-from coterie.web.managing_api import add_managing
+from coterie.web.managing_api import add_managing, add_revisions
 from coterie.web.request_models import (
+    XLSX,
     AskBody,
     CorrectBody,
     FailBody,
+    Id,
     NewCampaign,
     ResolutionBody,
     TellBody,
@@ -27,25 +29,21 @@ from coterie.web.request_models import (
     request_body,
 )
 from coterie.web.response_models import (
+    READING,
+    WRITING,
     Asks,
-    Budget,
     CampaignList,
     Chosen,
     Corrected,
     Created,
-    Error,
     Freed,
-    Status,
     Told,
+    errors_of,
 )
-from coterie.web.revisions_api import add_revisions
-from coterie.web.view_models import Curve, History, ItemPage, Page, PartialAnswers, Picture
-from coterie.web.write_queue import WriteQueue
+from coterie.web.view_models import Budget, Curve, History, ItemPage, Page, PartialAnswers, Picture, Status
 
-Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
 After = Annotated[int, Query(ge=0, description="Only what comes after this seq.")]
 Kind = Literal["csv", "groups", "json", "certificate", "log"]
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _SHEETS = {"csv": "measurements"}  # what an Excel file is called, if not by its kind
 MEDIA = {
     "csv": ("text/csv; charset=utf-8", "csv"),
@@ -56,32 +54,11 @@ MEDIA = {
 }
 
 
-def errors_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors that an endpoint may answer with, beside those that every one may."""
-    return {status: {"model": Error, "description": _WHEN[status]} for status in (401, 403, 429, *statuses)}
-
-
-_WHEN = {
-    400: "The body is not JSON, or not UTF-8.",
-    401: "No token, or one that is not known.",
-    403: "The token may not do this, or the request came from another site's page.",
-    404: "There is no such campaign, or no such lease.",
-    409: "It contradicts what is on record, the campaign is not done, or its log is damaged.",
-    413: "The body is too large.",
-    415: "The body is not declared as JSON, or as a table where one is taken.",
-    422: "A value is wrong; `field` says which.",
-    429: "Too many requests; see Retry-After.",
-    503: "The store cannot be used now; nothing was changed. Try again.",
-}
-_READING = errors_of(404, 409, 422, 503)
-_WRITING = errors_of(400, 404, 409, 413, 415, 422, 503)
-
-
 def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow: SlowReads) -> APIRouter:
     """The endpoints under /api."""
     router = APIRouter(prefix="/api/campaigns", tags=["campaigns"])
 
-    @router.post("", status_code=201, response_model=Created, responses=_WRITING,
+    @router.post("", status_code=201, response_model=Created, responses=WRITING,
                  openapi_extra=request_body(NewCampaign))  # fmt: skip
     async def create(request: Request) -> Response:
         """Create a campaign."""
@@ -99,7 +76,7 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         """The campaigns that the token is for, oldest first, page by page."""
         return await json_response(store.list_page, after, limit, search, archived, request.state.caller.campaign)
 
-    @router.get("/{id}", response_model=Status, responses=_READING)
+    @router.get("/{id}", response_model=Status, responses=READING)
     async def status(id: Id) -> Response:
         """How far a campaign is: groups, evidence, leases, workers.
 
@@ -107,21 +84,21 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         """
         return await json_response(store.status, id, MOST_LISTED)
 
-    @router.get("/{id}/budget", response_model=Budget, responses=_READING)
+    @router.get("/{id}/budget", response_model=Budget, responses=READING)
     async def budget(id: Id, more: Annotated[int, Query(ge=1, le=MOST_MORE)]) -> Response:
         """What so many more measurements are expected to bring: the chance to be done by then, and what if not."""
         return await json_response(store.budget, id, more)
 
     _add_decisions(router, store, writes)
-    add_managing(router, store, writes, _WRITING)
-    add_revisions(router, writes, _WRITING)
+    add_managing(router, store, writes)
+    add_revisions(router, writes)
 
-    @router.get("/{id}/measurements", response_model=Page, responses=_READING)
+    @router.get("/{id}/measurements", response_model=Page, responses=READING)
     async def measurements(id: Id, after: After = 0, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
         """Results told, in order."""
         return await json_response(store.measurements, id, after, limit)
 
-    @router.get("/{id}/history", response_model=History, responses=_READING)
+    @router.get("/{id}/history", response_model=History, responses=READING)
     async def history(id: Id, points: Annotated[int, Query(ge=2, le=100_000)] = 300) -> Response:
         """The evidence over time, thinned out to so many points."""
         return await json_response(store.history, id, points)
@@ -155,7 +132,7 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         headers = {"Content-Disposition": f'attachment; filename="campaign-{id[:8]}.{ending}"'}
         return Response(content, 200, headers, media)
 
-    @router.get("/{id}/events", response_class=StreamingResponse, responses=_READING | {
+    @router.get("/{id}/events", response_class=StreamingResponse, responses=READING | {
         200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}})  # fmt: skip
     async def events(
         id: Id,
@@ -184,7 +161,7 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
 def _add_items(router: APIRouter, store: Campaigns) -> None:
     """The items, page by page."""
 
-    @router.get("/{id}/items", response_model=ItemPage, responses=_READING)
+    @router.get("/{id}/items", response_model=ItemPage, responses=READING)
     async def items(
         id: Id,
         after: Annotated[
@@ -199,7 +176,7 @@ def _add_items(router: APIRouter, store: Campaigns) -> None:
 def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -> None:
     """What is proven before the end, and how many groups there are at every resolution."""
 
-    @router.get("/{id}/partial", response_model=PartialAnswers, responses=_READING)
+    @router.get("/{id}/partial", response_model=PartialAnswers, responses=READING)
     async def partial(id: Id, pairs: Annotated[int, Query(ge=0, le=MOST_PAIRS)] = LISTED_PAIRS) -> Response:
         """What is proven now: pairs apart and alike, letters, the groups that each item may still belong to.
 
@@ -207,7 +184,7 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
         """
         return await slow.json_response(store.partial, id, pairs)
 
-    @router.get("/{id}/picture", response_model=Picture, responses=_READING)
+    @router.get("/{id}/picture", response_model=Picture, responses=READING)
     async def picture(id: Id, proven: Annotated[bool, Query(description="With the matrix.")] = True) -> Response:
         """Where each item is and how sure that is, its group, and what is proven of it, for a picture.
 
@@ -215,7 +192,7 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
         """
         return await slow.json_response(store.picture, id, proven)
 
-    @router.get("/{id}/resolution-curve", response_model=Curve, responses=_READING)
+    @router.get("/{id}/resolution-curve", response_model=Curve, responses=READING)
     async def resolution_curve(id: Id, points: Annotated[int, Query(ge=2, le=1000)] = CURVE_POINTS) -> Response:
         """For every radius, how many groups there are at least, and how many are enough, both proven."""
         return await slow.json_response(store.resolution_curve, id, points)
@@ -224,21 +201,21 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
 def _add_decisions(router: APIRouter, store: Campaigns, writes: WriteQueue) -> None:
     """The endpoints that go on with a campaign."""
 
-    @router.post("/{id}/ask", response_model=Asks, responses=_WRITING, openapi_extra=request_body(AskBody))
+    @router.post("/{id}/ask", response_model=Asks, responses=WRITING, openapi_extra=request_body(AskBody))
     async def ask(id: Id, request: Request) -> Response:
         """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
         body = await read_body(request, AskBody)
         return await writes.submit("ask", id, body.worker, body.n, writer=request.state.caller.writer)
 
-    @router.post("/{id}/tell", response_model=Told, responses=_WRITING, openapi_extra=request_body(TellBody))
+    @router.post("/{id}/tell", response_model=Told, responses=WRITING, openapi_extra=request_body(TellBody))
     async def tell(id: Id, request: Request) -> Response:
         """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
         body = await read_body(request, TellBody)
-        given = [dict(one) for one in body.measurements]
+        given = [dict(result) for result in body.measurements]
         ask_back = body.confirm is False
         return await writes.submit("tell", id, given, None, False, ask_back, writer=request.state.caller.writer)
 
-    @router.post("/{id}/corrections", response_model=Corrected, responses=_WRITING,
+    @router.post("/{id}/corrections", response_model=Corrected, responses=WRITING,
                  openapi_extra=request_body(CorrectBody))  # fmt: skip
     async def correct(id: Id, request: Request) -> Response:
         """Replace a value that was told wrong; its place in the order stays. A worker's token: its own results only."""
@@ -246,13 +223,13 @@ def _add_decisions(router: APIRouter, store: Campaigns, writes: WriteQueue) -> N
         given = (body.measurement, body.values, body.reason, body.by, body.id)
         return await json_response(store.correct, id, *given, writer=request.state.caller.writer)
 
-    @router.post("/{id}/fail", response_model=Freed, responses=_WRITING, openapi_extra=request_body(FailBody))
+    @router.post("/{id}/fail", response_model=Freed, responses=WRITING, openapi_extra=request_body(FailBody))
     async def fail(id: Id, request: Request) -> Response:
         """A measurement that will not come: its lease is freed."""
         body = await read_body(request, FailBody)
         return await writes.submit("fail", id, body.lease, body.reason, writer=request.state.caller.writer)
 
-    @router.post("/{id}/resolution", response_model=Chosen, responses=_WRITING,
+    @router.post("/{id}/resolution", response_model=Chosen, responses=WRITING,
                  openapi_extra=request_body(ResolutionBody))  # fmt: skip
     async def choose_resolution(id: Id, request: Request) -> Response:
         """Ask for another resolution from here on, after looking; the same one twice is one change."""

@@ -1,9 +1,10 @@
-"""The application: a store behind its endpoints, its pages and its access checks."""
+"""The application: a store behind its endpoints, its pages and its access checks; and whether the store is well."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,35 +19,34 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from coterie import __version__
-from coterie.campaign import CampaignError, Campaigns
+from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
 from coterie.methods import METHODS
-from coterie.web.access import Access
+from coterie.web.access import Access, FailedLogins
+from coterie.web.answers import SlowReads, WriteQueue, add_error_handlers, to_json
 from coterie.web.api import api_router
-from coterie.web.compiling import compiling_router
-from coterie.web.errors import add_error_handlers
 from coterie.web.event_streams import EventStreams
-from coterie.web.failed_logins import FailedLogins
-from coterie.web.health import Health as StoreHealth
-from coterie.web.json_response import SlowReads, to_json
 from coterie.web.limits import Rate
-from coterie.web.login import login_router
-from coterie.web.managing_api import MANAGING_BODIES
+from coterie.web.managing_api import upload_router
 from coterie.web.middleware import OPEN_PATHS, AccessMiddleware
-from coterie.web.pages import page_router
+from coterie.web.pages import login_router, page_router, sharing_router
 from coterie.web.request_models import body_schemas
 from coterie.web.response_models import Error, Health
-from coterie.web.sharing_pages import sharing_router
-from coterie.web.table_uploads import upload_router
-from coterie.web.write_queue import WriteQueue
 
 DEFAULT_RATE = 2000.0
 DEFAULT_MAX_BODY = 8 * 2**20
 THREADS = 12
-"""Requests that are worked on at once, beside those that write: these wait in no thread (`write_queue`). More would not
+"""Requests that are worked on at once, beside those that write: these wait in no thread (`WriteQueue`). More would not
 be faster, since one of them runs at a time, and each takes its share of the time from the one that writes."""
 _WARMED = 8
 
 log = logging.getLogger("coterie.web")
+
+_FRESH_SECONDS = 1.0
+
+_PATIENCE = 5.0
+
+CHECK_SECONDS = 0.5
+"""Between two looks at the logs, of some hundred rows each."""
 
 
 def create_app(
@@ -55,9 +55,23 @@ def create_app(
     rate: float = DEFAULT_RATE,
     max_body: int = DEFAULT_MAX_BODY,
 ) -> FastAPI:
-    """The server of a store. `access` has the tokens (default: those that the store knows).
+    """The server of a store, as an ASGI application.
 
-    `rate`: requests a second for each token, 0 for no limit. `max_body`: bytes of a request's body.
+    Parameters
+    ----------
+    store : Campaigns
+        What is served.
+    access : Access, optional
+        The tokens; those that the store knows by default.
+    rate : float
+        Requests a second for each token, 0 for no limit.
+    max_body : int
+        Bytes of a request's body.
+
+    Returns
+    -------
+    FastAPI
+        For uvicorn, or for a test client (docs/reference/http.md).
     """
     if max_body < 1:
         raise ValueError(f"max_body must be at least 1 byte, got {max_body!r}")
@@ -100,7 +114,6 @@ def create_app(
 
     app.include_router(api_router(store, streams, writes, slow))
     app.include_router(upload_router(store))
-    app.include_router(compiling_router())
     app.include_router(page_router(store, slow))
     app.include_router(sharing_router(store, slow))
     app.include_router(login_router(known, failed))
@@ -141,18 +154,59 @@ def _describe(app: FastAPI) -> None:
         nonlocal listed
         if not made or listed != tuple(METHODS):
             listed = tuple(METHODS)
-            found = get_openapi(
+            described = get_openapi(
                 title=app.title, version=app.version, description=app.description, routes=app.routes
             )  # fmt: skip
-            parts = found.setdefault("components", {})
-            parts.setdefault("schemas", {}).update(body_schemas(MANAGING_BODIES))
+            parts = described.setdefault("components", {})
+            parts.setdefault("schemas", {}).update(body_schemas())
             for name in ("HTTPValidationError", "ValidationError"):
                 parts["schemas"].pop(name, None)
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            for path, methods in found["paths"].items():
+            for path, methods in described["paths"].items():
                 for operation in methods.values():
                     operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
-            made.update(found)
+            made.update(described)
         return made
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+class StoreHealth:
+    """Tries to write, once a second at most, in one thread at most; and has the logs checked in passing."""
+
+    def __init__(self, store: Campaigns) -> None:
+        self._store = store
+        self._tried: asyncio.Task[CampaignError | None] | None = None
+        self._at = 0.0
+        self._damaged: dict[str, int] = {}
+
+    async def state(self) -> dict[str, Any]:
+        """That all is well; `StoreUnavailable` if the store cannot be written."""
+        if self._tried is None or (self._tried.done() and time.monotonic() > self._at + _FRESH_SECONDS):
+            self._tried = asyncio.create_task(run_in_threadpool(self._try))
+        tried = self._tried
+        await asyncio.wait([tried], timeout=_PATIENCE)
+        if not tried.done():
+            raise StoreUnavailable(f"the store cannot be written: a write has waited for {_PATIENCE:g} s")
+        problem = tried.result()
+        if problem is not None:
+            raise StoreUnavailable(f"the store cannot be written: {problem.message}", problem.code)
+        damaged = [{"campaign": id, "row": row} for id, row in self._damaged.items()]
+        return {
+            "status": "damaged" if damaged else "ok", "version": __version__, "writable": True, "damaged": damaged,
+        }  # fmt: skip
+
+    async def watch(self) -> None:
+        """Check the logs, a few rows at a time, as long as the server runs."""
+        while True:
+            self._damaged = await run_in_threadpool(self._store.check_logs)
+            await asyncio.sleep(CHECK_SECONDS)
+
+    def _try(self) -> CampaignError | None:
+        try:
+            self._store.check_writable()
+            return None
+        except CampaignError as error:
+            return error
+        finally:
+            self._at = time.monotonic()

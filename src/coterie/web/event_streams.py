@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
-from coterie.web.connections import MOST_CONNECTIONS, MOST_PER_ADDRESS
-from coterie.web.errors import Refusal
-from coterie.web.json_response import to_json
+from coterie.web.answers import Refusal, to_json
+from coterie.web.limits import MOST_CONNECTIONS, MOST_PER_ADDRESS
 
 HEARTBEAT_SECONDS = 15.0
 _LOOK_SECONDS = 1.0  # how often it is looked whether whoever follows may still do so
@@ -126,7 +125,7 @@ class EventStreams:
         """The next events as they are sent, and the seq of the last of them."""
         events = self._store.events(id, after, _PAGE)["events"]
         return (events[-1]["seq"] if events else after), b"".join(
-            _event(one["seq"], one["kind"], one) for one in events
+            _event(event["seq"], event["kind"], event) for event in events
         )
 
     async def _wait_for_change(self, followed: _Followed) -> bool:

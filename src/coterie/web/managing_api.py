@@ -1,99 +1,211 @@
-"""Endpoints that measure nothing: undo an ask, archive and delete a campaign, change how long a lease lasts."""
+"""Endpoints that manage a campaign (undo, archive, delete, revise), and those that take tables as people have them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import ConfigDict, Field, StrictBool, StrictStr, WithJsonSchema
 from starlette.responses import Response
 
 from coterie.campaign import Campaigns
-from coterie.web.json_response import json_response
-from coterie.web.request_models import Body, read_body, request_body
-from coterie.web.response_models import Answer, Freed
-from coterie.web.write_queue import WriteQueue
+from coterie.campaign.imports.tables import table_errors_as_bad_values
+from coterie.tables.errors import time_limit
+from coterie.tables.files import table_of_bytes
+from coterie.tables.item_lists import read_items, read_pasted_items
+from coterie.web.answers import Refusal, SlowReads, WriteQueue, json_response, to_json
+from coterie.web.request_models import (
+    XLSX,
+    ArchiveBody,
+    ClustersBody,
+    DeltaBody,
+    Id,
+    ItemsBody,
+    LeaseTimeBody,
+    RetireBody,
+    UndoBody,
+    read_body,
+    request_body,
+)
+from coterie.web.response_models import (
+    WRITING,
+    Archived,
+    Deleted,
+    Freed,
+    Imported,
+    ItemsRead,
+    LeaseTime,
+    RevisedCampaign,
+)
 
-_Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
+_RevisedId = Annotated[str, Path(description="The campaign's id.")]
 
-_Seconds = Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]  # the store says what is wrong
+_MEDIA = frozenset(
+    {"text/csv", "text/plain", "text/tab-separated-values", XLSX, "application/vnd.ms-excel",
+     "application/octet-stream"}
+)  # fmt: skip
 
+READING_SECONDS = 60.0
+"""How long a table may be read and checked; taking it in, part by part, has its own limit."""
 
-class UndoBody(Body):
-    """An ask that is given back unmeasured."""
+FileName = Annotated[str, Query(max_length=200, description="What the file is called, for messages and for the log.")]
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"lease": "9f2c…", "reason": "asked by mistake"}]})
-    lease: StrictStr
-    reason: StrictStr = ""
-
-
-class ArchiveBody(Body):
-    """Whether the campaign is put away."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"archived": True}]})
-    archived: StrictBool
-
-
-class LeaseTimeBody(Body):
-    """How long a worker may take."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"lease_seconds": 7200}]})
-    lease_seconds: _Seconds = Field(description="Seconds, from the next ask on.")
-
-
-MANAGING_BODIES: tuple[type[Body], ...] = (UndoBody, ArchiveBody, LeaseTimeBody)
-
-
-class Archived(Answer):
-    """Since when the campaign is archived; null if it is not."""
-
-    archived: str | None
-
-
-class LeaseTime(Answer):
-    """How long a worker may take now, and how long before."""
-
-    changed: bool
-    lease_seconds: float
-    before: float
+Sheet = Annotated[str | None, Query(max_length=200, description="The sheet of an Excel file; the first if left out.")]
 
 
-class Deleted(Answer):
-    """The id of a campaign that is gone, what it was called, and how many measurements it had."""
+def add_managing(router: APIRouter, store: Campaigns, writes: WriteQueue) -> None:
+    """Undo an ask, archive and delete a campaign, change how long a lease lasts."""
 
-    deleted: str
-    name: str
-    measurements: int
-
-
-def add_managing(
-    router: APIRouter, store: Campaigns, writes: WriteQueue, writing: dict[int | str, dict[str, Any]]
-) -> None:
-    """Add the endpoints; `writing` describes the errors of those that write."""
-
-    @router.post("/{id}/undo", response_model=Freed, responses=writing, openapi_extra=request_body(UndoBody))
-    async def undo(id: _Id, request: Request) -> Response:
+    @router.post("/{id}/undo", response_model=Freed, responses=WRITING, openapi_extra=request_body(UndoBody))
+    async def undo(id: Id, request: Request) -> Response:
         """Give back an ask that nobody has measured: its lease is freed, and that is no failure."""
         body = await read_body(request, UndoBody)
         return await writes.submit("undo", id, body.lease, body.reason, writer=request.state.caller.writer)
 
-    @router.post("/{id}/archive", response_model=Archived, responses=writing, openapi_extra=request_body(ArchiveBody))
-    async def archive(id: _Id, request: Request) -> Response:
+    @router.post("/{id}/archive", response_model=Archived, responses=WRITING, openapi_extra=request_body(ArchiveBody))
+    async def archive(id: Id, request: Request) -> Response:
         """Put a campaign away, or take it up again: meanwhile it is read-only, and lists leave it out."""
         body = await read_body(request, ArchiveBody)
         name = "archive" if body.archived else "unarchive"
         return await writes.submit(name, id, writer=request.state.caller.writer)
 
-    @router.post("/{id}/lease-time", response_model=LeaseTime, responses=writing,
+    @router.post("/{id}/lease-time", response_model=LeaseTime, responses=WRITING,
                  openapi_extra=request_body(LeaseTimeBody))  # fmt: skip
-    async def lease_time(id: _Id, request: Request) -> Response:
+    async def lease_time(id: Id, request: Request) -> Response:
         """Change how long a worker may take, from the next ask on."""
         body = await read_body(request, LeaseTimeBody)
         return await writes.submit(
             "change_lease_time", id, body.lease_seconds, writer=request.state.caller.writer
         )  # fmt: skip
 
-    @router.delete("/{id}", response_model=Deleted, responses=writing)
-    async def delete(id: _Id, name: Annotated[str, Query(description="The campaign's name, to confirm.")]) -> Response:
+    @router.delete("/{id}", response_model=Deleted, responses=WRITING)
+    async def delete(id: Id, name: Annotated[str, Query(description="The campaign's name, to confirm.")]) -> Response:
         """Delete a campaign with its log and its tokens. This cannot be undone."""
         return await json_response(store.delete, id, name)
+
+
+def add_revisions(router: APIRouter, writes: WriteQueue) -> None:
+    """Items join or are retired, more groups, a smaller δ. For owners."""
+
+    async def revise(id: str, request: Request, changes: dict[str, Any]) -> Response:
+        return await writes.submit("revise", id, changes, writer=request.state.caller.writer)
+
+    @router.post("/{id}/items", response_model=RevisedCampaign, responses=WRITING,
+                 openapi_extra=request_body(ItemsBody))  # fmt: skip
+    async def add_items(id: _RevisedId, request: Request) -> Response:
+        """Items join. They get the next numbers; nothing that was measured is measured again."""
+        return await revise(id, request, dict(await read_body(request, ItemsBody)))
+
+    @router.post("/{id}/retire", response_model=RevisedCampaign, responses=WRITING,
+                 openapi_extra=request_body(RetireBody))  # fmt: skip
+    async def retire_items(id: _RevisedId, request: Request) -> Response:
+        """Items are retired: their results are kept, and nothing is claimed about them."""
+        return await revise(id, request, dict(await read_body(request, RetireBody)))
+
+    @router.post("/{id}/clusters", response_model=RevisedCampaign, responses=WRITING,
+                 openapi_extra=request_body(ClustersBody))  # fmt: skip
+    async def raise_clusters(id: _RevisedId, request: Request) -> Response:
+        """There are more groups than was said; after an alarm, say."""
+        return await revise(id, request, dict(await read_body(request, ClustersBody)))
+
+    @router.post("/{id}/delta", response_model=RevisedCampaign, responses=WRITING,
+                 openapi_extra=request_body(DeltaBody))  # fmt: skip
+    async def lower_delta(id: _RevisedId, request: Request) -> Response:
+        """A smaller error probability; once it is done, the campaign goes on."""
+        return await revise(id, request, dict(await read_body(request, DeltaBody)))
+
+
+def _table_body(example: str) -> dict[str, Any]:
+    """The description of such a body for OpenAPI."""
+    content = {
+        "text/csv": {"schema": {"type": "string"}, "examples": {"example 1": {"value": example}}},
+        XLSX: {"schema": {"type": "string", "format": "binary"}},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def upload_router(store: Campaigns) -> APIRouter:
+    """The addresses that take tables. They are read in threads of their own, two at once."""
+    router = APIRouter(prefix="/api", tags=["tables"])
+    readers = SlowReads(at_once=2)
+
+    @router.post("/items", response_model=ItemsRead, responses=WRITING,
+                 openapi_extra=_table_body("name,cost\napple,2\npear,3.5\n"))  # fmt: skip
+    async def items(
+        request: Request,
+        name: FileName = "items.csv",
+        sheet: Sheet = None,
+        kind: Annotated[Literal["file", "pasted"], Query(description="A file, or a text that was pasted.")] = "file",
+    ) -> Response:
+        """Read a list of items for a new campaign: names, and costs if there are; nothing is kept."""
+        content = await _content(request)
+
+        def read() -> bytes:
+            if kind == "pasted":
+                listed = read_pasted_items(_text(content))
+            else:
+                listed = read_items(name, content, sheet)
+            remarks = list(listed.remarks)
+            return to_json(
+                {"count": len(listed.names), "names": listed.names, "costs": listed.costs, "remarks": remarks}
+            )
+
+        return await _answer(readers, read)
+
+    @router.post("/campaigns/{id}/import", response_model=Imported, responses=WRITING,
+                 openapi_extra=_table_body("id,arm,v0,v1\nmonday/1,a,1.25,7\n"))  # fmt: skip
+    async def import_table(
+        id: Id,
+        request: Request,
+        name: FileName = "table.csv",
+        sheet: Sheet = None,
+        values: Annotated[
+            list[str] | None, Query(max_length=10_000, description="The columns that hold the values, in this order.")
+        ] = None,
+        in_order: Annotated[bool, Query(description="Do not shuffle: for a campaign's own export.")] = False,
+        check: Annotated[bool, Query(description="Only look: what would be taken in, and all that is wrong.")] = False,
+    ) -> Response:
+        """Take in measurements that were made before, all or none of them; or, with `check`, only look at them.
+
+        Columns: arm (or item, sample, name), the values, and id if there is one; see the docs of `coterie campaign
+        import`.
+        """
+        content = await _content(request)
+        writer = request.state.caller.writer
+
+        def read() -> bytes:
+            table = table_of_bytes(name, content, sheet)
+            if check:
+                return to_json(store.preview_import(id, table, values, in_order))
+            return to_json(store.import_table(id, table, values, in_order, writer=writer))
+
+        return await _answer(readers, read)
+
+    return router
+
+
+async def _content(request: Request) -> bytes:
+    """The bytes that were sent, if they are declared as a table."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in _MEDIA:
+        received = f"got {media[:80]!r}" if media else "got none"
+        raise Refusal(415, "not_a_table", f"send a table with the header Content-Type: text/csv, or {XLSX}; {received}")
+    return await request.body()
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refusal(400, "not_utf8", f"the text is not UTF-8: byte {error.start}") from None
+
+
+async def _answer(readers: SlowReads, read: Callable[[], bytes]) -> Response:
+    def checked() -> bytes:
+        try:
+            with table_errors_as_bad_values(), time_limit(READING_SECONDS):
+                return read()
+        except ImportError as error:
+            raise Refusal(422, "not_installed", str(error)) from None
+
+    return Response(await readers.run(checked), media_type="application/json")

@@ -1,6 +1,6 @@
 """Checks that every request passes before it reaches an endpoint: its caller, its role, its rate, its size.
 
-The door is closed by default: an address is open to everybody only if it is listed here, reading (GET, HEAD) needs a
+Everything is closed by default: an address is open to everybody only if it is listed here, reading (GET, HEAD) needs a
 token, asking, telling, failing and undoing one of a worker, and everything else one of an owner. The cookie of a page
 counts for writing only in requests that this very site's pages made. Answers of other origins' scripts are never
 allowed for: there are no CORS headers.
@@ -20,9 +20,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie.campaign.tokens import OWNER
-from coterie.web.access import Access, Caller
-from coterie.web.errors import Refusal, refusal_for, refusal_response, wants_page
-from coterie.web.failed_logins import FailedLogins
+from coterie.web.access import Access, Caller, FailedLogins
+from coterie.web.answers import Refusal, refusal_for, refusal_response, wants_page
 from coterie.web.limits import Rate, declares_body, read_limited_body
 
 LONGEST_FORM = 4096
@@ -195,10 +194,10 @@ def session_secret(scope: Scope) -> str | None:
     """The session's secret in a request's cookie."""
     cookies = next((value for name, value in scope["headers"] if name == b"cookie"), b"").decode("latin-1")
     try:
-        found = SimpleCookie(cookies).get(cookie_name(scope))
+        cookie = SimpleCookie(cookies).get(cookie_name(scope))
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if cookie is None else cookie.value
 
 
 def _check_same_origin(headers: dict[bytes, bytes]) -> None:

@@ -1,15 +1,21 @@
-"""The content of pages: functions from what the store tells to a dictionary for a template."""
+"""The content of pages: functions from what the store tells to a dictionary for a template.
+
+A campaign's page, lists, logs; and what is proven so far: letters, pairs, how many groups there are at every radius.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from coterie.campaign import CampaignError, Campaigns
 from coterie.methods import METHODS
 from coterie.problem.costs import cost_text
 from coterie.problem.question import Resolution
 from coterie.problem.settings import DELTA, METHOD
 from coterie.session.forecast import Forecast
-from coterie.web.charts import colour, evidence_chart, pulls_chart
+from coterie.session.partial import MOST_ITEMS
+from coterie.web.rendering import colour, evidence_chart, number, plateau_chart, pulls_chart
 
 LISTED_ITEMS = 48
 """Up to so many items are listed with a bar each; more are drawn as one picture."""
@@ -23,6 +29,37 @@ RECENT_EVENTS = 4 * SHOWN_EVENTS
 SEARCHED_FROM = 8
 """From so many campaigns on, the list can be searched."""
 _NOT_LISTED = "evidence"  # every few measurements: the picture shows these
+
+_LOG_NUMBERS = 8
+
+_KIND_WORDS = {
+    "asked": "asked for",
+    "expired": "lease expired",
+    "failed": "not measured",
+    "groups": "groups",
+    "correction": "corrected",
+    "unarchived": "taken up again",
+    "lease_time": "time for a measurement",
+    "surplus": "kept, not counted",
+}
+
+SHOWN_ITEMS = 20
+"""Of more than `LISTED_ITEMS` items, so many are listed with their letters, those first whose group is open."""
+
+SHOWN_LETTERS = 6
+
+_POINTS, _POINTS_OF_MANY, _MANY = 160, 60, 300
+
+_WHY_NOT = {
+    "no_certificate": "Only methods with certificates prove anything about single items before the end, and this "
+    "campaign uses another one.",
+    "too_many_items": f"Partial answers look at all pairs of items, and are limited to {number(MOST_ITEMS)} items: "
+    "this campaign has more.",
+    "too_few_results": "A picture appears when there are measurements.",
+    "no_distances": "There is no picture of how many groups there are at every distance: under the noise of this "
+    "campaign no distance can be proven, since a rare large value could hide a difference of any size. Bounds of the "
+    "results, counts, Gaussian noise or a standard deviation would give one.",
+}
 
 
 def list_page(page: dict[str, Any], search: str, archived: bool, begun: bool) -> dict[str, Any]:
@@ -73,8 +110,8 @@ def too_early(status: dict[str, Any]) -> str | None:
     middle, low, high = (status.get(key) for key in ("forecast", "forecast_low", "forecast_high"))
     if middle is None or low is None or high is None or status["done"]:
         return None
-    found = Forecast(middle, low, high, status["t"])
-    return found.words if found.wild or found.vague else None
+    forecast = Forecast(middle, low, high, status["t"])
+    return forecast.words if forecast.wild or forecast.vague else None
 
 
 def progress(status: dict[str, Any]) -> int:
@@ -154,20 +191,7 @@ def log_page(
 
 def log_rows(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Events as rows of a table, newest first; points of the evidence are left out."""
-    return [_log_row(one) for one in reversed(events) if one["kind"] != _NOT_LISTED]
-
-
-_LOG_NUMBERS = 8
-_KIND_WORDS = {
-    "asked": "asked for",
-    "expired": "lease expired",
-    "failed": "not measured",
-    "groups": "groups",
-    "correction": "corrected",
-    "unarchived": "taken up again",
-    "lease_time": "time for a measurement",
-    "surplus": "kept, not counted",
-}
+    return [_log_row(event) for event in reversed(events) if event["kind"] != _NOT_LISTED]
 
 
 def _log_row(event: dict[str, Any]) -> dict[str, Any]:
@@ -238,10 +262,95 @@ def _change(event: dict[str, Any]) -> str:
     if "first" in event:
         return f"a first guess: {len(set(event['first']))} groups"
     parts = [
-        f"group {one['group']} split off group {one['from']}" if one["from"] else f"group {one['group']} is new"
-        for one in event["split"]
+        f"group {change['group']} split off group {change['from']}"
+        if change["from"]
+        else f"group {change['group']} is new"
+        for change in event["split"]
     ]
-    parts += [f"group {one['group']} merged into group {one['into']}" for one in event["merged"]]
+    parts += [f"group {change['group']} merged into group {change['into']}" for change in event["merged"]]
     moved = len(event["moved"])
     parts.append(f"{moved} item{'' if moved == 1 else 's'} moved")
     return "; ".join(parts)
+
+
+def proven_part(store: Campaigns, id: str) -> dict[str, Any]:
+    """The content of the part: what is proven of items, the picture, or why there is none."""
+    settings = store.settings(id)
+    partial, no_partial = _read(lambda: store.partial(id, 0))
+    points = _POINTS if settings["n_arms"] <= _MANY else _POINTS_OF_MANY
+    curve, no_curve = _read(lambda: store.resolution_curve(id, points))
+    return {
+        "id": id,
+        "partial": partial,
+        "no_partial": no_partial,
+        "items": [] if partial is None else _proven_items(partial),
+        "guessed": partial is not None and any(item["group_id"] is not None for item in partial["items"]),
+        "open_items": None if partial is None else len(partial["items"]) - partial["settled"],
+        "chart": None if curve is None else plateau_chart(curve, _marks(curve)),
+        "no_chart": None if no_curve == no_partial else no_curve,
+        "unit": None if curve is None else _unit(settings, curve),
+    }
+
+
+def _read(read: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any] | None, str | None]:
+    """What was read, or why it does not exist for this campaign."""
+    try:
+        return read(), None
+    except CampaignError as error:
+        if error.code not in _WHY_NOT:
+            raise
+        return None, _WHY_NOT[error.code]
+
+
+def _proven_items(partial: dict[str, Any]) -> list[dict[str, Any]]:
+    """Items with their letters, group by group."""
+    items = partial["items"]
+    order = sorted(items, key=lambda item: (item["group_id"] or 0, item["arm"]))
+    if len(order) > LISTED_ITEMS:
+        order = sorted(order, key=lambda item: item["settled"])[:SHOWN_ITEMS]
+    # With more than 26 letters in all, those of an item have blanks between them.
+    parted = any(" " in item["letters"] for item in items)
+    return [_proven_item(item, partial["question"]["kind"], parted) for item in order]
+
+
+def _proven_item(item: dict[str, Any], kind: str, parted: bool) -> dict[str, Any]:
+    signs = item["letters"].split(" ") if parted else list(item["letters"])
+    shown, more = (" " if parted else "").join(signs[:SHOWN_LETTERS]), len(signs) - SHOWN_LETTERS
+    others = [group for group in item["possible"] if group != item["group_id"]]
+    if item["settled"]:
+        said = "certain, near a border" if kind == "resolution" and others else "certain"
+    else:
+        said = "open"
+    return {
+        "name": item["name"],
+        "group": item["group_id"],
+        "colour": colour(item["group_id"]),
+        "letters": shown,
+        "more_letters": max(0, more),
+        "possible": item["possible"],
+        "state": said,
+    }
+
+
+def _marks(curve: dict[str, Any]) -> list[tuple[str, float]]:
+    """ε and η of a resolution, where they are one number each."""
+    asked = curve["resolution"]
+    if asked is None or set(curve["scale"]) != {1.0}:
+        return []
+    marks = []
+    for name, given in (("ε", asked["alike"]), ("η", asked["apart"])):
+        values = set(given) if isinstance(given, list) else {given}
+        if len(values) != 1:
+            return []
+        marks.append((name, float(values.pop())))
+    return marks
+
+
+def _unit(settings: dict[str, Any], curve: dict[str, Any]) -> str:
+    """What a radius is."""
+    if set(curve["scale"]) != {1.0}:
+        return "in units of η"
+    if settings["dim"] == 1:
+        return "a difference, in the units of the measurements"
+    largest = "the largest difference of a number" if curve["norm"] == "each" else "the Euclidean distance"
+    return f"{largest}, in the units of the measurements"

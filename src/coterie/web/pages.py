@@ -1,26 +1,42 @@
-"""The pages: what the API sends, through templates. A script keeps them up to date.
+"""The pages: what the API sends, through templates; logging in and out. A script keeps pages up to date.
 
 Everything on a page is read at one moment: one read of the store a page.
 """
 
 from __future__ import annotations
 
+import hashlib
+import ipaddress
+import re
 from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Query, Request
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from coterie.campaign import Campaigns
+from coterie.campaign import CampaignError, Campaigns
 from coterie.campaign.tokens import OWNER
+from coterie.campaign.views.status import MOST_LISTED
 from coterie.web import page_content
-from coterie.web.json_response import SlowReads
-from coterie.web.proven_content import proven_part
+from coterie.web.access import SESSION_SECONDS, Access, FailedLogins
+from coterie.web.answers import SlowReads
+from coterie.web.middleware import LONGEST_FORM, cookie_name, session_secret
+from coterie.web.page_content import proven_part
 from coterie.web.rendering import render
 
 _READ_LATER = 5000
 """The page of a campaign with more measurements than this opens at once, and shows them when they have been read."""
 _HISTORY_POINTS = 400
 _LISTED = 50  # campaigns on a page of the list
+
+PRINTED_ITEMS = 1000
+"""Items of the table on the page that is printed; of more, the groups alone are."""
+
+_HOST = re.compile(r"[\w.\-]+(?::\d{1,5})?|\[[0-9a-fA-F:.]+\](?::\d{1,5})?", re.ASCII)
+
+_MOST_FIELDS = 10
 
 
 def page_response(template: str, request: Request, code: int = 200, **content: Any) -> Response:
@@ -45,8 +61,8 @@ def page_router(store: Campaigns, slow: SlowReads) -> APIRouter:
         archived: bool = False,
     ) -> Response:
         only = request.state.caller.campaign
-        found = store.list_page(after, _LISTED, search, archived, only, newest_first=True)
-        content = page_content.list_page(found, search, archived, bool(after))
+        listed = store.list_page(after, _LISTED, search, archived, only, newest_first=True)
+        content = page_content.list_page(listed, search, archived, bool(after))
         return page_response("list.html", request, may_create=request.state.may_create, **content)
 
     @router.get("/campaigns/{id}")
@@ -74,11 +90,157 @@ def page_router(store: Campaigns, slow: SlowReads) -> APIRouter:
 
     @router.get("/campaigns/{id}/log")
     def log(id: str, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
-        found = store.newest_events(id, before, page_content.LOG_PAGE)
-        return page_response("log.html", request, **page_content.log_page(**found))
+        events = store.newest_events(id, before, page_content.LOG_PAGE)
+        return page_response("log.html", request, **page_content.log_page(**events))
 
     @router.get("/favicon.ico")
     async def icon() -> Response:
         return RedirectResponse("/static/icon.svg", 308)
 
     return router
+
+
+def sharing_router(store: Campaigns, slow: SlowReads) -> APIRouter:
+    """The addresses of these pages."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/campaigns/{id}/print")
+    async def printed(id: str, request: Request) -> Response:
+        content = await slow.run(lambda: print_page(store, id))
+        return page_response("print.html", request, **content)
+
+    @router.get("/campaigns/{id}/import")
+    def import_page(id: str, request: Request) -> Response:
+        settings, summary = store.settings(id), store.overview(id)
+        may_import = request.state.caller.role == OWNER
+        return page_response("import.html", request, campaign=summary, settings=settings, may_import=may_import)
+
+    @router.get("/campaigns/{id}/qr")
+    def qr(id: str, request: Request) -> Response:
+        store.overview(id)  # that there is one
+        address = address_of(request, id)
+        svg = None if address is None else qr_svg(address)
+        only_here = address is not None and is_local(address)
+        return page_response("qr.html", request, address=address, svg=svg, only_here=only_here)
+
+    return router
+
+
+def address_of(request: Request, id: str) -> str | None:
+    """The address of a campaign's page, as this browser calls the server; None if it says nothing that is one.
+
+    Nothing else is in it: no token, and nothing of what was asked.
+    """
+    host = request.headers.get("host", "")
+    return f"{request.url.scheme}://{host}/campaigns/{id}" if _HOST.fullmatch(host) else None
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is one that only this machine reaches."""
+    host = urlsplit(address).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def qr_svg(address: str) -> Markup | None:
+    """A QR code as SVG to be put into a page, dark on light in the dark too; None if segno is not installed."""
+    try:
+        import segno
+    except ImportError:
+        return None
+    made = segno.make(address, error="m", micro=False)
+    return Markup(made.svg_inline(scale=1, border=4, dark="#000", light="#fff", omitsize=True))  # numbers only
+
+
+def print_page(store: Campaigns, id: str) -> dict[str, Any]:
+    """What is printed of a campaign: what was found and proven, the groups, the numbers, and how to verify it."""
+    status = store.status(id, PRINTED_ITEMS)
+    rows = []
+    if not status["cut"]:
+        names = status["names"] or [str(arm) for arm in range(status["n_arms"])]
+        group_of = {arm: group["id"] for group in status["groups"] for arm in group["arms"]}
+        rows = [
+            {"name": names[arm], "group": group_of.get(arm), "measurements": count}
+            for arm, count in enumerate(status["pulls"])
+        ]
+        if group_of:
+            rows.sort(key=lambda row: row["group"] or 0)
+    proven = status["done"] and status["certifies"] and status["n_arms"] <= MOST_LISTED
+    return {
+        "status": status,
+        "items": None if status["cut"] else rows,
+        "digests": _digests(store, id) if proven else None,
+        "warned": bool(
+            status["alarm"] or status["doubt"] or [alarm for alarm in status["alarms"] if not alarm["harmless"]]
+        ),
+    }
+
+
+def _digests(store: Campaigns, id: str) -> dict[str, str] | None:
+    """SHA-256 of the files that the proof consists of, so that a sheet of paper says which ones it is about."""
+    try:
+        texts = {kind: store.export(id, kind) for kind in ("certificate", "log")}
+    except CampaignError:  # a campaign that an older release finished may have none
+        return None
+    return {kind: hashlib.sha256(text.encode("utf-8")).hexdigest() for kind, text in texts.items()}
+
+
+def login_router(access: Access, failed: FailedLogins) -> APIRouter:
+    """The addresses at which people log in and out. `failed` slows down those who guess."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/login")
+    def login_page(request: Request) -> Response:
+        goal = _address_inside(request.query_params.get("next", "/"))
+        return page_response("login.html", request, next=goal, problem=None, plain=_plain(request))
+
+    @router.post("/login")
+    async def login(request: Request) -> Response:
+        form = _form_fields(await request.body())
+        goal = _address_inside(form.get("next", ["/"])[0])
+        address = request.client.host if request.client else "?"
+        token = form.get("token", [""])[0].strip()
+        failed.check(address, access.by_token(token), "/login")
+        secret = await run_in_threadpool(access.open_session, token)
+        if secret is None:
+            await failed.pause()
+            problem = "This token is not known here. It is printed when the server starts for the first time."
+            content = {"next": goal, "problem": problem, "plain": _plain(request)}
+            return await run_in_threadpool(page_response, "login.html", request, 401, **content)
+        answer = RedirectResponse(goal, 303)
+        name, tls = cookie_name(request.scope), request.url.scheme == "https"
+        answer.set_cookie(name, secret, path="/", secure=tls, httponly=True, samesite="strict",
+                          max_age=int(SESSION_SECONDS))  # fmt: skip
+        return answer
+
+    @router.post("/logout")
+    async def logout(request: Request) -> Response:
+        secret = session_secret(request.scope)
+        if secret is not None:
+            await run_in_threadpool(access.close_session, secret)
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(cookie_name(request.scope), path="/", secure=request.url.scheme == "https", httponly=True)
+        return answer
+
+    return router
+
+
+def _plain(request: Request) -> bool:
+    """Whether it came over plain HTTP: then browsers send the session's cookie to every port of the host."""
+    return request.url.scheme != "https"
+
+
+def _form_fields(body: bytes) -> dict[str, list[str]]:
+    """The fields of a form; none of one that is longer than a login."""
+    text = body[:LONGEST_FORM].decode("latin-1")
+    if text.count("&") >= _MOST_FIELDS:
+        return {}
+    return parse_qs(text, max_num_fields=_MOST_FIELDS, errors="replace")
+
+
+def _address_inside(address: str) -> str:
+    """The address if it is one of this site, else that of the first page: nobody is sent elsewhere."""
+    safe = address.startswith("/") and not address.startswith("//") and address.isascii() and address.isprintable()
+    return address if safe and "\\" not in address else "/"

@@ -1,13 +1,33 @@
-"""Pages from templates. Everything that is put into them is escaped."""
+"""Pages from templates, in which everything is escaped; charts as numbers and SVG paths.
+
+Charts are made from the same dictionaries that the API sends.
+"""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coterie import __version__
+
+_templates = Environment(
+    loader=PackageLoader("coterie.web"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+WIDTH, HEIGHT = 1000, 300
+
+_COLOURS = 10
+
+_GROUP_TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -29,18 +49,11 @@ def local(value: float | None, digits: int = 4) -> str | Markup:
     return Markup('<data value="{}" data-digits="{}">{}</data>').format(repr(float(value)), digits, shown)
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
+def plural(count: int, noun: str, many: str | None = None) -> str:
     """3 groups, 1 group."""
-    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+    return f"{number(count)} {noun if count == 1 else many or noun + 's'}"
 
 
-_templates = Environment(
-    loader=PackageLoader("coterie.web"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 _templates.filters |= {"number": number, "local": local}
 _templates.globals |= {"version": __version__, "plural": plural}
 
@@ -48,3 +61,144 @@ _templates.globals |= {"version": __version__, "plural": plural}
 def render(template: str, **content: Any) -> bytes:
     """A page."""
     return _templates.get_template(template).render(**content).encode("utf-8")
+
+
+def colour(group: int | None) -> str:
+    """The CSS class of a group's colour: it follows the group's stable id."""
+    return "gx" if group is None else f"g{(group - 1) % _COLOURS + 1}"
+
+
+def round_up(value: float) -> float:
+    """The next number of the form 1, 2, 2.5, 4, 5, 8 or 10 times a power of ten: a good end for an axis."""
+    if not value > 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(power * step for step in (1, 2, 2.5, 4, 5, 8, 10) if value <= power * step * (1 + 1e-9))
+
+
+def evidence_chart(history: dict[str, Any], needed_left: float | None) -> dict[str, Any] | None:
+    """Evidence and threshold over the measurements, with room on the right for those that are still expected."""
+    times: Sequence[int] = history["t"]
+    if len(times) < 2:
+        return None
+    known = [value for key in ("statistic", "threshold") for value in history[key] if value is not None]
+    top = round_up(max(known, default=1.0))
+    last = times[-1]
+    # The forecast is shown, but never squeezes what has been measured into less than half of the picture.
+    end = last + min(needed_left or 0.0, float(last))
+
+    def path(values: Sequence[float | None]) -> str:
+        steps: list[str] = []
+        pen = "M"
+        for t, value in zip(times, values, strict=True):
+            if value is None:
+                pen = "M"
+                continue
+            x, y = WIDTH * t / end, HEIGHT * (1 - max(0.0, min(value, top)) / top)
+            steps.append(f"M{x:.1f} {y:.1f}" if pen == "M" else f"H{x:.1f}V{y:.1f}")
+            pen = "H"
+        return "".join(steps)
+
+    x_now, x_end = WIDTH * last / end, float(WIDTH)
+    forecast = ""
+    statistic, threshold = history["statistic"][-1], history["threshold"][-1]
+    if x_end - x_now > 1 and statistic is not None and threshold is not None:
+        y0, y1 = (HEIGHT * (1 - max(0.0, value) / top) for value in (statistic, threshold))
+        forecast = f"M{x_now:.1f} {y0:.1f}L{x_end:.1f} {y1:.1f}"
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "statistic": path(history["statistic"]),
+        "threshold": path(history["threshold"]),
+        "forecast": forecast,
+        "y_labels": [number(top), number(top / 2), "0"],
+        "x_labels": ["0", number(round(end / 2)), number(round(end))],
+    }
+
+
+def pulls_chart(pulls: Sequence[int], groups: Sequence[int | None]) -> dict[str, Any]:
+    """One column an item, the groups side by side, for more items than can be listed."""
+    order = sorted(range(len(pulls)), key=lambda arm: (groups[arm] or 0, arm))
+    top = round_up(max([*pulls, 1]))
+    step = WIDTH / max(1, len(order))
+    paths: dict[str, list[str]] = {}
+    for place, arm in enumerate(order):
+        height = HEIGHT * pulls[arm] / top
+        column = f"M{place * step:.2f} {HEIGHT}v{-height:.1f}h{step:.2f}v{height:.1f}z"
+        paths.setdefault(colour(groups[arm]), []).append(column)
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "paths": [(name, "".join(columns)) for name, columns in paths.items()],
+        "y_labels": [number(top), number(top / 2), "0"],
+    }
+
+
+def plateau_chart(curve: dict[str, Any], marks: Sequence[tuple[str, float]] = ()) -> dict[str, Any]:
+    """How many groups there are at least, and how many are enough, for every radius; the number on a log scale.
+
+    `marks`: radii with their names. `plateaus`: where both numbers agree on more than one group, as (from, to, groups);
+    `rows`: both numbers at the ticks of the axis, for people who read numbers.
+    """
+    radii: Sequence[float] = curve["radius"]
+    # Between two radii: at least as many as at the next one, and as many are enough as at the one before.
+    least, enough = curve["least"][1:], curve["enough"][:-1]
+    end, top = radii[-1], 1.15 * max(2, *enough, *least)
+    bottom = 0.85
+
+    def x(radius: float) -> float:
+        return WIDTH * radius / end
+
+    def y(count: float) -> float:
+        return HEIGHT * (1 - math.log(count / bottom) / math.log(top / bottom))
+
+    def steps(counts: Sequence[int]) -> str:
+        """A line over all radii, without its beginning."""
+        return "".join(f"V{y(count):.1f}H{x(right):.1f}" for count, right in zip(counts, radii[1:], strict=True))
+
+    upper = [max(pair) for pair in zip(least, enough, strict=True)]
+    back = "".join(
+        f"V{y(count):.1f}H{x(left):.1f}" for count, left in zip(reversed(least), reversed(radii[:-1]), strict=True)
+    )
+    plateaus = _plateaus(radii, least, enough)
+    step = _tick_step(end)
+    ticks = [step * place for place in range(int(end / step * (1 + 1e-9)) + 1)]
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "unknown": f"M0 {y(upper[0]):.1f}{steps(upper)}{back}z",
+        "least": f"M0 {y(least[0]):.1f}{steps(least)}",
+        "enough": f"M0 {y(enough[0]):.1f}{steps(enough)}",
+        "proven": "".join(f"M{x(start):.1f} {y(count):.1f}H{x(stop):.1f}" for start, stop, count in plateaus),
+        "grid": "".join(f"M0 {y(count):.1f}H{WIDTH}" for count in _GROUP_TICKS if count <= top),
+        "marks": [(name, f"{100 * radius / end:.2f}%") for name, radius in marks if radius <= end],
+        "y_labels": [(number(count), f"{100 * y(count) / HEIGHT:.2f}%") for count in _GROUP_TICKS if count <= top],
+        "x_labels": [(number(tick), f"{100 * tick / end:.2f}%") for tick in ticks],
+        "plateaus": [plateau for plateau in plateaus if plateau[2] > 1],
+        "rows": [(tick, *_numbers_at(curve, tick)) for tick in ticks],
+    }
+
+
+def _plateaus(radii: Sequence[float], least: Sequence[int], enough: Sequence[int]) -> list[tuple[float, float, int]]:
+    """Ranges of radii in which both numbers are the same: from, to, the number."""
+    plateaus: list[tuple[float, float, int]] = []
+    for place, (low, high) in enumerate(zip(least, enough, strict=True)):
+        if low != high:
+            continue
+        if plateaus and plateaus[-1][1:] == (radii[place], low):
+            plateaus[-1] = (plateaus[-1][0], radii[place + 1], low)
+        else:
+            plateaus.append((radii[place], radii[place + 1], low))
+    return plateaus
+
+
+def _tick_step(end: float) -> float:
+    """A round distance of ticks, of which there are three to six up to `end`."""
+    power = 10.0 ** math.floor(math.log10(end / 5))
+    return next(power * step for step in (1, 2, 2.5, 5, 10) if power * step * (1 + 1e-9) >= end / 5)
+
+
+def _numbers_at(curve: dict[str, Any], radius: float) -> tuple[int, int]:
+    """At least and enough at a radius, as `coterie.session.resolution_curve.ResolutionCurve.at` has them."""
+    after, before = bisect_left(curve["radius"], radius), bisect_right(curve["radius"], radius) - 1
+    return curve["least"][after] if after < len(curve["least"]) else 1, curve["enough"][before]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, NoReturn, TypeVar
 
-from fastapi import Request
+from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, WithJsonSchema
 
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY
@@ -17,9 +17,13 @@ from coterie.methods import METHODS
 from coterie.problem.families import SHAPES, STATEMENTS
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD, MOST_CONFIRM, THRESHOLD
-from coterie.web.errors import Refusal
+from coterie.web.answers import Refusal
+
+Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_Seconds = Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]  # the store says what is wrong
 _RESULT = {"anyOf": [{"type": "number"}, {"type": "boolean"}]}  # true is 1, false is 0
 _Values = Annotated[
     Any, WithJsonSchema({"anyOf": [*_RESULT["anyOf"], {"type": "array", "items": _RESULT, "minItems": 1}]})
@@ -92,7 +96,6 @@ _FAMILIES = {
     "symmetric": "symmetric about the mean of each item",
     "exactly": "a known `noise` that is Gaussian with exactly this covariance, and not less",
 }
-Number = StrictInt | StrictFloat
 
 
 def _describe_methods(schema: dict[str, Any]) -> None:
@@ -164,9 +167,7 @@ class NewCampaign(Body):
     distance_ratio: Annotated[Any, WithJsonSchema({"type": ["number", "null"]})] = Field(
         default=None, json_schema_extra=_describe_distance_ratio
     )
-    lease_seconds: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})] = Field(
-        default=LEASE_SECONDS, description="How long a worker may take."
-    )
+    lease_seconds: _Seconds = Field(default=LEASE_SECONDS, description="How long a worker may take.")
     on_expiry: StrictStr = Field(
         default=ON_EXPIRY[0], description=f"{' or '.join(ON_EXPIRY)}: what happens to asks that expire."
     )
@@ -289,9 +290,31 @@ class DeltaBody(_Revision):
     delta: StrictFloat | StrictInt = Field(description="Smaller than before.")
 
 
+class UndoBody(Body):
+    """An ask that is given back unmeasured."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"lease": "9f2c…", "reason": "asked by mistake"}]})
+    lease: StrictStr
+    reason: StrictStr = ""
+
+
+class ArchiveBody(Body):
+    """Whether the campaign is put away."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"archived": True}]})
+    archived: StrictBool
+
+
+class LeaseTimeBody(Body):
+    """How long a worker may take."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"lease_seconds": 7200}]})
+    lease_seconds: _Seconds = Field(description="Seconds, from the next ask on.")
+
+
 BODIES: tuple[type[Body], ...] = (
     NewCampaign, AskBody, TellBody, FailBody, ResolutionBody, CorrectBody, ItemsBody, RetireBody, ClustersBody,
-    DeltaBody,
+    DeltaBody, UndoBody, ArchiveBody, LeaseTimeBody,
 )  # fmt: skip
 _Body = TypeVar("_Body", bound=Body)
 
@@ -304,8 +327,10 @@ async def read_body(request: Request, kind: type[_Body]) -> _Body:
     """The JSON object that a request carries."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
-        what = f"got {media[:80]!r}" if media else "got none"
-        raise Refusal(415, "not_json", f"the body must be JSON: send the header Content-Type: application/json, {what}")
+        received = f"got {media[:80]!r}" if media else "got none"
+        raise Refusal(
+            415, "not_json", f"the body must be JSON: send the header Content-Type: application/json, {received}"
+        )
     try:
         content = json.loads((await request.body()).decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
@@ -323,15 +348,15 @@ def request_body(kind: type[Body]) -> dict[str, Any]:
     """The description of a body for OpenAPI; `body_schemas` has what it refers to."""
     schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
     examples: list[Any] = kind.model_json_schema()["examples"]
-    content = {"schema": schema, "examples": {f"example {i + 1}": {"value": one} for i, one in enumerate(examples)}}
+    content = {"schema": schema, "examples": {f"example {i + 1}": {"value": given} for i, given in enumerate(examples)}}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
-def body_schemas(more: tuple[type[Body], ...] = ()) -> dict[str, Any]:
-    """The schemas of all bodies, and of `more` of them."""
-    found: dict[str, Any] = {}
-    for kind in (*BODIES, *more):
+def body_schemas() -> dict[str, Any]:
+    """The schemas of all bodies."""
+    schemas: dict[str, Any] = {}
+    for kind in BODIES:
         schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
-        found |= schema.pop("$defs", {})
-        found[kind.__name__] = schema
-    return found
+        schemas |= schema.pop("$defs", {})
+        schemas[kind.__name__] = schema
+    return schemas

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from coterie.campaign import Campaigns
 from coterie.web.access import MOST_ASKS, SHORTEST_GOOD_TOKEN, access_to
 from coterie.web.app import DEFAULT_MAX_BODY, DEFAULT_RATE, create_app
-from coterie.web.connections import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections, limited
+from coterie.web.limits import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections, limited
 
 _OTHER_FILES = 200  # that the process has open beside its connections: the store's, above all
 SWITCH_SECONDS = 0.001
@@ -112,7 +112,36 @@ def serve(
     connections_per_address: int = MOST_PER_ADDRESS,
     asks_per_token: int = MOST_ASKS,
 ) -> None:
-    """Serve a store until it is told to stop; what people need to know is printed."""
+    """Serve a store until it is told to stop; what people need to know is printed.
+
+    Parameters
+    ----------
+    store : str
+        The address of a store: a file, or the URL of a database.
+    host, port
+        Where to listen; port 0 takes one that is free.
+    token, read_token : str, optional
+        Tokens of an owner and of a reader. Without a token one is made at the first start, and printed once.
+    new_token : bool
+        Make a new token, which ends all earlier ones.
+    rate : float
+        Requests a second for each token, 0 for no limit.
+    max_body : int
+        Bytes of a request's body.
+    access_log : bool
+        Whether requests are logged.
+    proxies : sequence of str
+        Addresses of proxies whose headers are trusted.
+    connections, connections_per_address, asks_per_token : int
+        How many there may be at once.
+
+    Raises
+    ------
+    ValueError
+        If others can reach the address, and there is no token, or one that can be guessed.
+    OSError
+        If nobody can listen there.
+    """
     limits = Connections(_allowed_by_system(connections), connections_per_address, _checked_proxies(proxies))
     if token is None and not is_loopback(host):
         raise ValueError(f"others can reach {host}: set a token, with --token or COTERIE_TOKEN")
@@ -178,8 +207,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.listen(2048)  # from now on clients wait, rather than being refused
     except (OSError, OverflowError) as error:
         taken = getattr(error, "errno", None) == errno.EADDRINUSE
-        what = "another program listens there; --port 0 takes a port that is free" if taken else str(error)
-        raise OSError(f"cannot listen at {host} port {port}: {what}") from None
+        reason = "another program listens there; --port 0 takes a port that is free" if taken else str(error)
+        raise OSError(f"cannot listen at {host} port {port}: {reason}") from None
     return listening
 
 

@@ -1,7 +1,6 @@
 // A campaign's page: the form at the bench, and everything else kept up to date.
 import { sayLogin, send, showProblem } from "./api.js";
 import { saysYes } from "./ask_back.js";
-import { watchCompiling } from "./compiling.js";
 import { explainFields, listNumbers, localNumbers, toNumber, toNumbers, whyNot } from "./numbers.js";
 import { clock, keepAsk, keptAsk, waitingFor } from "./still_out.js";
 import { localTimes } from "./times.js";
@@ -96,7 +95,6 @@ async function step(place, work, ...about) {
   if (busy) return;
   lock(true);
   showProblem(place, "", ...about);
-  const compiled = watchCompiling(find("compiling"));
   try {
     await work();
   } catch (error) {
@@ -110,7 +108,6 @@ async function step(place, work, ...about) {
     showProblem(place, error.message, ...about);
     (about[0] ?? find("save")).focus?.();
   } finally {
-    compiled();
     lock(false);
   }
 }

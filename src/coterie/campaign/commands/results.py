@@ -1,0 +1,232 @@
+"""The results of a request, each checked against its campaign before anything is changed; errors name the place. A
+value far from what its item gave before is put in words: a slip of the finger, perhaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coterie.campaign.errors import BadValue, Conflict
+from coterie.campaign.settings import check_text, checked_field
+from coterie.campaign.state.leases import Lease
+from coterie.campaign.state.state import State, check_arm_of, find_lease
+from coterie.problem.checks import FloatArray, check_far, check_measurement, short
+
+
+@dataclass
+class GivenResult:
+    """A measurement that passed the checks; `old` if it is already on record."""
+
+    id: str
+    arm: int
+    values: FloatArray
+    lease: Lease | None
+    worker: str | None
+    old: bool = False
+    white: FloatArray | None = None  # the values in units of the noise, of one that is new
+
+    @property
+    def lease_key(self) -> str | None:
+        """The lease that it names."""
+        return None if self.lease is None else self.lease.key
+
+
+def check_measurements(state: State, measurements: Any, most: int | None = None) -> list[GivenResult]:
+    """Every measurement of a request checked against the campaign; the error names the row and its part."""
+    if not isinstance(measurements, list | tuple):
+        raise BadValue(f"measurements must be a list, got {short(measurements)}", field="measurements")
+    if most is not None and len(measurements) > most:
+        raise BadValue(
+            f"at most {most} measurements at once, got {len(measurements)}: tell them in parts", field="measurements"
+        )
+    given: list[GivenResult] = []
+    here: dict[str, GivenResult] = {}
+    answered: dict[str, str] = {}
+    for i, content in enumerate(measurements):
+        one = _check_one(state, content, f"measurements[{i}]", answered)
+        earlier = here.setdefault(one.id, one)
+        if earlier is not one:
+            _same(one.id, (earlier.arm, earlier.values, earlier.lease_key), one, f"measurements[{i}].id")
+            one.old = True
+        given.append(one)
+    fresh = [one for one in given if not one.old]
+    if fresh:
+        values = np.array([one.values for one in fresh])
+        try:
+            white = state.session.check_results([one.arm for one in fresh], values)
+        except (ValueError, TypeError, OverflowError) as error:
+            for i, one in enumerate(given):  # one of them by itself?
+                _check_noise(state, one.values, f"measurements[{i}].values")
+            raise BadValue(str(error), field="measurements") from None
+        for one, its in zip(fresh, white, strict=True):
+            one.white = its
+    return given
+
+
+def _check_one(state: State, content: Any, place: str, answered: dict[str, str]) -> GivenResult:
+    if not isinstance(content, dict):
+        raise BadValue(f"{place} must be an object with id, arm and values, got {short(content)}", field=place)
+    for part in ("id", "arm", "values"):
+        if part not in content:
+            raise BadValue(f"{place} lacks {part}", field=f"{place}.{part}")
+    name = check_text(content["id"], f"{place}.id")
+    arm = check_arm_of(state, content["arm"], f"{place}.arm")
+    values = _check_numbers(state, content["values"], f"{place}.values")
+    worker = content.get("worker")
+    worker = None if worker is None else check_text(worker, f"{place}.worker")
+    key = content.get("lease")
+    lease = None if key is None else find_lease(state, key, f"{place}.lease")
+    one = GivenResult(name, arm, values, lease, worker)
+    if name in state.ids:
+        earlier = [note["old"] for note in state.corrections if note["measurement"] == name]
+        _same(name, state.results[state.ids[name]], one, f"{place}.id", earlier)
+        one.old = True
+        return one
+    if name in state.surplus:
+        its_arm, its_values, its_lease = state.surplus[name]
+        _same(name, (its_arm, np.array(its_values), its_lease), one, f"{place}.id")
+        one.old = True
+        return one
+    if lease is not None:
+        if lease.arm != arm:
+            raise BadValue(
+                f"{place}: lease {lease.key} is for arm {state.settings.name_of(lease.arm)}, "
+                f"not for arm {state.settings.name_of(arm)}",
+                field=f"{place}.lease",
+            )
+        # An answer that did not name its lease took the place of the oldest ask of its arm; the one that names it is
+        # another measurement, and gets its place on arrival.
+        by = answered.get(lease.key) or (lease.answer if lease.named else None)
+        if by is not None and by != name:
+            raise Conflict(
+                f"{place}: lease {lease.key} was answered by measurement {by!r} already: "
+                "if this is another one, tell it without the lease",
+                code="lease_answered",
+                field=f"{place}.lease",
+            )
+        answered[lease.key] = name
+    return one
+
+
+def _same(
+    name: str,
+    known: tuple[int, FloatArray, str | None],
+    one: GivenResult,
+    field: str,
+    earlier: Sequence[list[float]] = (),
+) -> None:
+    """That a result is the one on record, or what was told before it was corrected: `earlier`."""
+    arm, values, lease = known
+    given = one.lease_key
+    other_lease = lease is not None and given is not None and lease != given
+    was_told = np.array_equal(values, one.values) or one.values.tolist() in earlier
+    if arm != one.arm or not was_told or other_lease:
+        raise Conflict(
+            f"measurement {name!r} is on record with another content: arm {arm}, values {short(values.tolist())}",
+            code="id_taken",
+            field=field,
+        )
+
+
+def check_values(state: State, values: Any, field: str) -> FloatArray:
+    """A measurement as a session takes it."""
+    found = _check_numbers(state, values, field)
+    _check_noise(state, found, field)
+    return found
+
+
+def _check_numbers(state: State, values: Any, field: str) -> FloatArray:
+    """As many numbers as a measurement has."""
+    settings = state.settings
+    if type(values) is list and len(values) == settings.dim and set(map(type, values)) == {float}:
+        quickly = np.array(values)
+        if np.isfinite(quickly).all():
+            return quickly
+    if isinstance(values, list | tuple) and len(values) != settings.dim:
+        wanted = f"{settings.dim} number{'' if settings.dim == 1 else 's'}"
+        called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
+        raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
+    found: FloatArray = checked_field(field, check_measurement, values, settings.dim)
+    return found
+
+
+def _check_noise(state: State, found: FloatArray, field: str) -> None:
+    """That the noise allows a measurement."""
+    noise = state.session.noise
+    checked_field(field, noise.check, found[None])
+    if noise.in_units:
+        checked_field(field, check_far, noise.whiten(found[None]), found[None])
+
+
+class FarOff(NamedTuple):
+    """A value that is `away` standard deviations (`stated`), or usual spreads of repeats, from the mean before."""
+
+    name: str
+    which: str  # of the numbers of a result, " (width)", if there are several
+    value: float
+    mean: float
+    away: float
+    earlier: int  # how many results the item had
+    stated: bool
+
+    @property
+    def _units(self) -> str:
+        return "standard deviations" if self.stated else "times the usual spread of repeats"
+
+    @property
+    def question(self) -> str:
+        """What is asked back before it is saved."""
+        before = f"the {self.mean:.6g} of {self.name} before"
+        earlier = " Or was the earlier one mistyped?" if self.earlier == 1 else ""
+        return f"{self.value:.6g}{self.which} is {self.away:.0f} {self._units} from {before}.{earlier}"
+
+    @property
+    def warning(self) -> str:
+        """What is said once it is saved."""
+        results = f"{self.earlier} earlier result{'' if self.earlier == 1 else 's'}"
+        return (
+            f"{self.name}: {self.value:.6g}{self.which} lies {self.away:.0f} {self._units} from the mean of its "
+            f"{results}, {self.mean:.6g}. It is on record: see whether this one or an earlier one was mistyped."
+        )
+
+
+def _agrees_with_most(value: FloatArray, earlier: Iterable[FloatArray], reach: FloatArray) -> bool:
+    """Whether at least half of the earlier results lie within reach of this one, in every number.
+
+    Then it is not this one that is far off, whatever their mean: an earlier one is, and has moved it.
+    """
+    near = [bool((np.abs(value - one) <= reach).all()) for one in earlier]
+    return 2 * sum(near) >= len(near) > 0
+
+
+FAR = 8.0
+"""Standard deviations: a result further from what its item gave before is taken in, with a warning."""
+FAR_UNSTATED = 20.0
+"""The same where the noise is not known, in the usual spread of repeats: noise may have long tails. Times a margin, as
+long as there are few repeats."""
+
+
+def far_off(state: State, one: GivenResult) -> FarOff | None:
+    """How far a result lies from the mean of what its item gave before, if that is far."""
+    if one.arm not in state.sums:
+        return None
+    deviations, stated = state.deviations, state.stated_deviations is not None
+    if deviations is None:
+        return None
+    count, total = state.sums[one.arm]
+    mean = total / count
+    away = np.abs(one.values - mean) / deviations
+    worst = int(np.argmax(away))
+    limit = FAR if stated else FAR_UNSTATED * state.spread_margin
+    if away[worst] <= limit:
+        return None
+    if _agrees_with_most(one.values, (row[1] for row in state.results if row[0] == one.arm), limit * deviations):
+        return None
+    settings = state.settings
+    which = "" if settings.dim == 1 else f" ({settings.columns[worst]})"
+    name = settings.name_of(one.arm)
+    return FarOff(name, which, float(one.values[worst]), float(mean[worst]), float(away[worst]), count, stated)

@@ -1,0 +1,209 @@
+"""A campaign as text: measurements as CSV or JSON, the certificate, and the log that it is checked against."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from coterie.campaign.errors import BadValue, Conflict
+from coterie.campaign.settings import checked_field, timestamp
+from coterie.campaign.state.facts import CORRECTION
+from coterie.campaign.state.opening import CampaignReading
+from coterie.campaign.views import judgements
+from coterie.campaign.views import log as log_views
+from coterie.campaign.views import partial as partial_answers
+from coterie.campaign.views import status as status_views
+from coterie.methods import method_named
+from coterie.methods.table import certifying_methods
+from coterie.problem.checks import check_count, short
+from coterie.session.partial import MOST_ITEMS
+from coterie.session.verdicts import looks_mixed
+from coterie.store.rows import Note, Told
+from coterie.tables.columns import ORIGIN_COLUMNS
+from coterie.tables.spreadsheets import csv_line
+
+
+def exporter(
+    kind: Any, before: Any = None, decimal_comma: bool = False
+) -> Callable[[CampaignReading], Callable[[], str]]:
+    """The function that reads what an export of this kind needs; what it returns writes the text.
+
+    Only the reading needs the campaign's lock. `before`, for "csv": only of what stands before this seq.
+    `decimal_comma`, for tables that people open in a spreadsheet ("csv", "groups"): semicolons and decimal commas.
+    """
+    kinds = {"json": _json, "certificate": _certificate, "log": _log}
+    known = ["csv", "groups", *kinds]
+    if not isinstance(kind, str) or kind not in known:
+        raise BadValue(f"unknown kind of export {short(kind)}: choose one of {', '.join(known)}", field="kind")
+    if decimal_comma and kind not in ("csv", "groups"):
+        raise BadValue(f"only csv and groups are written with decimal commas, got kind {kind}", field="decimal_comma")
+    if before is not None:
+        if kind != "csv":
+            raise BadValue(f"only an export of kind csv can end before a row, got kind {kind}", field="before")
+        last = checked_field("before", check_count, before, "before", 1) - 1
+        return lambda seen: _written(_csv(seen, last, decimal_comma))
+    if kind == "csv":
+        return lambda seen: _written(_csv(seen, None, decimal_comma))
+    return (lambda seen: _groups(seen, decimal_comma)) if kind == "groups" else lambda seen: _written(kinds[kind](seen))
+
+
+def _written(text: str) -> Callable[[], str]:
+    return lambda: text
+
+
+def _csv(seen: CampaignReading, last: int | None, decimal_comma: bool) -> str:
+    """The measurements as `measurement_rows` has them, then when each was told, and by whom.
+
+    Reading it back gives every number exactly.
+    """
+    header, rows = measurement_rows(seen, last)
+    called = log_views.token_names(seen, [row for row, _ in rows])
+    lines = [csv_line([*header, *origin_columns(header)], decimal_comma)]
+    for row, cells in rows:
+        who = [one or "" for one in (row.worker, called.get(row.token or "", row.token))]
+        lines.append(csv_line([*cells, timestamp(row.told_at), *who], decimal_comma))
+    return "".join([_first_mark(decimal_comma), *lines])
+
+
+def origin_columns(header: Sequence[str]) -> list[str]:
+    """What the columns are called that say when a result was told, and by whom: not like one of the values."""
+    taken = {column.casefold() for column in header}
+    return [f"{name} of the record" if name in taken else name for name in ORIGIN_COLUMNS]
+
+
+def measurement_rows(
+    seen: CampaignReading, last: int | None = None
+) -> tuple[list[str], list[tuple[Told, list[str | float]]]]:
+    """id, arm (its name if it has one), the values under their names: the header, and each row of the log with its
+    cells; up to row `last`, if it is given.
+
+    Corrected values stand in their place; where there are such, columns "told …" have what was told at first.
+    """
+    settings = log_views.settings_now(seen)
+    corrected = _corrected_by(seen, last)
+    told_at_first = [f"told {column}" for column in settings.columns] if corrected else []
+    # Up to row `last` all rows are read and checked as one chain: the rows after it may be damaged.
+    page = seen.journal.rows(seen.row, kinds=(Told,)) if last is None else seen.journal.rows(seen.row, 0, last)
+    rows: list[tuple[Told, list[str | float]]] = []
+    for row in page.rows:
+        if isinstance(row, Told):
+            told = [float(value) for value in json.loads(row.values)]
+            now = corrected.get(row.id)
+            before: list[str | float] = [""] * settings.dim if now is None else [*told]
+            values = told if now is None else [float(value) for value in now]
+            rows.append((row, [row.id, settings.name_of(row.arm), *values, *(before if corrected else [])]))
+    return ["id", "arm", *settings.columns, *told_at_first], rows
+
+
+def _corrected_by(seen: CampaignReading, last: int | None) -> dict[str, list[float]]:
+    """The values of the measurements that were corrected, by their ids; up to row `last` if it is given."""
+    notes = (note for note in seen.journal.notes(seen.row, CORRECTION).rows if isinstance(note, Note))
+    return {note.data["measurement"]: note.data["new"] for note in notes if last is None or note.seq <= last}
+
+
+def _first_mark(decimal_comma: bool) -> str:
+    """What spreadsheets need at the beginning to read a file as UTF-8; other programs do without."""
+    return "\ufeff" if decimal_comma else ""
+
+
+def _groups(seen: CampaignReading, decimal_comma: bool) -> Callable[[], str]:
+    """A line for each item, as `group_rows` has them."""
+    header, finish = group_rows(seen)
+
+    def write() -> str:
+        lines = [csv_line(["" if cell is None else cell for cell in row], decimal_comma) for row in finish()]
+        return "".join([_first_mark(decimal_comma) + csv_line(header, decimal_comma), *lines])
+
+    return write
+
+
+def group_rows(seen: CampaignReading) -> tuple[list[str], Callable[[], list[list[Any]]]]:
+    """item, its group (as status numbers them), whether that is proven, its measurements and their mean, its letters.
+
+    Items that share a letter are not proven different; there are none where a campaign has no partial answers.
+
+    Where there are costs, `cost` is what the measurements of the item have cost.
+
+    If results told after the stop do not fit the groups, what the proof assumes is in doubt, and with it all groups:
+    proven is then "does not fit" for the items that do not, and "no" for all others. It is "no" for all if there is an
+    alarm that is not harmless or a group looks mixed, and "retired" for retired items. The letters take time: what is
+    returned beside the header adds them.
+    """
+    state, settings = seen.state, seen.state.settings
+    apart = {one["arm"] for one in judgements.misfits(state)}
+    clean = state.session.alarm is None and not looks_mixed(state.session) and not judgements.harmful(state)
+    proven = "yes" if state.done and judgements.certain(settings) and clean and not apart else "no"
+    priced = settings.run.costs
+    header = ["item", "group", "proven", "measurements", *([] if priced is None else ["cost"])]
+    header += [f"mean {name}" for name in settings.columns]
+    rows: list[list[Any]] = []
+    for arm in range(settings.n_arms):
+        count, total = state.sums.get(arm, (0, None))
+        gone = arm in state.session.retired
+        group = None if state.groups is None or gone else int(state.groups[arm])
+        means = [None] * settings.dim if total is None else [float(value) for value in total / count]
+        spent = [] if priced is None else [float(count * priced[arm])]
+        said = "retired" if gone else "does not fit" if arm in apart else proven
+        rows.append([settings.name_of(arm), group, said, count, *spent, *means])
+    lettered = method_named(settings.method).certifies and settings.n_arms <= MOST_ITEMS
+    taken = partial_answers.take_for_partial(seen) if lettered else None
+
+    def finish() -> list[list[Any]]:
+        shown = [""] * len(rows) if taken is None else partial_answers.letters(taken)
+        return [[*row, letters] for row, letters in zip(rows, shown, strict=True)]
+
+    return [*header, "letters"], finish
+
+
+def _json(seen: CampaignReading) -> str:
+    """The settings, where it stands, and the whole log."""
+    content = {
+        "format": "coterie-campaign-1",
+        "status": status_views.status(seen.state, seen.row, seen.now),
+        "events": log_views.events(seen, 0, None)["events"],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _certificate(seen: CampaignReading) -> str:
+    text = io.StringIO()  # `json.dumps` with an indent would hold millions of small pieces before it joins them
+    json.dump(status_views.certificate(seen.state, seen.row), text, indent=1)
+    text.write("\n")
+    return text.getvalue()
+
+
+def _log(seen: CampaignReading) -> str:
+    """Results in the order in which they count, freezes and rounds: what `coterie verify` reads."""
+    settings = log_views.settings_of(seen.row)
+    if not method_named(settings.method).certifies:
+        raise Conflict(
+            f"only method {certifying_methods()} has a log to verify, campaign {seen.row['name']!r} uses "
+            f"{settings.method!r}: export csv or json",
+            code="no_certificate",
+        )
+    from coterie.certificate import write_log
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log.csv")
+        write_log(path, _with_origin(seen), settings.dim)
+        return path.read_text(encoding="utf-8")
+
+
+def _with_origin(seen: CampaignReading) -> list[dict[str, Any]]:
+    """The events of the log, each result with when it was told and by whom; no proof depends on that."""
+    rows = [row for row in seen.journal.rows(seen.row, kinds=(Told,)).rows if isinstance(row, Told)]
+    called = log_views.token_names(seen, rows)
+    by_place = {seen.state.ids[row.id]: row for row in rows}
+    places = iter(seen.state.session.counted.tolist())
+    events = []
+    for event in status_views.log_events(seen.state):
+        if event["event"] == "result":
+            row = by_place[next(places)]
+            who = {"at": timestamp(row.told_at), "worker": row.worker, "token": called.get(row.token or "", row.token)}
+            event = event | {name: value for name, value in who.items() if value is not None}
+        events.append(event)
+    return events

@@ -1,0 +1,1 @@
+"""Tables of earlier measurements, taken into a campaign."""

@@ -1,0 +1,1 @@
+"""`Campaigns`: all campaigns of one store, for any number of threads and processes."""

@@ -1,0 +1,157 @@
+"""What can be read of the campaigns of a store: the part of `Campaigns` that changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.campaign.exports import text as text_exports
+from coterie.campaign.exports.workbook import workbook_exporter
+from coterie.campaign.service.open_campaigns import OpenCampaigns
+from coterie.campaign.views import log as log_views
+from coterie.campaign.views import partial as partial_answers
+from coterie.campaign.views import status as status_views
+from coterie.campaign.views.picture import picture, take_for_picture
+
+
+class CampaignReports:
+    """Reports on campaigns, each of one moment, as plain JSON values or text."""
+
+    _campaigns: OpenCampaigns
+
+    def status(self, id: str, most_items: int | None = None) -> dict[str, Any]:
+        """How far a campaign is: groups, evidence, leases, workers.
+
+        Parameters
+        ----------
+        id : str
+            The campaign.
+        most_items : int, optional
+            With more items than this, `cut` of the answer is true: `pulls`, `labels` and `names` are None, there are no
+            `costs`, and groups have the first 1000 of their items. `items` has them all, page by page.
+
+        Returns
+        -------
+        dict
+            `done`, `proven`, `verdict` (a sentence), `groups`, `labels`, `evidence`, `forecast`, `open_leases`,
+            `workers`, `alarms`, the settings, and more; docs/SERVER.md lists them all.
+        """
+        return self._campaigns.read(id, lambda seen: status_views.status(seen.state, seen.row, seen.now, most_items))
+
+    def items(self, id: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
+        """Items from number `after` on, each with its name, group and measurements; `next` is where to go on."""
+        start, count = log_views.page(after, limit)
+        return self._campaigns.read(id, lambda seen: status_views.items(seen.state, start, count))
+
+    def budget(self, id: str, more: Any) -> dict[str, Any]:
+        """What so many more measurements are expected to bring: the `chance` to be done by then, and what if not."""
+        return self._campaigns.read(id, lambda seen: status_views.budget(seen.state, seen.row, more))
+
+    def overview(self, id: str) -> dict[str, Any]:
+        """The summary that `list` gives and the seq, without working the state out; and whether that is in memory."""
+        row = self._campaigns.row(id)
+        return status_views.summary(row) | {"seq": int(row["last_seq"]), "in_memory": self._campaigns.in_memory(id)}
+
+    def settings(self, id: str) -> dict[str, Any]:
+        """What the campaign was created with."""
+        return self._campaigns.look(id, lambda seen: log_views.settings_of(seen.row).as_dict())
+
+    def lease(self, id: str, lease: str) -> dict[str, Any]:
+        """One lease: its arm, its worker, and whether it is open, answered, expired, failed or undone."""
+        return self._campaigns.read(id, lambda seen: status_views.lease(seen.state, lease, seen.now))
+
+    def measured(self, id: str, arm: Any) -> dict[str, Any]:
+        """How often an item was measured: `arm`, `name`, `measurements`."""
+        return self._campaigns.read(id, lambda seen: status_views.measured(seen.state, arm))
+
+    def measurements(self, id: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
+        """Results told, in order, after the seq `after`; `next` is where to go on, None at the end."""
+        start, count = log_views.page(after, limit)
+        return self._campaigns.read(id, lambda seen: log_views.measurements(seen, start, count))
+
+    def events(self, id: str, after: int = 0, limit: int = 1000) -> dict[str, Any]:
+        """Everything in the log, in order, after the seq `after`."""
+        start, count = log_views.page(after, limit)
+        return self._campaigns.look(id, lambda seen: log_views.events(seen, start, count))
+
+    def history(self, id: str, points: int = 300) -> dict[str, Any]:
+        """The evidence over time, thinned out to about so many points."""
+        return self._campaigns.look(id, lambda seen: log_views.history(seen, points))
+
+    def page(self, id: str, points: int = 300, recent: int = 100) -> dict[str, Any]:
+        """`status`, `history` and the last `recent` `events` of one moment, for a page that shows all three."""
+        return self._campaigns.read(id, lambda seen: status_views.page_content(seen, points, recent))
+
+    def partial(self, id: str, pairs: int = partial_answers.LISTED_PAIRS) -> dict[str, Any]:
+        """What is proven now: pairs `apart` and `alike`, and of each item its letters and the groups it may be in.
+
+        At most `pairs` pairs of each kind are listed, and never more than 10 000. All pairs are looked at, outside the
+        campaign's lock: others can read and write meanwhile.
+        """
+        listed, _ = partial_answers.checked_counts(pairs=pairs)
+        return partial_answers.partial(self._campaigns.read(id, partial_answers.take_for_partial), listed)
+
+    def picture(self, id: str, proven: bool = True) -> dict[str, Any]:
+        """Where each item is (`mean`, `low`, `high`, and its place on two axes), its group, and what is proven of it.
+
+        Of more than 2000 items only the groups; without what is `proven` no pairs are looked at. Computed outside the
+        campaign's lock.
+        """
+        return picture(self._campaigns.read(id, take_for_picture), proven)
+
+    def resolution_curve(self, id: str, points: int = partial_answers.CURVE_POINTS) -> dict[str, Any]:
+        """For each `radius`, how many groups there are at `least`, and how many are `enough`, both proven.
+
+        As `coterie.resolution_curve`; computed outside the campaign's lock.
+        """
+        _, count = partial_answers.checked_counts(points=points)
+        return partial_answers.curve(self._campaigns.read(id, partial_answers.take_for_curve), count)
+
+    def newest_events(self, id: str, before: int | None = None, limit: int = 50) -> dict[str, Any]:
+        """The last events with a seq below `before` (None: of all), oldest first, with the campaign's id, name and dim.
+
+        `first` and `last` are the seqs that the page covers, `newest` is that of the last row there is.
+        """
+        _, count = log_views.page(0, limit)
+        return self._campaigns.look(id, lambda seen: log_views.newest_events(seen, before, count))
+
+    def latest(self, id: str) -> int:
+        """The seq of the last row: whether anything is new, for next to nothing."""
+        return int(self._campaigns.row(id)["last_seq"])
+
+    def certificate(self, id: str) -> dict[str, Any]:
+        """The proof, which `coterie.verify` checks against the log of `export(id, "log")`.
+
+        Raises
+        ------
+        NotDone
+            The groups are not proven yet.
+        Conflict
+            The campaign's method has no certificates.
+        """
+        return self._campaigns.read(id, lambda seen: status_views.certificate(seen.state, seen.row))
+
+    def export(self, id: str, kind: str = "csv", before: int | None = None, decimal_comma: bool = False) -> str:
+        """A campaign as text.
+
+        Parameters
+        ----------
+        id : str
+            The campaign.
+        kind : {"csv", "groups", "json", "certificate", "log"}
+            Measurements (which `import_table` reads), a table of the groups, everything, the proof, or the log that
+            `coterie.verify` reads.
+        before : int, optional
+            For "csv": only what stands before this seq. A log with a damaged row still has that.
+        decimal_comma : bool
+            For "csv" and "groups": semicolons between the cells and decimal commas, as spreadsheets of many languages
+            want.
+
+        Returns
+        -------
+        str
+        """
+        return self._campaigns.read(id, text_exports.exporter(kind, before, decimal_comma))()
+
+    def export_workbook(self, id: str, kind: str = "csv") -> bytes:
+        """An Excel file: "csv" (the measurements, which import_table reads), "groups", or "log" (what happened)."""
+        return self._campaigns.read(id, workbook_exporter(kind))()

@@ -1,0 +1,169 @@
+"""The rows of a campaign as the record of a conversation: what was asked, told and given up, and what was decided."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coterie.campaign.settings import timestamp
+from coterie.problem.checks import FloatArray
+from coterie.problem.question import Resolution
+from coterie.problem.revision import Revision
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, REVISED, TOLD, Applied
+from coterie.session.corrections import Correction, without_alarm
+from coterie.session.facts import UNASKED, Facts
+from coterie.store.rows import ALL_KINDS, TABLES, Ask, Ending, Note, Row, Told
+
+RESOLUTION, REVISION = "resolution", "revision"
+"""Kinds of notes that keep a resolution that was chosen on the way, and a revision."""
+
+DECISIONS = ("freeze", "list", "round", "alarm", RESOLUTION, REVISION)
+"""Kinds of notes that keep a decision of the method."""
+
+ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"
+"""Kinds of notes that keep what was decided about the campaign as a whole."""
+
+SURPLUS = "surplus"
+"""The kind of note that keeps a result which does not count: somebody else has answered its ask before."""
+
+RULES = "rules"
+"""The kind of note that says: what follows was decided by the rules of this number."""
+
+
+CORRECTION = "correction"
+"""The kind of note that replaces the values of a measurement."""
+
+
+@dataclass
+class RecordedRows:
+    """Rows as facts, and what they say about who decided them."""
+
+    facts: Facts
+    seqs: list[int]  # of each entry
+    stop: dict[str, Any] | None = None  # what was noted of the stop
+    outcome: dict[str, Any] | None = None  # its claims, if they were recorded with it
+    rules: int | None = None  # the last number noted
+    applied: Applied = field(default_factory=Applied)  # what stands before that note
+    corrections: list[Correction] = field(default_factory=list)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the groups were found."""
+        return self.stop is not None
+
+    def note(self, row: Note, entries: list[tuple[int, int, int, int, int]]) -> None:
+        """Take a note in."""
+        if row.kind in DECISIONS:
+            decision = row.data
+            if row.kind == RESOLUTION:
+                entries.append((CHOSEN, -1, -1, -1, row.seq))
+                self.facts.choices.append(Resolution.of(decision["resolution"]))
+            if row.kind == REVISION:
+                entries.append((REVISED, -1, -1, -1, row.seq))
+                self.facts.revisions.append(Revision.from_json(decision))
+                self.stop = self.outcome = None  # it goes on
+            self.facts.decisions.append((decision.pop("t"), decision))
+        elif row.kind == RULES:
+            self.rules = int(row.data["number"])
+            self.applied = Applied(len(entries), len(self.facts.decisions))
+        elif row.kind == CORRECTION:
+            self._correct(row, entries)
+        elif row.kind == "stopped":
+            self.stop = row.data
+            self.outcome = self.stop.get("outcome")
+            if self.stop["by"] == "ask":  # it looked for an arm and found that there was nothing left to measure
+                entries.append((ASKED, -1, -1, -1, row.seq))
+
+    def _correct(self, row: Note, entries: list[tuple[int, int, int, int, int]]) -> None:
+        """A value is another one than was told. What was decided stays, but for an alarm, and perhaps the stop."""
+        made = Correction.of(row.data | {"at": timestamp(row.at)})
+        self.corrections.append(made)
+        self.facts.decisions[:] = without_alarm(self.facts.decisions)
+        if made.reopened:
+            self.stop = self.outcome = None
+            entries[:] = [one for one in entries if one[0] != ASKED or one[1] >= 0]
+        self.applied = Applied(len(entries), len(self.facts.decisions))
+
+
+def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
+    """The record that these rows are, with corrections in place; `next_ticket` is the number of the first new ask."""
+    entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, round, seq
+    texts: list[str] = []
+    found = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), [], [], []), [])
+    for row in rows:
+        if isinstance(row, Told):
+            entries.append((TOLD, row.arm, UNASKED if row.ticket is None else row.ticket, -1, row.seq))
+            texts.append(row.values)
+        elif isinstance(row, Ask):
+            if row.ticket == next_ticket:  # else a lease handed on: its place in the order of asks is an old one
+                entries.append((ASKED, row.arm, row.ticket, row.round, row.seq))
+                next_ticket += 1
+        elif isinstance(row, Ending):
+            entries.append((FORGOTTEN, -1, row.ticket, -1, row.seq))
+        else:
+            found.note(row, entries)
+    if entries:
+        kinds, arms, tickets, rounds, seqs = (list(column) for column in zip(*entries, strict=True))
+        made = found.facts.decisions, found.facts.choices, found.facts.revisions
+        values = numbers(texts, dim)
+        for one in found.corrections:
+            if one.row < len(values):  # else a result that these rows do not have
+                values[one.row] = one.new
+        found.facts = Facts(kinds, arms, tickets, rounds, values, *made)
+        found.seqs = seqs
+    return found
+
+
+def numbers(texts: list[str], dim: int) -> FloatArray:
+    """The values of many results: what json.loads makes of each, only faster."""
+    text = ",".join(texts).replace("[", "").replace("]", "")
+    return np.fromstring(text, sep=",").reshape(len(texts), dim)
+
+
+KEPT = 100
+"""Rows that are kept: so many a page may show."""
+LONGEST_NOTE = 1_000_000
+"""Characters of the note of a stop: of a campaign with many items its claims are hundreds of megabytes."""
+_CLAIMS = ', "outcome": '
+
+
+def without_long_claims(row: Row) -> Row:
+    """A row as logs show it: the note of a stop without what it claims, if that is long."""
+    if not isinstance(row, Note) or row.kind != "stopped" or len(row.content) <= LONGEST_NOTE:
+        return row
+    head, mark, _ = row.content.partition(_CLAIMS)
+    return row._replace(content=f"{head}}}") if mark else row
+
+
+class NewestRows:
+    """The last rows of a log and all points of its evidence, as far as they were seen."""
+
+    def __init__(self, rows: Sequence[Row] = (), points: Sequence[dict[str, Any]] = ()) -> None:
+        self._rows: deque[Row] = deque(rows, KEPT)
+        self.points = list(points)
+
+    def add(self, row: Row) -> None:
+        """A row that follows."""
+        if type(row) is Note:
+            if row.kind == "evidence":
+                self.points.append(row.data)
+            row = without_long_claims(row)
+        self._rows.append(row)
+
+    def last(self, count: int) -> list[Row]:
+        """The last rows, oldest first: all of them, if there are no more than that or `KEPT`."""
+        return list(self._rows)[-count:] if count > 0 else []
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"rows": [[TABLES[type(row)], *row] for row in self._rows], "points": self.points}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> NewestRows:
+        """What `to_json` gave."""
+        kinds = {TABLES[kind]: kind for kind in ALL_KINDS}
+        return cls([kinds[name]._make(fields) for name, *fields in content["rows"]], content["points"])

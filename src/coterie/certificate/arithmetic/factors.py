@@ -1,0 +1,309 @@
+"""The evidence of frozen tests where the noise is not known: what each round multiplies it by.
+
+docs/EVIDENCE.md, sections 3 to 8, has the proofs: each factor has mean 1 at most if the arms of the test are equal. In
+all of them C is the mean of the arm's results minus that of the pool's, of a and A results, and v = 1/a + 1/A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coterie.certificate.arithmetic import variance
+from coterie.certificate.arithmetic.bets import BetRecord, BetRound, Sides, padded, sides_of
+from coterie.certificate.freezes import Frozen
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Statement, Symmetric
+
+MOST_AT_STAKE = 0.95  # of a bet on bounded results
+LARGEST_SIGN = 1.5  # |x| of a bet on the sign of a contrast is clipped here
+LARGEST_SCORE = 6.0  # |log g| of an exchangeable bet is clipped here
+FLOOR = 6.125  # −log κ, of the robust score: e^{−3.5²/2}
+
+_CHUNK = 2**20
+_TABLE = 16  # below, log n! is read off; from there on Stirling's series has 1e-16
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_REMAINDERS = np.array(
+    [0.0] + [math.lgamma(n + 1.0) - (n + 0.5) * math.log(n) + n - _HALF_LOG_TWO_PI for n in range(1, _TABLE)]
+)
+
+
+def betted(
+    record: BetRecord,
+    freeze: Frozen,
+    rounds: Sequence[BetRound],
+    pools: str,
+    arms: IntArray,
+    others: IntArray,
+    last: IntArray,
+    half: NDArray[np.bool_],
+) -> FloatArray:
+    """log e of frozen tests, each after the round `last`: arms against whole groups, against cores, or arms.
+
+    `pools` is "group", "core" or "arm" and says what `others` counts; `rounds` are those that may be used, all of them
+    complete; `half` says which tests are at half of the level. An arm must not be tested against its own group.
+    """
+    stated = record.noise.statement
+    if isinstance(stated, Gaussian):
+        bet, share = record.freeze_bets[freeze.number], np.where(half, 0.5, 1.0)
+        return variance.evidence(rounds, freeze, bet, stated.shape, pools, arms, others, last, share)
+    total = np.zeros(arms.size)
+    for bet_round in rounds:
+        sides = sides_of(bet_round, freeze, pools, arms, others, np.flatnonzero(last >= bet_round.number))
+        if sides.tests.size > 0:
+            total[sides.tests] += log_factors(stated, bet_round, sides)
+    return total
+
+
+def log_factors(stated: Statement, bet_round: BetRound, sides: Sides) -> FloatArray:
+    """What a round adds to log e of its tests, of a family whose evidence is a product over rounds."""
+    if isinstance(stated, Counts):
+        return counts(bet_round, sides, stated)
+    if isinstance(stated, Bounded):
+        return bounded(bet_round, sides, stated)
+    if isinstance(stated, AtMost):
+        return at_most(bet_round, sides)
+    if isinstance(stated, Symmetric):
+        return symmetric(bet_round, sides)
+    return exchangeable(bet_round, sides)
+
+
+def counts(bet_round: BetRound, sides: Sides, stated: Counts) -> FloatArray:
+    """Conditional odds: Π_q ψ_q^s / E[ψ_q^s], s hypergeometric given all successes of both sides."""
+    parts = bet_round.bet.parts
+    fraction = parts["f"][sides.own, sides.other]
+    log_odds = fraction[:, None] * (parts["L"][sides.own] - parts["L"][sides.other])  # log ψ
+    a, pulls = sides.counts
+    of_arm, of_pool = sides.totals(bet_round.values)
+    total = np.zeros(sides.tests.size)
+    for q in range(of_arm.shape[1]):
+        expected = log_mean_power(
+            log_odds[:, q], a * stated.trials, pulls * stated.trials, of_arm[:, q] + of_pool[:, q]
+        )
+        total += of_arm[:, q] * log_odds[:, q] - expected
+    return total
+
+
+def bounded(bet_round: BetRound, sides: Sides, stated: Bounded) -> FloatArray:
+    """Betting: 1 + λ·C, with λ so small that it is at least 0.05 whatever the results."""
+    parts = bet_round.bet.parts
+    fraction, square = parts["f"][sides.own, sides.other], parts["Δ²"][sides.own, sides.other]
+    gap = parts["G"][sides.own] - parts["G"][sides.other]
+    stake = gap * (fraction / (sides.spread + fraction**2 * square))[:, None]  # λ
+    at_stake = np.abs(stake) @ np.broadcast_to(np.subtract(stated.hi, stated.lo), gap.shape[1])
+    stake *= np.minimum(1.0, MOST_AT_STAKE / np.where(at_stake > 0.0, at_stake, 1.0))[:, None]
+    return np.asarray(np.log1p(np.einsum("id,id->i", stake, sides.contrast(bet_round.positions))))
+
+
+def at_most(bet_round: BetRound, sides: Sides) -> FloatArray:
+    """(1 + x + x²/2)/(1 + w/2) with x = θ·C/v and w = ‖θ‖²/v, in units of the covariance stated."""
+    parts, spread = bet_round.bet.parts, sides.spread
+    theta = parts["f"][sides.own, sides.other][:, None] * (parts["U"][sides.own] - parts["U"][sides.other])
+    x = np.einsum("id,id->i", theta, sides.contrast(bet_round.positions)) / spread
+    most = np.einsum("id,id->i", theta, theta) / spread  # w, the largest mean of x²
+    return np.asarray(np.log1p(x + 0.5 * x**2) - np.log1p(0.5 * most))
+
+
+def symmetric(bet_round: BetRound, sides: Sides) -> FloatArray:
+    """2/(1 + e^{−2x}), x = f·(G_l−G_k)·C/(s_m²/a + Σ_q a_q·s_q²/A²) within ±1.5, the arms q of the pool."""
+    parts = bet_round.bet.parts
+    variance = np.full(int(bet_round.listed.max(initial=0)) + 1, np.nan)
+    variance[bet_round.listed] = parts["s²"]
+    a, pulls = sides.counts
+    of_arm, of_pool = sides.totals(variance[bet_round.arms][:, None])  # a·s_m², and Σ_q a_q·s_q²
+    direction = parts["f"][sides.own, sides.other][:, None] * (parts["G"][sides.own] - parts["G"][sides.other])
+    seen = np.einsum("id,id->i", direction, sides.contrast(bet_round.positions))
+    x = seen / (of_arm[:, 0] / a**2 + of_pool[:, 0] / pulls**2)
+    return np.asarray(np.log(2.0) - np.logaddexp(0.0, -2.0 * np.clip(x, -LARGEST_SIGN, LARGEST_SIGN)))
+
+
+# Exchangeable bets: docs/EVIDENCE.md, section 3.
+
+
+def exchangeable(bet_round: BetRound, sides: Sides) -> FloatArray:
+    """Any noise: log of (1−w)·e_linear + w·e_robust for each test.
+
+    If all arms of a test have the same distribution, every way to share out its results to the two sides is equally
+    likely. So with j = min(a, J), J fixed with the bet: the mean of Π g over all choices of j of the arm's results has
+    the mean of Π g over all choices of j of *all* results as its mean, for any g fixed before. So their ratio is fair.
+    """
+    logs = np.empty(sides.tests.size)
+    most = int(min(bet_round.bet.parts["J"], sides.counts[0].max(initial=1.0)))  # the largest order j of any test
+    tables = padded(sides.arm_of, sides.arm_counts.size), padded(sides.pool_of, sides.pool_counts.size)
+    states = _pool_states(bet_round, sides, tables[1], most)
+    chunk = max(1, _CHUNK // max(1, tables[0].shape[1]))
+    for low in range(0, sides.tests.size, chunk):
+        part = slice(low, low + chunk)
+        logs[part] = _some(bet_round, sides.rows(part), tables[0], states, most)
+    return logs
+
+
+def _some(
+    bet_round: BetRound, sides: Sides, arm_table: IntArray, states: tuple[IntArray, FloatArray], most: int
+) -> FloatArray:
+    a, pulls = sides.counts
+    keys, sums = states
+    of_pools = sums[:, np.searchsorted(keys, sides.pool * len(bet_round.bet.parts["h"]) + sides.own)]
+    order, step = np.minimum(a, most).astype(np.int64), np.arange(most)
+    # binom(a+A, j)/binom(a, j) = Π_{i<j} (a+A−i)/(a−i)
+    ratios = np.where(step < order[:, None], (a + pulls)[:, None] - step, 1.0)
+    ratios /= np.where(step < order[:, None], a[:, None] - step, 1.0)
+    choices = np.log(ratios).sum(axis=1)
+    robust, pick = float(bet_round.bet.parts["w"]), (np.arange(order.size), order)
+    logs = np.full(order.size, -np.inf)
+    results = _scores(bet_round, arm_table[sides.arm], sides.own, sides.other)
+    for u, before, weight in zip(results, of_pools, (1.0 - robust, robust), strict=True):
+        if weight > 0.0:
+            of_arm, both = log_symmetric(_of_nothing(order.size, most), u), log_symmetric(before, u)
+            logs = np.logaddexp(logs, math.log(weight) + of_arm[pick] - both[pick] + choices)
+    return logs
+
+
+def _pool_states(bet_round: BetRound, sides: Sides, pool_table: IntArray, most: int) -> tuple[IntArray, FloatArray]:
+    """log E_0 … E_j of the pools' results, seen from every group that is tested: keys, and (2 scores, keys, j+1)."""
+    n_groups = len(bet_round.bet.parts["h"])
+    keys, first = np.unique(sides.pool * n_groups + sides.own, return_index=True)
+    sums = np.empty((2, keys.size, most + 1))
+    chunk = max(1, _CHUNK // max(1, pool_table.shape[1]))
+    for low in range(0, keys.size, chunk):
+        part = slice(low, low + chunk)
+        some = first[part]
+        results = _scores(bet_round, pool_table[sides.pool[some]], sides.own[some], sides.other[some])
+        for which, u in enumerate(results):
+            sums[which, part] = log_symmetric(_of_nothing(some.size, most), u)
+    return keys, sums
+
+
+def _of_nothing(n: int, most: int) -> FloatArray:
+    """(n, j+1): log E_0 … E_j of no numbers: E_0 is 1, the others are 0."""
+    start = np.full((n, most + 1), -np.inf)
+    start[:, 0] = 0.0
+    return start
+
+
+def log_symmetric(start: FloatArray, u: FloatArray) -> FloatArray:
+    """(n, j+1): log E_0 … E_j of what `start` is of together with the numbers e^u, u of (n, L); −inf for none.
+
+    One number after the other: E_j(with x) = E_j(without) + x·E_{j−1}(without). No term is negative, so nothing
+    cancels; logarithms, because E_64 of thousands of numbers leaves the range of floats.
+    """
+    sums = start.copy()
+    before = np.repeat(start[:, :1], u.shape[1] + 1, axis=1)  # log E_{j−1} of the first i numbers, i = 0 … L
+    for j in range(1, start.shape[1]):
+        steps = np.concatenate([start[:, j : j + 1], u + before[:, :-1]], axis=1)
+        before = np.logaddexp.accumulate(steps, axis=1)
+        sums[:, j] = before[:, -1]
+    return sums
+
+
+def _scores(bet_round: BetRound, table: IntArray, own: IntArray, other: IntArray) -> tuple[FloatArray, FloatArray]:
+    """log g of the linear and of the robust score, for rows of results of tests (-1: none, −inf)."""
+    parts = bet_round.bet.parts
+    height = bet_round.positions @ parts["G"].T - parts["h"]  # y_k(x), (results, K)
+    gap = height[table, own[:, None]] - height[table, other[:, None]]
+    fraction, distance = parts["f"][own, other][:, None], parts["Δ"][own, other][:, None]
+    linear, robust = scores(gap / distance, fraction, distance)
+    return np.where(table >= 0, linear, -np.inf), np.where(table >= 0, robust, -np.inf)
+
+
+def scores(p: FloatArray, fraction: FloatArray, distance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The linear score and the robust one, which goes back to 0 for results that are far from both groups."""
+    linear = np.clip(fraction * distance * p, -LARGEST_SCORE, LARGEST_SCORE)
+    near = np.logaddexp(-0.5 * (p - 0.5 * distance) ** 2, -FLOOR)
+    far = np.logaddexp(-0.5 * (p + 0.5 * distance) ** 2, -FLOOR)
+    return linear, np.clip(fraction * (near - far), -LARGEST_SCORE, LARGEST_SCORE)
+
+
+# The mean of ψ^s for hypergeometric s, however many trials there are, by an explicit sum in the log domain.
+
+
+def log_mean_power(log_odds: FloatArray, trials: FloatArray, others: FloatArray, successes: FloatArray) -> FloatArray:
+    """log E[ψ^s]: s counts the successes among `trials` of trials + others, of which `successes` succeed, at random.
+
+    All arguments have one entry a test. Terms are added from 12 standard deviations and 60 steps below the largest to
+    as far above it: the others are less than 1e-20 of the sum.
+    """
+    least, most = np.maximum(0.0, successes - others), np.minimum(trials, successes)
+    top = _top(log_odds, trials, others, successes, least, most)
+    bend = 1.0 / (top + 1.0) + 1.0 / (trials - top + 1.0)
+    bend += 1.0 / (successes - top + 1.0) + 1.0 / (others - successes + top + 1.0)
+    reach = np.ceil(12.0 / np.sqrt(bend)) + 60.0
+    low, high = np.maximum(least, top - reach), np.minimum(most, top + reach)
+    logs = np.empty(log_odds.size)
+    width = (high - low).astype(np.int64) + 1
+    left = np.argsort(width, kind="stable")  # rows of like length together, the longest first
+    while left.size > 0:
+        rows = max(1, _CHUNK // int(width[left[-1]]))
+        left, some = left[:-rows], left[-rows:]
+        s: FloatArray = low[some][:, None] + np.arange(int(width[some[-1]]), dtype=np.float64)
+        there = s <= high[some][:, None]
+        s = np.where(there, s, low[some][:, None])
+        terms = log_chance(s, trials[some][:, None], others[some][:, None], successes[some][:, None])
+        terms = np.where(there, terms + s * log_odds[some][:, None], -np.inf)
+        largest = terms.max(axis=1)
+        logs[some] = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=1))
+    return logs
+
+
+def _top(
+    log_odds: FloatArray,
+    trials: FloatArray,
+    others: FloatArray,
+    successes: FloatArray,
+    least: FloatArray,
+    most: FloatArray,
+) -> FloatArray:
+    """The s with the largest term: where the ratio of a term to the one before, which falls in s, goes below 1."""
+    low, high = least.copy(), most.copy()
+    while (low < high).any():
+        s = np.ceil(0.5 * (low + high))  # above low wherever low < high
+        with np.errstate(all="ignore"):  # the others are done, and may be at an end
+            ratio = log_odds + np.log(trials - s + 1.0) + np.log(successes - s + 1.0)
+            ratio -= np.log(s) + np.log(others - successes + s)
+        rises = (ratio >= 0.0) & (low < high)
+        falls = ~rises & (low < high)
+        low, high = np.where(rises, s, low), np.where(falls, s - 1.0, high)
+    return low
+
+
+def log_chance(s: FloatArray, trials: FloatArray, others: FloatArray, successes: FloatArray) -> FloatArray:
+    """log of the hypergeometric probability of s, as two binomials over a third, all at the rate of all trials."""
+    rate = successes / (trials + others)
+    return (
+        log_binomial(s, trials, rate)
+        + log_binomial(successes - s, others, rate)
+        - log_binomial(successes, trials + others, rate)
+    )
+
+
+def log_binomial(x: FloatArray, n: FloatArray, rate: FloatArray) -> FloatArray:
+    """log of the binomial probability, by its distance from the mean: no large numbers cancel (Loader 2000)."""
+    x, n, rate = np.broadcast_arrays(x, n, rate)
+    rest = n - x
+    inner = (x > 0.0) & (rest > 0.0)
+    distance = _deviance(x, n * rate) + _deviance(rest, n * (1.0 - rate))
+    root = 0.5 * np.log(n / np.where(inner, x * rest, 1.0)) - _HALF_LOG_TWO_PI
+    value = _remainder(n) - _remainder(x) - _remainder(rest) - distance + root
+    none = n * np.log1p(-np.where(rate < 1.0, rate, 0.0))  # at a rate of 1 there are none only of no trials
+    every = n * np.log(np.where(rate > 0.0, rate, 1.0))
+    return np.where(inner, value, np.where(x > 0.0, every, none))
+
+
+def _remainder(n: FloatArray) -> FloatArray:
+    """log n! − [(n+½)·log n − n + ½·log 2π], and 0 for n = 0."""
+    large = np.maximum(n, float(_TABLE))
+    square = large * large
+    series = (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square)
+              / square) / large  # fmt: skip
+    return np.where(n < _TABLE, _REMAINDERS[np.minimum(n, _TABLE - 1).astype(np.int64)], series)
+
+
+def _deviance(x: FloatArray, mean: FloatArray) -> FloatArray:
+    """x·log(x/mean) − x + mean: 0 where both are 0."""
+    safe = np.where(mean > 0.0, mean, 1.0)
+    away = (x - safe) / safe
+    inner = (1.0 + away) * np.log1p(np.where(x > 0.0, away, 0.0)) - away
+    return np.where(mean > 0.0, safe * inner, np.where(x > 0.0, np.inf, 0.0))

@@ -1,0 +1,254 @@
+"""Noise that is known: sums of results, and the evidence of pairs from the start and of frozen tests (docs/CROC.md).
+
+A mean 1e12 standard deviations from zero leaves a float 4 digits of the noise; a sum of a million such leaves none. So
+a coordinate is taken as `whole` steps, which are integers and add up exactly, and a `rest` of at most half a step. A
+step is a power of two, about 32 standard deviations: to cut a float into both rounds nothing. Differences of means are
+formed from whole steps first, exactly, and put into units of the noise last (that map is linear).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie.certificate.freezes import Frozen
+from coterie.certificate.reading import Log
+from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.problem.noise import Noise
+
+LARGEST = 1e12
+"""The largest result, in standard deviations from zero: of those beyond, a float does not resolve the noise."""
+
+_STEP = 32.0
+_MOST_STEPS = 2**62  # no sum may leave the integers of 64 bits
+
+_RATIOS = ((1, 0.4), (2, 0.1), (4, 0.1), (8, 0.1))  # R and its weight, for each side if R > 1
+_SCALES = 64.0 / 4.0 ** np.arange(11)  # ρ
+_WEIGHTS = np.concatenate([[0.08, 0.19, 0.25, 0.25, 0.12], 0.055 / 2.0 ** np.arange(6)])
+_CHUNK = 2**22
+"""Numbers that are worked on at once."""
+
+
+class Sums(NamedTuple):
+    """Sums of results, one a row: of how many, their whole steps, and what is left."""
+
+    counts: IntArray  # (n)
+    whole: IntArray  # (n, d)
+    rest: FloatArray  # (n, d)
+
+    def rows(self, which: IntArray | slice) -> Sums:
+        """These rows."""
+        return Sums(self.counts[which], self.whole[which], self.rest[which])
+
+    def pooled(self, groups: IntArray, n_groups: int) -> Sums:
+        """One row for each group: the sum of its rows."""
+        shape = (n_groups, self.whole.shape[1])
+        pools = Sums(np.zeros(n_groups, dtype=np.int64), np.zeros(shape, dtype=np.int64), np.zeros(shape))
+        for pool, own in zip(pools, self, strict=True):
+            np.add.at(pool, groups, own)
+        return pools
+
+    def without(self, part: Sums) -> Sums:
+        """What is left of each row when a part of it is taken out."""
+        return Sums(self.counts - part.counts, self.whole - part.whole, self.rest - part.rest)
+
+
+class Units:
+    """The steps that suit a noise, and the way from them to units of the noise."""
+
+    def __init__(self, noise: Noise) -> None:
+        self._noise = noise
+        plain = None if noise.is_identity else np.array(noise.to_json(), dtype=np.float64)
+        if plain is not None and plain.ndim == 2:
+            # Of a coordinate what counts is the largest trace that it leaves in units of the noise.
+            trace = np.abs(noise.whiten(np.eye(noise.dim))).max(axis=1)
+            self._power: IntArray = -np.frexp(trace)[1].astype(np.int64)
+            self._map: FloatArray = noise.whiten(np.diag(np.ldexp(1.0, self._power)))
+        else:
+            deviations = np.broadcast_to(1.0 if plain is None else plain, noise.dim)
+            self._power = np.frexp(deviations)[1].astype(np.int64) - 1
+            self._map = noise.whiten(np.ldexp(1.0, self._power))
+
+    def results(self, values: FloatArray) -> Sums:
+        """Results (t, d) in the user's units, each a sum of one. ValueError names one that is too far from zero."""
+        far = ~(np.abs(self._noise.whiten(values)) <= LARGEST)  # also where that is not a number
+        if far.any():
+            row = int(np.argmax(far.any(axis=1)))
+            raise ValueError(
+                f"result {row + 1} of the log, {short(values[row].tolist())}, lies more than {LARGEST:g} standard "
+                "deviations from zero: a float does not resolve the noise there; measure from an origin that is closer"
+            )
+        scaled = np.ldexp(values, -self._power) / _STEP
+        steps = np.rint(scaled)
+        if not float(np.abs(steps).max(initial=0.0)) * len(values) < _MOST_STEPS:
+            raise ValueError(
+                f"{len(values)} results, up to {np.abs(scaled).max() * _STEP:.3g} of the noise's smallest standard "
+                "deviations from zero, cannot be added up without rounding: measure from an origin that is closer"
+            )
+        rest = (scaled - steps) * _STEP  # nothing is rounded here
+        return Sums(np.ones(len(values), dtype=np.int64), steps.astype(np.int64), rest)
+
+    def gap(self, first: Sums, second: Sums) -> FloatArray:
+        """The mean of each row of `first` minus that of `second`, in units of the noise; no row may be of nothing."""
+        n_first, n_second = first.counts[:, None], second.counts[:, None]
+        (steps, left), (its_steps, its_left) = np.divmod(first.whole, n_first), np.divmod(second.whole, n_second)
+        near = (left / n_first - its_left / n_second) * _STEP + (first.rest / n_first - second.rest / n_second)
+        far = (steps - its_steps) * _STEP + near
+        return np.asarray(far @ self._map if self._map.ndim == 2 else far * self._map)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round: the arms that it pulls (ascending), and the sums of their results; no rows if it is not complete."""
+
+    number: int
+    arms: IntArray
+    sums: Sums
+
+
+@dataclass(frozen=True)
+class Record:
+    """The results of a log under a known noise, and its rounds."""
+
+    units: Units
+    arms: IntArray  # (t)
+    results: Sums  # t rows, each of one result
+    rounds: tuple[Round, ...] = ()
+
+
+def record_of(log: Log, noise: Noise) -> Record:
+    """The sums of what a log has; ValueError names a result that is too far from zero."""
+    units = Units(noise)
+    results = units.results(log.values)
+    rounds = []
+    for composed in log.rounds:
+        arms, place = np.unique(log.arms[composed.rows], return_inverse=True)
+        sums = results.rows(composed.rows).pooled(place, arms.size)
+        rounds.append(Round(composed.number, arms, sums))
+    return Record(units, log.arms, results, tuple(rounds))
+
+
+def grid_of(room: int, height: int) -> IntArray:
+    """The counts n, up to `height`, at which pairs read the sum of an arm's first n results.
+
+    They are 1, …, P, and P·2^j·(1 + i/S) for j = 0, 1, … and i = 0, …, S−1, where S = P/8.
+    """
+    near = np.arange(1, min(room, height) + 1, dtype=np.int64)
+    parts, base = [near], np.arange(room, 2 * room, 8, dtype=np.int64)
+    while base[0] <= height:
+        parts.append(base[(base <= height) & (base > room)])
+        base = 2 * base
+    return np.concatenate(parts)
+
+
+class Stacks:
+    """The sums of the first n results of every arm, for n on the grid."""
+
+    def __init__(self, record: Record, n_arms: int, room: int) -> None:
+        self.units: Units = record.units
+        self.dim: int = record.results.rest.shape[1]
+        self.heights: IntArray = np.bincount(record.arms, minlength=n_arms).astype(np.int64)
+        self._grid = grid_of(room, int(self.heights.max()))
+        growth = self._grid[:, None] * _SCALES
+        self._price: FloatArray = np.log(_WEIGHTS) - self.dim / 2.0 * np.log(1.0 + growth)
+        self._gain: FloatArray = growth / (1.0 + growth) / 2.0
+        kept = np.searchsorted(self._grid, self.heights, side="right")  # how many sums of each arm
+        self._start: IntArray = np.cumsum(kept) - kept
+        by_arm = np.argsort(record.arms, kind="stable")  # stable: results of an arm stay in their order
+        arms = record.arms[by_arm]
+        place = np.arange(arms.size) - (np.cumsum(self.heights) - self.heights)[arms]
+        piece = np.searchsorted(self._grid, place + 1)  # between which two counts of the grid
+        used = piece < kept[arms]
+        pieces = (self._start[arms] + piece)[used]
+        self._sums: Sums = record.results.rows(by_arm[used]).pooled(pieces, int(kept.sum()))
+        for step in range(1, int(kept.max())):
+            here = self._start[kept > step] + step
+            for sums in self._sums:
+                sums[here] += sums[here - 1]
+
+    def reach(self, n_first: IntArray, n_second: IntArray, ratio: int) -> IntArray:
+        """How many results of the first arm can be read against `ratio` times as many of the second, on the grid."""
+        most = np.minimum(n_first, n_second // ratio) * ratio
+        place = np.searchsorted(self._grid, most, side="right")
+        return np.where(place > 0, self._grid[place - 1] // ratio, 0)
+
+    def mixture(self, counts: IntArray, energy: FloatArray) -> FloatArray:
+        """log M_n of n = `counts`, on the grid, where the energy is n‖Ȳ_n‖²/v."""
+        place = np.searchsorted(self._grid, counts)
+        exponents = self._price[place] + self._gain[place] * energy[:, None]
+        largest = exponents.max(axis=1)
+        return np.asarray(largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1)))
+
+    def first(self, arms: IntArray, counts: IntArray) -> Sums:
+        """The sums of the first `counts` results of each of these arms, counts on the grid that the arms have."""
+        return self._sums.rows(self._start[arms] + np.searchsorted(self._grid, counts))
+
+
+def paired(stacks: Stacks, first: IntArray, second: IntArray, n_first: IntArray, n_second: IntArray) -> FloatArray:
+    """The evidence from the start of pairs of arms at these counts, which the log must hold; −inf for counts of 0."""
+    best = np.full(first.size, -np.inf)
+    chunk = max(1, _CHUNK // max(stacks.dim, _SCALES.size))
+    for low in range(0, first.size, chunk):
+        part = slice(low, low + chunk)
+        a, b, n_a, n_b = first[part], second[part], n_first[part], n_second[part]
+        for ratio, weight in _RATIOS:
+            _raise(best[part], stacks, a, b, stacks.reach(n_a, n_b, ratio), ratio, weight)
+            if ratio > 1:
+                _raise(best[part], stacks, b, a, stacks.reach(n_b, n_a, ratio), ratio, weight)
+    return best
+
+
+def _raise(best: FloatArray, stacks: Stacks, a: IntArray, b: IntArray, n: IntArray, ratio: int, weight: float) -> None:
+    """INOUT best: the larger of it and the evidence of n results of a, each against the mean of `ratio` of b."""
+    some = np.flatnonzero(n > 0)
+    n, a, b = n[some], a[some], b[some]
+    gap = stacks.units.gap(stacks.first(a, n), stacks.first(b, n * ratio))
+    energy = n / (1.0 + 1.0 / ratio) * np.einsum("id,id->i", gap, gap)
+    best[some] = np.fmax(best[some], np.log(weight) + stacks.mixture(n, energy))
+
+
+def directed(
+    record: Record,
+    freeze: Frozen,
+    rounds: Sequence[Round],
+    pools: str,
+    arms: IntArray,
+    others: IntArray,
+    last: IntArray,
+) -> FloatArray:
+    """The evidence of frozen tests, each after the round `last`: arms against whole groups, against cores, or arms.
+
+    `pools` is "group", "core" or "arm" and says what `others` counts; `rounds` are those that may be used, all of them
+    complete. nan where a group had no result at the freeze.
+    """
+    labels, n_groups = freeze.labels, len(freeze.cores)
+    before = slice(0, freeze.at)
+    center = record.results.rows(before).pooled(labels[record.arms[before]], n_groups)  # W and Û
+    own, other = labels[arms], (labels[others] if pools == "arm" else others)
+    theta = record.units.gap(center.rows(own), center.rows(other))
+    spread = 1.0 / center.counts[own] + 1.0 / center.counts[other]
+    in_core = freeze.in_core
+
+    weight, total = np.zeros(arms.size), np.zeros(theta.shape)
+    for composed in rounds:
+        row = np.full(labels.size, -1)  # of an arm, or of its pool, in the sums of the round
+        row[composed.arms] = np.arange(composed.arms.size)
+        pool, pool_row = composed.sums, row
+        if pools != "arm":
+            chosen = np.flatnonzero(in_core[composed.arms]) if pools == "core" else np.arange(composed.arms.size)
+            pool = composed.sums.rows(chosen).pooled(labels[composed.arms[chosen]], n_groups)
+            pool_row = np.where(pool.counts > 0, np.arange(n_groups), -1)
+        use = np.flatnonzero((last >= composed.number) & (row[arms] >= 0) & (pool_row[others] >= 0))
+        of_arm, of_pool = composed.sums.rows(row[arms[use]]), pool.rows(pool_row[others[use]])
+        precision = 1.0 / (1.0 / of_arm.counts + 1.0 / of_pool.counts)  # 1/v
+        weight[use] += precision
+        total[use] += record.units.gap(of_arm, of_pool) * precision[:, None]
+
+    growth = 1.0 + weight * spread
+    fit = 2.0 * np.einsum("id,id->i", theta, total) + spread * np.einsum("id,id->i", total, total)
+    fit -= weight * np.einsum("id,id->i", theta, theta)
+    value: FloatArray = fit / (2.0 * growth) - theta.shape[1] / 2.0 * np.log(growth)
+    return value

@@ -1,0 +1,345 @@
+"""The p-values of all pairs of items of a finished table, recomputed from its rows.
+
+The tests are described in `coterie.evidence.exact`; this is another program for the same numbers, one pair at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaln
+
+from coterie.problem.checks import FloatArray
+from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
+from coterie.problem.noise import Noise
+
+FEW, FIRST, MOST, EARLY, TIE = 20_000, 9_999, 199_999, 0.01, 1e-9
+RANKED = 100
+INTERVALS, BETS = 128, [0.95 / 2**k for k in range(8)]
+MOMENT_BETS = [2.0 ** (-1.5 + 0.5 * k) for k in range(7)]
+
+
+class TableTests:
+    """The rows of a table, item by item and sorted, and the tests of pairs under a noise."""
+
+    def __init__(self, stacks: list[FloatArray], noise: Model, delta: float) -> None:
+        self.stacks = [np.array(sorted(map(tuple, (stack + 0.0).tolist()))) for stack in stacks]
+        self.n_arms, self.dim = len(stacks), stacks[0].shape[1]
+        self.pairs = list(itertools.combinations(range(self.n_arms), 2))
+        self._noise, self._delta = noise, delta
+        self.seed: int | None = None
+        self.draws: int | None = None
+        self.t: dict[tuple[int, int], float] | None = None
+        self.freedom = 0.0
+        self.p: dict[tuple[int, int], float] = dict.fromkeys(self.pairs, 1.0)
+        self.name = self._run()
+
+    def _run(self) -> str:
+        noise = self._noise
+        if isinstance(noise, Noise):
+            return self._known(noise)
+        stated = noise.statement
+        if isinstance(stated, Gaussian):
+            return self._gaussian(stated.shape)
+        if isinstance(stated, Counts):
+            return self._counts(stated.trials)
+        if isinstance(stated, Bounded):
+            return self._bounded(stated)
+        self.seed = self._seed()
+        if isinstance(stated, AtMost):
+            return self._moments()
+        if noise.kind == "symmetric":
+            return self._signs()
+        if self.dim == 1 and 4.0 * len(self.pairs) / self._delta > MOST + 1:
+            return self._ranks()
+        return self._permutations()
+
+    def _seed(self) -> int:
+        content = hashlib.sha256()
+        for stack in self.stacks:
+            content.update(len(stack).to_bytes(8, "little") + stack.astype("<f8").tobytes())
+        return int.from_bytes(content.digest()[:8], "little") // 2**11
+
+    def _words(self, *stream: int, count: int) -> FloatArray:
+        drawn = np.random.PCG64(np.random.SeedSequence([self.seed or 0, *stream])).random_raw(count)
+        return np.atleast_1d(np.asarray(drawn))
+
+    # Gaussian and known noise.
+
+    def _pooled(self, stacks: list[FloatArray]) -> tuple[FloatArray, int]:
+        scatter = sum((stack - stack.mean(axis=0)).T @ (stack - stack.mean(axis=0)) for stack in stacks)
+        freedom = sum(map(len, stacks)) - self.n_arms
+        return np.asarray(scatter) / max(1, freedom), freedom
+
+    def _known(self, noise: Noise) -> str:
+        white = [noise.whiten(stack - self.stacks[0][0]) for stack in self.stacks]
+        self.freedom = math.inf
+        squares = {(i, j): self._square(white, i, j, np.eye(self.dim)) for i, j in self.pairs}
+        if self.dim > 1:
+            self.p = {pair: float(stats.chi2.sf(square, self.dim)) for pair, square in squares.items()}
+            return "chi-square"
+        self.t = {pair: math.sqrt(square) for pair, square in squares.items()}
+        self.p = {pair: float(2.0 * stats.norm.sf(t)) for pair, t in self.t.items()}
+        return "ranges"
+
+    def _square(self, stacks: list[FloatArray], i: int, j: int, inverse: FloatArray) -> float:
+        """The difference of two means in units of its covariance, squared."""
+        apart = stacks[i].mean(axis=0) - stacks[j].mean(axis=0)
+        return float(apart @ inverse @ apart) / (1.0 / len(stacks[i]) + 1.0 / len(stacks[j]))
+
+    def _gaussian(self, shape: str) -> str:
+        covariance, freedom = self._pooled(self.stacks)
+        variances, largest = np.diag(covariance), np.abs([stack.mean(axis=0) for stack in self.stacks]).max(axis=0)
+        if freedom < 1 or not (variances > 1e-24 * largest**2).all():
+            return "t"
+        self.freedom = float(freedom)
+        if self.dim == 1:
+            self.t = {(i, j): math.sqrt(self._square(self.stacks, i, j, 1.0 / covariance)) for i, j in self.pairs}
+            self.p = {pair: float(2.0 * stats.t.sf(t, freedom)) for pair, t in self.t.items()}
+            return "ranges"
+        if shape == "scalar":
+            inverse = np.eye(self.dim) / variances.mean()
+            for i, j in self.pairs:
+                f = self._square(self.stacks, i, j, inverse) / self.dim
+                self.p[i, j] = float(stats.f.sf(f, self.dim, self.dim * freedom))
+            return "f"
+        if shape == "diagonal":
+            for i, j in self.pairs:
+                units = [np.diag(np.eye(self.dim)[k] / variances) for k in range(self.dim)]
+                each = [math.sqrt(self._square(self.stacks, i, j, stack)) for stack in units]
+                self.p[i, j] = _of_smallest([float(2.0 * stats.t.sf(stack, freedom)) for stack in each])
+            return "t"
+        second = freedom - self.dim + 1
+        scaled = covariance / np.sqrt(np.outer(variances, variances))
+        if second < 1 or np.linalg.matrix_rank(scaled, tol=1e-12) < self.dim:
+            return "t"
+        inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+        for i, j in self.pairs:
+            f = self._square(self.stacks, i, j, inverse) * second / (freedom * self.dim)
+            self.p[i, j] = float(stats.f.sf(f, self.dim, second))
+        return "hotelling"
+
+    # Counts.
+
+    def _counts(self, trials: int) -> str:
+        for i, j in self.pairs:
+            each = [self._fisher(i, j, k, trials) for k in range(self.dim)]
+            self.p[i, j] = _of_smallest(each)
+        return "fisher"
+
+    def _fisher(self, i: int, j: int, number: int, trials: int) -> float:
+        hits = [round(float(self.stacks[arm][:, number].sum())) for arm in (i, j)]
+        totals = [len(self.stacks[arm]) * trials for arm in (i, j)]
+        both = sum(hits)
+        values = np.arange(max(0, both - totals[1]), min(both, totals[0]) + 1, dtype=np.float64)
+        logs = -sum(
+            gammaln(some + 1.0) + gammaln(total - some + 1.0)
+            for some, total in ((values, totals[0]), (both - values, totals[1]))
+        )
+        logs = logs - logs.max()
+        weights = np.exp(logs)
+        return float(min(1.0, weights[logs <= logs[int(hits[0] - values[0])] + 1e-7].sum() / weights.sum()))
+
+    # Bets of fixed size.
+
+    def _bounded(self, stated: Bounded) -> str:
+        lo, hi = (np.broadcast_to(end, self.dim) for end in (stated.lo, stated.hi))
+        for number in range(self.dim):
+            sums = [bet_sums((stack[:, number] - lo[number]) / (hi[number] - lo[number])) for stack in self.stacks]
+            for i, j in self.pairs:
+                least = min(
+                    log_mean(
+                        [
+                            min(
+                                sums[i][sign][interval][end][bet] + sums[j][1 - sign][interval][end][bet]
+                                for end in (0, 1)
+                            )
+                            for sign in (0, 1)
+                            for bet in range(len(BETS))
+                        ]
+                    )
+                    for interval in range(INTERVALS)
+                )
+                self.p[i, j] = min(self.p[i, j], self.dim * math.exp(-max(0.0, least)))
+        return "bets"
+
+    def _moments(self) -> str:
+        noise = self._noise
+        mixed = [noise.whiten(stack - self.stacks[0][0]) for stack in self._shuffled()]
+        for i, j in self.pairs:
+            differences, size = _paired(mixed[i], mixed[j])
+            variance, count = 1.0 + 1.0 / size, len(differences)
+            best = math.sqrt(2.0 * math.log(1.0 / self._delta) / (count * variance))
+            logs = []
+            for bet in (sign * size * best for sign in (1.0, -1.0) for size in MOMENT_BETS):
+                moved = bet * differences
+                gains = np.log1p(moved + 0.5 * moved**2).sum(axis=0) - count * math.log1p(0.5 * bet**2 * variance)
+                logs += gains.tolist()
+            self.p[i, j] = min(1.0, math.exp(-max(0.0, log_mean(logs))))
+        return "moments"
+
+    def _shuffled(self) -> list[FloatArray]:
+        return [
+            stack[np.argsort(self._words(2, arm, count=len(stack)), kind="stable")]
+            for arm, stack in enumerate(self.stacks)
+        ]
+
+    # Rearranging.
+
+    def _number_of_draws(self) -> int:
+        wanted = 10_000 * math.ceil(20.0 * len(self.pairs) / self._delta / 10_000) - 1
+        return min(MOST, max(FIRST, wanted))
+
+    def _signs(self) -> str:
+        mixed, draws, every = self._shuffled(), self._number_of_draws(), True
+        drawn: dict[int, FloatArray] = {}
+        for i, j in self.pairs:
+            differences, _ = _paired(mixed[i], mixed[j])
+            count = len(differences)
+            ranks = np.sign(differences) * stats.rankdata(np.abs(differences), axis=0)
+            if count not in drawn:
+                if 2**count <= FEW:
+                    drawn[count] = np.array(list(itertools.product((1.0, -1.0), repeat=count)))
+                else:
+                    words = self._words(1, count, count=draws * count).reshape(draws, count)
+                    drawn[count] = np.where(words >= np.uint64(2**63), -1.0, 1.0)
+            every = every and 2**count <= FEW
+            self.p[i, j] = self._p_of(drawn[count], np.ones(count), differences, ranks, 2**count <= FEW)
+        self.draws = None if every else draws
+        return "signs"
+
+    def _permutations(self) -> str:
+        draws, every = self._number_of_draws(), True
+        drawn: dict[tuple[int, int], FloatArray] = {}
+        for i, j in self.pairs:
+            smaller, larger = sorted((self.stacks[i], self.stacks[j]), key=len)
+            first, n = len(smaller), len(smaller) + len(larger)
+            rows = np.concatenate([smaller, larger])
+            shape, all_of_them = (first, n - first), math.comb(n, first) <= FEW
+            if shape not in drawn:
+                drawn[shape] = self._dealt(first, n, draws, all_of_them)
+            every = every and all_of_them
+            own = (np.arange(n) < first).astype(float)
+            ranks = stats.rankdata(rows, axis=0)
+            scale = (n - 1) / (first * (n - first) / n)
+            middle = rows - rows.mean(axis=0), ranks - ranks.mean(axis=0)
+            self.p[i, j] = self._p_of(drawn[shape], own, *middle, all_of_them, scale)
+        self.draws = None if every else draws
+        return "permutations"
+
+    def _dealt(self, first: int, n: int, draws: int, all_of_them: bool) -> FloatArray:
+        if all_of_them:
+            return np.array([[float(k in some) for k in range(n)] for some in map(set, _subsets(n, first))])
+        words = self._words(0, first, n - first, count=draws * n).reshape(draws, n)
+        last = np.partition(words, first - 1, axis=1)[:, first - 1 : first]
+        return (words <= last).astype(float)
+
+    def _p_of(
+        self,
+        arranged: FloatArray,
+        own: FloatArray,
+        values: FloatArray,
+        ranks: FloatArray,
+        whole: bool,
+        factor: float = 1.0,
+    ) -> float:
+        """The share of arrangements whose larger statistic is at least that of the rows as they are."""
+        units = [_units(table, self.dim) for table in (values, ranks)]
+
+        def larger(some: FloatArray) -> FloatArray:
+            return np.asarray(np.max([factor * ((some @ unit) ** 2).sum(axis=1) for unit in units], axis=0))
+
+        seen = float(larger(own[None])[0])
+        least = seen - TIE * (1.0 + abs(seen))
+        if whole:
+            return float(np.mean(larger(arranged) >= least))
+        first = int((larger(arranged[:FIRST]) >= least).sum())
+        if (first + 1) / (FIRST + 1) >= EARLY or len(arranged) == FIRST:
+            return (first + 1) / (FIRST + 1)
+        return (int((larger(arranged[FIRST:]) >= least).sum()) + first + 1) / (len(arranged) + 1)
+
+    def _ranks(self) -> str:
+        mixed = [stack[:RANKED, 0] for stack in self._shuffled()]
+        every = np.concatenate(mixed)
+        words = self._words(3, count=len(every))
+        order = sorted(range(len(every)), key=lambda k: (every[k], int(words[k])))
+        place = np.empty(len(every))
+        place[order] = np.arange(len(every))
+        ends = np.cumsum([len(stack) for stack in mixed])[:-1]
+        ranks = np.split(place, ends)
+        for i, j in self.pairs:
+            above = int((ranks[i][:, None] > ranks[j]).sum())
+            n, m = len(ranks[i]), len(ranks[j])
+            law = rank_law(min(n, m), max(n, m))
+            self.p[i, j] = float(min(1.0, 2.0 * law[: min(above, n * m - above) + 1].sum()))
+        return "ranks"
+
+
+def rank_law(first: int, second: int, _known: dict[tuple[int, int], FloatArray] = {}) -> FloatArray:  # noqa: B006
+    """The probabilities of 0, 1, … of all pairs in which the first item is above the second, if they are alike."""
+    if (first, second) not in _known:
+        law = np.zeros(first * second + 1)
+        law[0] = 1.0
+        # A Gaussian binomial coefficient, one factor (1 − q^(m+k))/(1 − q^k) after the other, in whole numbers.
+        whole = [1] + [0] * (first * second)
+        for k in range(1, first + 1):
+            for u in range(first * second, second + k - 1, -1):
+                whole[u] -= whole[u - second - k]
+            for u in range(k, first * second + 1):
+                whole[u] += whole[u - k]
+        total = math.comb(first + second, first)
+        _known[first, second] = np.array([number / total for number in whole])
+    return _known[first, second]
+
+
+def bet_sums(values: FloatArray) -> list[list[list[list[float]]]]:
+    """By sign, interval of the mean, its end and bet: the logarithm of the money that the bets on results make."""
+    sums: list[list[list[list[float]]]] = [[], []]
+    for sign in (0, 1):
+        for interval in range(INTERVALS):
+            low, high = interval / INTERVALS, (interval + 1) / INTERVALS
+            largest = 1.0 / high if sign == 0 else -1.0 / (1.0 - low)
+            ends = [[float(np.log1p(bet * largest * (values - mean)).sum()) for bet in BETS] for mean in (low, high)]
+            sums[sign].append(ends)
+    return sums
+
+
+def log_mean(logs: list[float]) -> float:
+    """The logarithm of the mean of numbers, from their logarithms."""
+    top = max(logs)
+    return top + math.log(sum(math.exp(log - top) for log in logs) / len(logs))
+
+
+def _paired(first: FloatArray, second: FloatArray) -> tuple[FloatArray, int]:
+    if len(first) > len(second):
+        turned, size = _paired(second, first)
+        return -turned, size
+    size = len(second) // len(first)
+    means = [second[k * size : (k + 1) * size].mean(axis=0) for k in range(len(first))]
+    return first - np.array(means), size
+
+
+def _units(table: FloatArray, dim: int) -> FloatArray:
+    """The table in units in which its sum of squares is 1, in all directions if there are rows enough."""
+    size = np.abs(table).max(axis=0)
+    scaled = table / np.where(size > 0.0, size, 1.0)
+    if dim == 1 or len(table) < 3 * dim:
+        length = np.sqrt((scaled**2).sum(axis=0))
+        return np.asarray(scaled / np.where(length > 0.0, length, 1.0))
+    left, values, _ = np.linalg.svd(scaled, full_matrices=False)
+    return np.asarray(left[:, values > 1e-9 * values.max()]) if values.max() > 0.0 else np.zeros((len(table), 1))
+
+
+def _subsets(n: int, size: int) -> Iterator[tuple[int, ...]]:
+    return itertools.combinations(range(n), size)
+
+
+def _of_smallest(p: list[float]) -> float:
+    """Of the smallest of independent p-values."""
+    least = min(min(p), 1.0 - 1e-16)
+    return -math.expm1(len(p) * math.log1p(-least))

@@ -1,0 +1,301 @@
+"""`coterie campaign ask`, `tell`, `fail`, `undo` and `correct`: what a worker does, and what people type for it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli.campaign import (
+    campaign_command,
+    freeing_lines,
+    opened,
+    print_answer,
+    value_placeholders,
+    waiting_lines,
+)
+from coterie.cli.methods import Register
+from coterie.cli.options import Json, Name, Store, Worker
+from coterie.cli.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from coterie.campaign import Campaigns
+
+TRY_LATER = 75
+"""The exit code of `ask` while nothing can be measured that could be used (EX_TEMPFAIL of sysexits.h)."""
+
+_MOST_SHOWN = 12  # measurements of an item that are listed with their ids
+
+
+def ask(
+    campaign: Name,
+    n: Annotated[int, typer.Option("-n", help="How many items.")] = 1,
+    worker: Worker = None,
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """Get the next items to measure, leased to this worker. Items that it has not told yet are given again first.
+
+    If nothing that is measured now could be used before somebody answers an earlier ask, it says for whom it waits, and
+    until when; the exit code is then 75: try again later.
+    """
+    with opened(store, campaign) as (campaigns, id):
+        answer = campaigns.ask(id, worker or default_worker(), n)
+        settings = campaigns.settings(id)
+    if as_json:
+        print_json(answer)
+    elif answer["done"]:
+        typer.echo(f"nothing: the groups are found; see {campaign_command('status', campaign, store)}")
+    elif not answer["asks"]:
+        for line in [*waiting_lines(answer["waiting_for"]), *freeing_lines(answer["waiting_for"], campaign, store)]:
+            typer.echo(line)
+    else:
+        rows = [[lease["name"], lease["arm"], lease["lease"], lease["expires"]] for lease in answer["asks"]]
+        print_table(["item", "arm", "lease", "until"], rows, "measure")
+        first = answer["asks"][0]
+        who = [] if worker is None else ["--worker", worker]
+        typed = value_placeholders(settings["value_names"], settings["dim"])
+        told = campaign_command("tell", campaign, store, "--lease", first["lease"], *who)
+        typer.echo(f"then, for {first['name']}: {told} {typed}")
+        for line in waiting_lines(answer["waiting_for"]):
+            typer.echo(line)
+    if not answer["done"] and not answer["asks"]:
+        raise typer.Exit(TRY_LATER)
+
+
+def tell(
+    campaign: Name,
+    values: Annotated[
+        list[str],
+        typer.Argument(metavar="VALUE …", help="The numbers that were measured, such as 6.8 -1.5."),
+    ],
+    arm: Annotated[
+        str | None, typer.Option("--arm", "--item", "-a", help="The item that was measured: its name or number.")
+    ] = None,
+    lease: Annotated[
+        str | None, typer.Option("--lease", "-l", help="The lease that `ask` printed for this measurement.")
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="The measurement's own id: told twice, it counts once.",
+            show_default="that of the lease, or a new one",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Save a value that is far from the earlier ones without asking.")
+    ] = False,
+    worker: Worker = None,
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """Report a measurement. If the value is far from the item's earlier ones, you are asked whether it is right.
+
+    With --arm only, it answers the worker's oldest open ask for that arm; if there is none, nobody asked for it, and
+    that is fine too. Example: coterie campaign tell beans --lease 3f… -- -1.5 2
+    """
+    from coterie.campaign import CampaignError
+
+    with opened(store, campaign) as (campaigns, key):
+        settings = campaigns.settings(key)
+        names = settings["names"]
+        if arm is None and lease is None:
+            raise ValueError(
+                f"say what was measured, with --lease or --arm{_meant_item(campaign, store, values, names)}"
+            )
+        if arm is None:
+            assert lease is not None
+            place: Any = campaigns.lease(key, lease)["arm"]
+        else:
+            place = read_arm(arm, names)
+        name = id or (f"lease-{lease}" if lease is not None else new_measurement_id())
+        measurement = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
+        # The result of an ask is of whoever asked, unless somebody else is named.
+        given = [measurement | {"worker": worker or (None if lease is not None else default_worker())}]
+        try:
+            answer = tell_or_ask_back(campaigns, key, given, yes)
+        except CampaignError as error:  # there is only this one: its place in a list says nothing
+            raise ValueError(error.message.removeprefix(error.field or "").lstrip(": ")) from None
+        count = campaigns.measured(key, place)
+        gone = campaigns.items(key, count["arm"], 1)["items"][0]["retired"]
+    if as_json:
+        print_json(answer | {"id": name})
+        return
+    called = settings["value_names"] or [""] * len(values)
+    shown = ", ".join(f"{column} {value}".strip() for column, value in zip(called, values, strict=True))
+    said = "on record" if answer["accepted"] else "was on record already"
+    typer.echo(f"{said}: {count['name']}: {shown} (measurement {count['measurements']} of this item, id {name})")
+    if gone:
+        typer.echo(f"{count['name']} is retired: the result is kept, and plays no role")
+    for warning in [*answer.get("warnings", []), *answer.get("not_counted", [])]:
+        typer.echo(f"warning: {warning['message']}", err=True)
+    if answer["done"]:
+        typer.echo(f"the groups are found: {campaign_command('status', campaign, store)}")
+
+
+def _meant_item(campaign: str, store: str, values: list[str], names: list[str] | None) -> str:
+    """The command with --arm, where the first of the values is the name of an item."""
+    if names is None or values[0] not in names or len(values) < 2:
+        return ""
+    return f": {campaign_command('tell', campaign, store, '--arm', values[0], *values[1:])}"
+
+
+def fail(
+    campaign: Name,
+    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The lease whose measurement will not come.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it must have nothing to do with the values.")] = "",
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """Report that a measurement failed: its lease is freed, and the item can be asked for again."""
+    with opened(store, campaign) as (campaigns, id):
+        answer = campaigns.fail(id, lease, reason)
+    print_answer(answer, as_json, f"freed: {answer['name']}")
+
+
+def undo(
+    campaign: Name,
+    lease: Annotated[str, typer.Argument(metavar="LEASE", help="The lease that nobody has measured.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the log.")] = "",
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """Give a lease back that was not measured. It does not count as a failure.
+
+    If something was measured and could not be used, that is `coterie campaign fail`.
+    """
+    with opened(store, campaign) as (campaigns, id):
+        answer = campaigns.undo(id, lease, reason)
+    text = f"undone: {answer['name']}"
+    if answer["ended"] != "undone":
+        text = f"nothing to undo: the ask for {answer['name']} has {answer['ended']} already"
+    print_answer(answer, as_json, text)
+
+
+def correct(
+    campaign: Name,
+    measurement: Annotated[str, typer.Argument(metavar="ID", help="The id of the measurement that was told wrong.")],
+    values: Annotated[list[str], typer.Argument(metavar="VALUE …", help="What was measured; negative ones: -1.5.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why the value was wrong; the certificate says so.")],
+    by: Annotated[str | None, typer.Option("--by", help="Who says so.", show_default="user@host")] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="The correction's own id: sent twice, it is made once.")
+    ] = None,
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """Correct a value that was told wrong: it keeps its place in the order, and the old value stays on record.
+
+    Right only if the new value is what was measured. `coterie campaign export` has the ids.
+    """
+    from coterie.campaign import NotFound
+
+    with opened(store, campaign) as (campaigns, key):
+        numbers = [read_number(value) for value in values]
+        try:
+            answer = campaigns.correct(key, measurement, numbers, reason, by or default_worker(), id)
+        except NotFound as error:
+            if error.code != "unknown_measurement":
+                raise
+            raise ValueError(f"{error.message}{_of_item(campaigns, key, measurement)}") from None
+    called, new = f"{measurement} of {answer['name']}", _shown(answer["values"])
+    lines = [f"nothing has changed: {called} is {new} already"]
+    if answer["corrected"]:
+        lines = [f"corrected: {called} is {new}; told was {_shown(answer['old'])}"]
+        if answer["reopened"]:
+            lines.append(f"{answer['message']} next: {campaign_command('ask', campaign, store)}")
+    print_answer(answer, as_json, *lines)
+
+
+def _of_item(campaigns: Campaigns, key: str, given: str) -> str:
+    """The newest measurements of the item that is called so, with their ids; else where the ids are."""
+    if given not in (campaigns.settings(key)["names"] or []):
+        return ": coterie campaign export has the ids"
+    own: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = campaigns.measurements(key, after)
+        own += [
+            f"{measurement['id']} ({_shown(measurement['values'])})"
+            for measurement in page["measurements"]
+            if measurement["name"] == given
+        ]
+        after = page["next"]
+    if not own:
+        return ": it is an item, and was not measured yet"
+    more = f"; {len(own) - _MOST_SHOWN} earlier ones: coterie campaign export" if len(own) > _MOST_SHOWN else ""
+    return f": it is an item; name one of its measurements: {', '.join(own[: -_MOST_SHOWN - 1 : -1])}{more}"
+
+
+def _shown(values: list[float]) -> str:
+    return ", ".join(f"{value:.10g}" for value in values)
+
+
+def read_arm(given: str, names: Sequence[str] | None) -> int | str:
+    """An arm on the command line is a name, if there is one of that name, or its number from 0.
+
+    Where names are numbers themselves, a number is a name: 1 among 10, 20 and 30 is a slip, not the second of them.
+    """
+    if names is not None and (given in names or any(name.strip().isdigit() for name in names)):
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        return given
+
+
+def read_number(given: str) -> float:
+    """One number of a measurement; a decimal comma is refused with the way to write it."""
+    try:
+        return float(given)
+    except ValueError:
+        comma = f": write it with a point, {given.replace(',', '.')}" if re.fullmatch(r"[-+]?\d+,\d+", given) else ""
+        raise ValueError(f"a measurement is numbers, got {given!r}{comma}") from None
+
+
+def split_commas(given: str | None) -> list[str] | None:
+    """The parts of a,b,c without the blanks around them; None if nothing was given."""
+    return None if given is None else [part.strip() for part in given.split(",")]
+
+
+def default_worker() -> str:
+    """The name of a worker who gives none: user@host."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # no such user in this container
+        return f"user{os.getuid()}@{socket.gethostname()}"
+
+
+def new_measurement_id() -> str:
+    """The id of a measurement that was given none."""
+    from coterie.campaign.settings import new_key
+
+    return new_key()
+
+
+def tell_or_ask_back(campaigns: Campaigns, id: str, given: list[dict[str, Any]], yes: bool) -> dict[str, Any]:
+    """Tell a result; one far from the item's earlier ones only if a person says so, or --yes does."""
+    from coterie.campaign import CampaignError
+
+    try:
+        return campaigns.tell(id, given, ask_back=not yes)
+    except CampaignError as error:
+        if error.code != "far_off":
+            raise
+        if not sys.stdin.isatty():
+            raise ValueError(f"{error.message} If that is what was measured, tell it with --yes") from None
+        if not typer.confirm(error.message, default=False, err=True):
+            raise ValueError("nothing was saved") from None
+    return campaigns.tell(id, given)

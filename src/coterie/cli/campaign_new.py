@@ -1,0 +1,232 @@
+"""`coterie campaign new`: what is asked for, the items and what measuring each costs."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coterie.cli.campaign import campaign_command, open_store
+from coterie.cli.campaign_measure import split_commas
+from coterie.cli.methods import MeasuringMethod, Register
+from coterie.cli.noise import NoiseOption, noise_from_text, noise_sentence
+from coterie.cli.options import (
+    DEFAULT_THRESHOLD,
+    Alike,
+    Apart,
+    Claim,
+    Clusters,
+    Delta,
+    DistanceRatio,
+    Groups,
+    Json,
+    Norm,
+    Sheet,
+    StoppingThreshold,
+    Store,
+    asked_for,
+)
+from coterie.cli.printing import print_json
+from coterie.problem.families import noise_of, trials_of
+from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups, Resolution
+from coterie.problem.sentences import rates_in_words
+from coterie.problem.settings import DELTA, METHOD, question_of
+from coterie.tables.item_lists import COST_COLUMNS, read_items
+
+NamesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--names-file", help="The same: a text file with one on each line, or a CSV or Excel file with a column name."
+    ),
+]
+
+
+class Expiry(StrEnum):
+    """What happens to a lease whose time is over."""
+
+    skip = "skip"
+    wait = "wait"
+
+
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the campaign.")],
+    clusters: Clusters = None,
+    alike: Alike = None,
+    apart: Apart = None,
+    norm: Norm = NORMS[0],
+    claim: Claim = CLAIMS[0],
+    groups: Groups = GROUPS[0],
+    arms: Annotated[
+        int | None, typer.Option("--arms", "-a", help="How many items there are, if they have no names.")
+    ] = None,
+    names: Annotated[str | None, typer.Option("--names", help="The items' names, as a,b,c.")] = None,
+    names_file: NamesFile = None,
+    sheet: Sheet = None,
+    dim: Annotated[
+        int | None,
+        typer.Option("--dim", help="How many numbers a measurement has.", show_default="as many as --values, or 1"),
+    ] = None,
+    delta: Delta = DELTA,
+    noise: NoiseOption = None,
+    method: MeasuringMethod = METHOD,
+    register: Register = None,
+    threshold: StoppingThreshold = DEFAULT_THRESHOLD,
+    distance_ratio: DistanceRatio = None,
+    lease_seconds: Annotated[
+        float, typer.Option("--lease-seconds", help="How many seconds a worker may take for a measurement.")
+    ] = 3600.0,
+    on_expiry: Annotated[
+        Expiry,
+        typer.Option(
+            "--on-expiry",
+            help="skip: a measurement that does not come in time is given up (losses must have nothing to do with "
+            "values); wait: results that come later wait for it.",
+        ),
+    ] = Expiry.skip,
+    pass_on: Annotated[
+        float | None,
+        typer.Option(
+            "--pass-on",
+            help="When everybody waits for one ask, somebody else is asked too after so many times the median of the "
+            "times that answers took, and the first result counts (delays must have nothing to do with values); "
+            "0: never.",
+            show_default="2; 0 with --on-expiry wait",
+        ),
+    ] = None,
+    values: Annotated[
+        str | None,
+        typer.Option("--values", help="What the numbers are called, as ph,turbidity.", show_default="v0, v1, …"),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            "--costs",
+            help="What a measurement of each item costs, as 1,1,20, or a file of them, one on each line or item,cost.",
+            show_default="the column cost of --names-file",
+        ),
+    ] = None,
+    cost_unit: Annotated[str | None, typer.Option("--cost-unit", help="The unit of the costs, as EUR.")] = None,
+    confirm: Annotated[
+        float,
+        typer.Option(
+            "--confirm",
+            help="Go on after the proof for so many measurements more, as a share of those that it took (0.5: half as "
+            "many), to see whether a group hides two.",
+        ),
+    ] = 0.0,
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Create a campaign."""
+    listed, costs_of_file = read_item_list(names, names_file, sheet)
+    called = split_commas(values)
+    if arms is None and listed is None:
+        raise ValueError("say how many items there are, with --arms, or name them, with --names or --names-file")
+    if arms is not None and listed is not None and arms != len(listed):
+        raise ValueError(f"--arms is {arms}, but there are {len(listed)} names")
+    count = arms if arms is not None else len(listed or [])
+    numbers = dim if dim is not None else len(called or [""])
+    if numbers < 1:
+        raise ValueError(f"--dim must be at least 1, got {numbers}")
+    stated = noise_from_text(noise, numbers)
+    asked = asked_for(clusters, alike, apart, norm, claim, groups, numbers)
+    with open_store(store, create=True) as campaigns:
+        made = campaigns.create(
+            name,
+            count,
+            dim=numbers,
+            **asked,
+            delta=delta,
+            method=method,
+            threshold=threshold.value,
+            noise=stated,
+            names=listed,
+            distance_ratio=distance_ratio,
+            lease_seconds=lease_seconds,
+            on_expiry=on_expiry.value,
+            pass_on=pass_on,
+            value_names=called,
+            costs=costs_of_file if costs is None else read_costs(costs, listed),
+            cost_unit=cost_unit,
+            confirm=confirm,
+            one_of_its_name=True,
+        )
+    if as_json:
+        print_json(made)
+        return
+    each = f"{numbers} number{'' if numbers == 1 else 's'} each"
+    question = question_of(count, dim=numbers, **asked)
+    typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {question.words}, {each}")
+    if isinstance(question, Resolution):
+        model = noise_of(stated, numbers)
+        question = question.in_counts(trials_of(model))
+        rates = rates_in_words(question, model)
+        typer.echo(f"What will be proven: {question.claim}{'' if rates is None else f' ({rates})'}.")
+    elif not isinstance(question, ExactGroups):
+        typer.echo(f"What will be proven: {question.claim}.")
+    typer.echo(noise_sentence(stated, numbers, question.kind))
+    if noise is None:
+        typer.echo("(If you know more about the noise, say so with --noise: it takes fewer measurements.)")
+    typer.echo(f"next: {campaign_command('ask', made['name'], store)}")
+
+
+def read_item_list(
+    given: str | None, file: Path | None, sheet: str | None = None
+) -> tuple[list[str] | None, list[float] | None]:
+    """The items' names, from --names or from a file, and what each costs if the file says so; None if nothing is given.
+
+    What there is to know about the file is said on the error stream.
+    """
+    if given is not None and file is not None:
+        raise ValueError("give --names or --names-file, not both")
+    if sheet is not None and file is None:
+        raise ValueError("--sheet is of an Excel file: name it with --names-file")
+    if given is not None and "," not in given and re.search(r"[;\t]", given):
+        raise ValueError(f"--names are separated by commas, as a,b,c, got {given!r}")
+    if file is None:
+        return split_commas(given), None
+    listed = read_items(file.name, file.read_bytes(), sheet)
+    for remark in listed.remarks:
+        typer.echo(f"remark: {remark}", err=True)
+    return listed.names, listed.costs
+
+
+def read_costs(given: str, names: Sequence[str] | None) -> list[float]:
+    """What a measurement of each item costs: numbers as 1,1,20, or a file of them."""
+    parts = _costs_in(Path(given), names) if Path(given).is_file() else split_commas(given) or []
+    return [_read_cost(part, f"item {i}") for i, part in enumerate(parts)]
+
+
+def _costs_in(file: Path, names: Sequence[str] | None) -> list[str]:
+    """The costs of a file: one on each line, or `item,cost` in any order of the items."""
+    rows = [row for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines()) if any(row)]
+    if all(len(row) == 1 for row in rows):
+        return [row[0].strip() for row in rows if row[0].strip().casefold() not in COST_COLUMNS]
+    if names is None:
+        raise ValueError(f"{file} has costs by name, and the items have no names: name them, or give one cost a line")
+    by_name: dict[str, str] = {}
+    for row in rows:
+        name, cost = row[0].strip(), row[-1].strip()
+        if cost.casefold() in COST_COLUMNS:
+            continue
+        if name not in names or name in by_name:
+            raise ValueError(f"{file}: {'two costs for' if name in by_name else 'no item is called'} {name!r}")
+        by_name[name] = cost
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise ValueError(
+            f"{file} has no cost for {', '.join(missing[:5])}: give one for each of the {len(names)} items"
+        )
+    return [by_name[name] for name in names]
+
+
+def _read_cost(given: str, whose: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise ValueError(f"a cost is a positive number, got {given!r} for {whose}") from None

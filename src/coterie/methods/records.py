@@ -1,0 +1,126 @@
+"""Records: parts of a conversation that a run follows, deciding anew, or applies without consulting its rule.
+
+What a run decides beside its asks (CROC's freezes and rounds) are *decisions*: plain JSON that the conversation keeps.
+A saved run is brought back either by following its record with the same rule, or, where the rule has changed since, by
+applying the recorded asks, results and decisions: the rule is then asked for nothing before the next new ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.question import Resolution
+
+if TYPE_CHECKING:
+    from coterie.methods.contract import MethodRun
+
+ASK, RESULT, GIVE_UP, LOOK = 0, 1, 2, 3
+"""Kinds of entries of a record, as in native/croc/run.hpp: an ask opens, a result counts, an ask is given up, somebody
+looks whether the results so far are enough."""
+
+CHOOSE = 6
+"""The kind of an entry at which somebody chooses another resolution; those of the engine are smaller."""
+
+NOBODY = -1
+"""The ask of a result that nobody asked for."""
+
+Decision: TypeAlias = dict[str, Any]
+"""Something decided beside an ask, as plain JSON; `event` says what."""
+
+
+class Record(NamedTuple):
+    """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
+
+    `choices` are the resolutions of the entries of kind `CHOOSE`, in order. `rounds` of an ask is the round that was
+    recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a given-up ask is the entry of
+    the ask that it is about; `NOBODY` if there is none, or if the ask is older than the record: then `rounds` holds its
+    round. `asked` tells these two apart. Decisions come with the entry before which they were made. `origin`: from
+    where positions count in bets that are applied after this record, if there are any.
+    """
+
+    kinds: IntArray  # (n)
+    arms: IntArray  # (n)
+    rounds: IntArray  # (n) INOUT
+    ask: IntArray  # (n)
+    asked: IntArray  # (n) 1 if a result answers an ask
+    white: FloatArray  # (n, width) results in units of the noise; other rows are not looked at
+    decisions: list[tuple[int, Decision]]
+    choices: Sequence[Resolution] = ()
+    origin: Sequence[float] | None = None
+
+
+class Followed(NamedTuple):
+    """How far a record was followed: `used` entries, all unless the groups were found before its end.
+
+    `decisions` come with the entry before which they were made. `by_ask`: looking for an arm has found the groups, and
+    entry `used` is that ask.
+    """
+
+    used: int
+    decisions: list[tuple[int, Decision]]
+    by_ask: bool = False
+
+
+class Departure(ValueError):  # noqa: N818 (it is found out, not done wrong)
+    """A record does not lead where the method goes: at `entry` of it the method asks for `arm` instead."""
+
+    def __init__(self, entry: int, arm: int) -> None:
+        super().__init__(f"entry {entry}: the next arm is {arm}: the record does not lead here")
+        self.entry, self.arm, self.why = entry, arm, f"the next arm is {arm}"
+
+
+def follow_steps(run: MethodRun, record: Record, start: int = 0) -> Followed:
+    """Follow a record by the steps of a run, from an entry on, and put in the rounds of its asks."""
+    made: list[tuple[int, Decision]] = []
+    choices = iter(record.choices)
+    for i in range(start, record.kinds.size):
+        if run.done:
+            return Followed(i, made)
+        if record.kinds[i] == CHOOSE:
+            run.choose_resolution(next(choices))
+            made += [(i, decision) for decision in run.new_decisions()]
+        elif record.kinds[i] == ASK:
+            pull = run.ask()
+            made += [(i, decision) for decision in run.new_decisions()]
+            if pull is None:
+                return Followed(i, made, by_ask=True)
+            if pull.arm != record.arms[i] and record.arms[i] >= 0:
+                raise Departure(i, pull.arm)
+            record.arms[i], record.rounds[i] = pull
+        else:
+            take_entry(run, record, i)
+            made += [(i + 1, decision) for decision in run.new_decisions()]
+    return Followed(record.kinds.size, made)
+
+
+def apply_steps(run: MethodRun, record: Record, start: int = 0) -> None:
+    """Apply a record by the steps of a run, from an entry on; its decisions are those that are left."""
+    left = list(record.decisions)
+    for i in range(start, record.kinds.size):
+        while left and left[0][0] <= i:
+            run.apply_decision(left.pop(0)[1])
+        apply_entry(run, record, i)
+    for _, decision in left:
+        run.apply_decision(decision)
+
+
+def apply_entry(run: MethodRun, record: Record, i: int) -> None:
+    """An entry that counts as it was recorded; nobody looks whether the results are enough."""
+    if record.kinds[i] == ASK:
+        run.open_recorded(int(record.arms[i]), max(int(record.rounds[i]), 0))
+    elif record.kinds[i] not in (LOOK, CHOOSE):  # a choice is a decision too, and applied as that
+        take_entry(run, record, i)
+
+
+def take_entry(run: MethodRun, record: Record, i: int) -> None:
+    """A result, a given-up ask or a look."""
+    ask = int(record.ask[i])
+    of_round = int(record.rounds[ask if ask >= 0 else i])
+    if record.kinds[i] == LOOK:
+        run.look()
+    elif record.kinds[i] == RESULT:
+        run.count(int(record.arms[i]), record.white[i], max(of_round, 0), bool(record.asked[i]))
+    else:
+        run.give_up(int(record.arms[i]), max(of_round, 0))

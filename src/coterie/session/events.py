@@ -1,0 +1,150 @@
+"""The certificate of a session, and the log it is checked against: results as they counted, and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie.certificate.document import Certificate
+from coterie.methods.table import certifying_methods
+from coterie.problem.families import bounds_variance
+from coterie.problem.question import ExactGroups
+from coterie.problem.sentences import assumption_in_words, revisions_in_words
+from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Conversation
+from coterie.session.corrections import corrections_json
+from coterie.session.groups import labels_of
+from coterie.session.record_arrays import missed_asks, overtaken_rows
+from coterie.session.revising import revisions_of
+from coterie.session.verdicts import alarm_of, homogeneity_of
+
+HOMOGENEITY_RULE = 2
+"""Of a certificate: release 0.2 followed another one, for a known noise only."""
+
+
+def need_certificates(conversation: Conversation, wanted: str) -> None:
+    """That the method has certificates; `wanted`: what needs them."""
+    if not conversation.method.certifies:
+        name = conversation.settings.method
+        raise ValueError(f"only method {certifying_methods()} has {wanted}, this session uses {name!r}")
+
+
+def certificate_of(conversation: Conversation) -> Certificate | None:
+    """The proof as plain JSON once `proven`, else None; `certificate.verify(events)` re-checks it."""
+    need_certificates(conversation, "a certificate")
+    if not conversation.proven:
+        return None
+    proof = conversation.run.certificate([decision for _, decision in conversation.decisions])
+    return None if proof is None else Certificate(proof | _beside_certificate(conversation, proof))
+
+
+def _beside_certificate(conversation: Conversation, proof: dict[str, Any]) -> dict[str, Any]:
+    """What a certificate says beside its proof, with items and groups as they are numbered there."""
+    settings, confirmed = conversation.settings, conversation.run.confirmed
+    homogeneity, alarm, own = homogeneity_of(conversation), alarm_of(conversation), labels_of(conversation)
+    assert own is not None
+    present = proof.get("present", range(settings.n_arms))
+    _, firsts = np.unique(proof["labels"], return_index=True)
+    revised = {
+        "revisions": revisions_of(conversation),
+        "revisions_in_words": revisions_in_words(conversation.items.retired),
+    }
+    beside = (revised if "present" in proof else {}) | {
+        "delta": settings.delta,
+        "noise": settings.noise.to_json(),
+        "assumes": assumption_in_words(settings.noise, settings.question.kind),
+        "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
+        "confirm": None if confirmed is None else {"share": settings.confirm, "measurements": confirmed[0]},
+        "homogeneity": None
+        if homogeneity is None
+        else {
+            "rule": HOMOGENEITY_RULE,
+            "level": homogeneity.level,
+            "threshold": homogeneity.threshold,
+            "evidence": [homogeneity.evidence[own[present[arm]]] for arm in firsts],
+        },
+    }
+    from coterie.certificate.beside import stated_beside
+
+    return beside | stated_beside(proof | beside, events_of(conversation))
+
+
+def events_of(conversation: Conversation) -> list[dict[str, Any]]:
+    """The measurement log as CROC counts it: results in ask order of each arm, freezes, rounds."""
+    need_certificates(conversation, "events")
+    log = conversation.log
+    shown = {
+        "freeze": ("event", "epoch", "labels", "cores", "bet"),
+        "round": ("event", "round", "epoch", "pulls", "seed", "bet", "settled"),
+        "list": ("event", "epoch", "pairs"),
+        "revision": ("event", "added", "retired", "n_clusters", "delta"),
+    }
+    exact = conversation.settings.question.kind == ExactGroups.kind
+    if not exact:
+        names = ("references", "level", "epsilon", "eta", "height", "balls", "near", "far")
+        shown["freeze"] = ("event", "epoch", "labels", *names)
+        shown["resolution"] = ("event", "epoch", "epsilon", "eta")
+    between = [(t, {key: made[key] for key in shown[made["event"]] if key in made})
+               for t, made in conversation.decisions if made["event"] in shown]  # fmt: skip
+    events: list[dict[str, Any]] = []
+    by_variance = exact and bounds_variance(conversation.settings.noise)
+    alone = rows_asked_alone(conversation, log.tickets) if by_variance else set()
+    late = overtaken_rows(conversation)
+    at = 0
+    for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
+        while at < len(between) and between[at][0] <= t:
+            events.append(between[at][1])
+            at += 1
+        values = log.values[row].tolist()
+        event = {"event": "result", "arm": log.arms[row], "round": of_round, "values": values}
+        if row in alone:
+            event["alone"] = True
+        if log.tickets[row] is None or (not exact and _was_stale(conversation, t, log.tickets[row])):
+            event["asked"] = False
+        if row in late:
+            event["late"] = True
+        events.append(event)
+    missed: list[dict[str, Any]] = [{"event": "missed", **ask} for ask in missed_asks(conversation)]
+    corrected: list[dict[str, Any]] = [{"event": "correction", **made} for made in corrections_json(conversation)]
+    from coterie.certificate.beside import LOG_FORMAT
+
+    head: dict[str, Any] = {"event": "log", "format": LOG_FORMAT}
+    return [head, *events, *(event for _, event in between[at:]), *missed, *corrected]
+
+
+def _was_stale(conversation: Conversation, t: int, ticket: int | None) -> bool:
+    """Whether the result that counted as number t was asked for before a revision that came before it."""
+    return ticket is not None and any(ticket < made.ticket for made in conversation.revisions if made.t <= t)
+
+
+def rows_asked_alone(conversation: Conversation, tickets: Sequence[int | None]) -> set[int]:
+    """Places in the log of the results that were asked for while no other ask was open.
+
+    `tickets`: the ask that each result of the log answers, None if nobody asked for it. If an ask of the same arm was
+    given up before the result came, it is left out: so is a result that came too late to count.
+    """
+    given_up = iter(conversation.given_up)
+    rows: set[int] = set()
+    open_asks, ticket, row = 0, 0, 0
+    alone: int | None = None  # the ask made while no other was open, until it is answered
+    for kind in conversation.order:
+        if kind == ASKED:
+            if ticket == conversation.next_ticket:
+                break  # it found the groups, and opened no ticket: nothing counts any more
+            if open_asks == 0:
+                alone = ticket
+            open_asks, ticket = open_asks + 1, ticket + 1
+        elif kind == TOLD:
+            if tickets[row] is not None:
+                open_asks -= 1
+                if tickets[row] == alone:
+                    rows.add(row)
+                    alone = None
+            row += 1
+        elif kind == FORGOTTEN:
+            gone = next(given_up)
+            open_asks -= 1
+            if alone is not None and conversation.arms_asked[gone] == conversation.arms_asked[alone]:
+                alone = None
+    return rows

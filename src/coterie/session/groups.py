@@ -1,0 +1,135 @@
+"""The groups of a run as people see them: numbered by first appearance, with centers in the units of measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coterie.methods.reports import Evidence
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.html import table_html
+from coterie.problem.partition import canonical
+from coterie.problem.settings import Settings
+from coterie.session.conversation import Conversation, KeptGroups
+
+MOST_ROWS = 50
+"""Groups that a notebook shows; of more, the first ones."""
+
+MOST_NAMES = 20
+"""Items of a group that a notebook shows."""
+
+
+def group_order(labels: IntArray, settings: Settings) -> IntArray:
+    """The method's numbers of the groups in the order of their first appearance, emptied ones last."""
+    _, firsts = np.unique(labels, return_index=True)
+    seen = labels[np.sort(firsts)]
+    seen = seen[seen >= 0]  # retired items have no group
+    return np.concatenate([seen, np.setdiff1d(np.arange(settings.n_clusters or 0), seen)])
+
+
+def named_groups(conversation: Conversation) -> KeptGroups | None:
+    """The groups, proven or the current guess; None before there is one. What does not change is worked out once."""
+    run, k, kept = conversation.run, conversation.settings.n_clusters, conversation.kept_groups
+    if kept is not None and kept.final_run is run:
+        return kept
+    guess = run.guess
+    if guess is None:
+        return None
+    labels, centers = guess
+    final_run = run if run.done else None
+    if kept is not None and kept.n_clusters == k and np.array_equal(kept.labels, labels):
+        kept = kept._replace(centers=centers.copy(), final_run=final_run)
+    else:
+        named = np.full_like(labels, -1)
+        named[labels >= 0] = canonical(labels[labels >= 0])  # retired items have no group
+        named.flags.writeable = False
+        order = group_order(labels, conversation.settings)
+        kept = KeptGroups(labels.copy(), k, named, order, centers.copy(), final_run)
+    conversation.kept_groups = kept
+    return kept
+
+
+def labels_of(conversation: Conversation) -> IntArray | None:
+    """The groups, numbered by first appearance: proven or the current guess; None before there is one."""
+    kept = named_groups(conversation)
+    return None if kept is None else kept.named.copy()
+
+
+def groups_of(conversation: Conversation) -> IntArray | None:
+    """As `labels`, not to be changed; the same array as long as the groups are the same."""
+    kept = named_groups(conversation)
+    return None if kept is None else kept.named
+
+
+def centers_of(conversation: Conversation) -> FloatArray | None:
+    """The groups' centers in the units of the measurements, in the order of `labels`."""
+    kept = named_groups(conversation)
+    return None if kept is None else conversation.settings.noise.color(kept.centers[kept.order])
+
+
+def references_of(conversation: Conversation) -> tuple[int, ...] | None:
+    """For a resolution, the reference item of each group, in the order of `labels`; None for other questions."""
+    run, settings = conversation.run, conversation.settings
+    if settings.resolution is None or run.references is None or run.guess is None:
+        return None
+    return tuple(run.references[label] for label in group_order(run.guess[0], settings).tolist())
+
+
+def borders_of(conversation: Conversation) -> dict[int, list[int]]:
+    """For a resolution, the items near a border: the other groups (as in `labels`) that each could belong to."""
+    run = conversation.run
+    if run.guess is None or not run.borders:
+        return {}
+    order = group_order(run.guess[0], conversation.settings).tolist()
+    return {arm: sorted(order.index(label) for label in labels) for arm, labels in sorted(run.borders.items())}
+
+
+def evidence_of(conversation: Conversation) -> Evidence:
+    """What the stopping rule read at the last measurement."""
+    now = conversation.run.evidence()
+    kept = None if now.weakest is None else named_groups(conversation)
+    if now.weakest is None or kept is None:
+        return now
+    group = int(np.argmax(kept.order == now.weakest.group))
+    return replace(now, weakest=replace(now.weakest, group=group))
+
+
+def grouped_names(conversation: Conversation) -> list[list[Any]]:
+    """The items of each group in the order of `labels`, by name, or by number if they have none."""
+    labels, names = groups_of(conversation), conversation.settings.names
+    if labels is None:
+        return []
+    members: list[list[Any]] = [[] for _ in range(int(labels.max()) + 1)]
+    for arm, label in enumerate(labels.tolist()):
+        if label >= 0:  # retired items have no group
+            members[label].append(arm if names is None else names[arm])
+    return members
+
+
+def groups_html(conversation: Conversation) -> str:
+    """The groups as a table for notebooks; nothing if there are none yet."""
+    labels, centers = groups_of(conversation), centers_of(conversation)
+    if labels is None or centers is None:
+        return ""
+    pulls, members = conversation.run.pulls, grouped_names(conversation)
+    rows = [
+        (
+            k,
+            len(members[k]),
+            _listed(members[k]),
+            ", ".join(f"{x:.4g}" for x in centers[k]),
+            int(pulls[labels == k].sum()),
+        )
+        for k in range(min(len(members), MOST_ROWS))
+    ]
+    more = len(members) - len(rows)
+    table = table_html(("group", "items", "", "center", "measurements"), rows)
+    return table + (f"<p>and {more} more groups</p>" if more else "")
+
+
+def _listed(names: Sequence[Any]) -> str:
+    text = ", ".join(map(str, names[:MOST_NAMES]))
+    return text if len(names) <= MOST_NAMES else f"{text}, … ({len(names) - MOST_NAMES} more)"
