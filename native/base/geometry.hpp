@@ -207,6 +207,15 @@ inline double distance_to_mean(ConstRow sum, double inverse, ConstRow point) {
   });
 }
 
+/// Between two means, sums times 1/pulls.
+inline double distance_of_means(ConstRow a, double of_a, ConstRow b, double of_b) {
+  if (a.size() >= LONG_ROW) return long_rows.distance_of_means({a.data(), of_a}, {b.data(), of_b}, a.size());
+  return sum_of(a, b, [of_a, of_b](auto one, auto other) {
+    const auto gap = one * of_a - other * of_b;
+    return gap * gap;
+  });
+}
+
 /// to = a − b.
 inline void difference(Row to, ConstRow a, ConstRow b) {
   if (to.size() >= LONG_ROW) return long_rows.difference(to.data(), a.data(), b.data(), to.size());

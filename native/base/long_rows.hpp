@@ -21,10 +21,16 @@ struct LongRows {
   struct Inverses {
     double before, after;
   };
+  /// A row of sums, and 1 over how many results are in it.
+  struct Sum {
+    const double* sum;
+    double inverse;
+  };
 
   double (*squared_distance)(const double* a, const double* b, std::size_t n);
   double (*dot)(const double* a, const double* b, std::size_t n);
   double (*distance_to_mean)(const double* sum, double inverse, const double* point, std::size_t n);
+  double (*distance_of_means)(Sum a, Sum b, std::size_t n);
   double (*product_of_gaps)(const double* a, const double* b, const double* from, std::size_t n);
   Eight (*dots_with_eight)(const double* row, const EightRows& others, std::size_t n);
   void (*difference)(double* to, const double* a, const double* b, std::size_t n);

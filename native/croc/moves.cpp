@@ -37,10 +37,8 @@ void find_centers(const Numbers& points, ConstRow weights, std::span<const Index
   std::fill(totals.begin(), totals.end(), 0.0);
   for (Index m = 0; m < Index(labels.size()); ++m) {
     const double weight = weights[m];
-    const ConstRow point = points[m];
-    double* center = centers[labels[m]].data();
     totals[labels[m]] += weight;
-    for (std::size_t q = 0; q < point.size(); ++q) center[q] += weight * point[q];
+    add_multiple(centers[labels[m]], weight, points[m]);
   }
   for (Index k = 0; k < Index(totals.size()); ++k) {
     const double total = totals[k];

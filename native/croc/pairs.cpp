@@ -79,10 +79,7 @@ double gap_of_means(const State& s, Index a, Index b, const Blocks& blocks) {
     }
     return energy;
   }
-  return sum_of(mine, its, [one, other](auto here, auto there) {
-    const auto gap = here * one - there * other;
-    return gap * gap;
-  });
+  return distance_of_means(mine, one, its, other);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct Parts {
   void move(ConstRow point, double n, Index sign) {
     count += sign;
     weight += double(sign) * n;
-    for (std::size_t q = 0; q < sum.size(); ++q) sum[q] += double(sign) * n * point[q];
+    add_multiple(sum, double(sign) * n, point);
     find_centers();
   }
   /// By which sign an arm of n pulls should move, 0 if it should stay.
