@@ -56,6 +56,7 @@ std::vector<std::vector<double>> long_row_results(nb::handle given) {
   for (const LongRows& functions : usable_long_rows()) {
     std::vector<double> all = {functions.squared_distance(row(0), row(1), n), functions.dot(row(0), row(1), n),
                                functions.distance_to_mean(row(0), 0.3, row(1), n),
+                               functions.distance_of_means({row(0), 0.3}, {row(1), 0.4}, n),
                                functions.product_of_gaps(row(0), row(1), row(2), n)};
     const Eight dots = functions.dots_with_eight(row(0), others, n);
     all.insert(all.end(), dots.begin(), dots.end());
