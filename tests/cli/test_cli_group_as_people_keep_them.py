@@ -9,8 +9,8 @@ import pytest
 from grouping import ok, refused
 
 from coterie.tables import TableError
-from coterie.tables.reading import read_pool
-from coterie.tables.tidying import quantity
+from coterie.tables.reading.pools import read_pool
+from coterie.tables.reading.tidying import quantity
 
 
 @pytest.fixture(autouse=True)

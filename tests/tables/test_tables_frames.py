@@ -15,7 +15,7 @@ import pytest
 import coterie
 from coterie.tables import TableError, replay_pool
 from coterie.tables.pool import Pool
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 
 QUESTION: dict[str, Any] = {"resolution": (0.5, 4.0), "noise": 1.0}
 

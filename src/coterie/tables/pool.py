@@ -11,8 +11,8 @@ import numpy as np
 
 from coterie.evidence.faults import copied_columns
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.tables.row_order import Order, content_order
-from coterie.tables.spread import Spread, spread_of
+from coterie.tables.checks.row_order import Order, content_order
+from coterie.tables.checks.spread import Spread, spread_of
 
 COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
 """Columns of numbers that often say when or which; they are named where their content does not show it."""
@@ -26,7 +26,7 @@ _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names
 
 @dataclass(frozen=True)
 class Cut:
-    """How rows of successes and trials became counts (`coterie.tables.successes`).
+    """How rows of successes and trials became counts (`coterie.tables.checks.successes`).
 
     The names of the two columns; the trials of a batch; how many rows there were; how many trials were left out at the
     ends; p of the test that rows vary as independent trials do (None: too little to tell); `bursts`: they do not.
@@ -91,7 +91,7 @@ class Pool:
     `columns` are the names of the values, `source` is what the table is called, `left_out` are columns that were not
     used, each with the reason. `lines`: of a CSV file, where each row begins. `picked`: the caller named the columns.
     `holes`: places of rows that were left out because a cell is empty; `numbers`: where the other rows
-    stood before that. `cut`: how successes and trials became counts (`coterie.tables.successes`).
+    stood before that. `cut`: how successes and trials became counts (`coterie.tables.checks.successes`).
     """
 
     names: list[str]

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray, short
-from coterie.tables.cells import has_numbers, is_date, number_in
 from coterie.tables.errors import TableError
-from coterie.tables.files import Table, is_empty
+from coterie.tables.reading.cells import has_numbers, is_date, number_in
+from coterie.tables.reading.files import Table, is_empty
 
 ITEM_NAMES = ("arm", "item", "sample", "name")
 """What the column of the items may be called, in any case; in a pool `id` too, if there is none of these."""

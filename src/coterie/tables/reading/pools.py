@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
-from coterie.tables.cells import check_items_left, complete_rows, has_numbers, numbers, text_of, whole
-from coterie.tables.columns import (
+from coterie.tables.errors import TableError
+from coterie.tables.pool import Pool
+from coterie.tables.reading.cells import check_items_left, complete_rows, has_numbers, numbers, text_of, whole
+from coterie.tables.reading.columns import (
     ITEM_NAMES,
     TOTALS,
     column_named,
@@ -22,11 +24,9 @@ from coterie.tables.columns import (
     place_of,
     value_columns,
 )
-from coterie.tables.errors import TableError
-from coterie.tables.files import Table, is_empty, read_table
-from coterie.tables.pool import Pool
-from coterie.tables.repeated_rows import without_copies
-from coterie.tables.tidying import (
+from coterie.tables.reading.files import Table, is_empty, read_table
+from coterie.tables.reading.repeated_rows import without_copies
+from coterie.tables.reading.tidying import (
     item_by_item,
     item_hint,
     sheet_hint,
@@ -56,11 +56,11 @@ def read_pool(
     "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
     `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
     `copies`: what rows are that repeat another one exactly, more of them than chance explains
-    (`coterie.tables.repeated_rows`): with "drop" each counts once, with "keep" they are measurements of their own.
+    (`repeated_rows.py`): with "drop" each counts once, with "keep" they are measurements of their own.
     Where there are such rows and nothing is said, `TableError` of the field "copies" names them.
 
     Without `values` they are v0, v1, … or all other columns of numbers that may be measurements
-    (`coterie.tables.columns`), never the index of a frame; without `items` it is the column arm, item,
+    (`columns.py`), never the index of a frame; without `items` it is the column arm, item,
     sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
     if isinstance(pool, Pool):

@@ -18,10 +18,10 @@ import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Counts, Unknown, family_of, noise_of
-from coterie.tables.columns import TOTALS, listed
+from coterie.tables.checks.row_order import Order
 from coterie.tables.errors import TableError
 from coterie.tables.pool import Cut, Pool
-from coterie.tables.row_order import Order
+from coterie.tables.reading.columns import TOTALS, listed
 
 BURST_LEVEL = 0.01
 """Probability with which rows of independent trials are taken for dependent ones."""
