@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from coterie.methods.trials import Stops
 from coterie.paper.cells import Cell
 from coterie.paper.running import FORMAT, Record, fingerprint
-from coterie.simulate.plan import Outcome, Stops
+from coterie.simulate.plan import Outcome
 
 CELL = Cell("easy", "boc", ("heuristic", "proven"), (0.1, 0.01), 3)
 CERTIFIED = Cell("easy", "croc", ("proven",), (0.1, 0.01), 3)

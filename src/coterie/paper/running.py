@@ -22,11 +22,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coterie import __version__
 from coterie.methods import method_named
+from coterie.methods.trials import Plan, Stops
 from coterie.paper.cells import Cell, instance_named
 from coterie.problem.checks import IntArray
 from coterie.problem.instance import Instance
 from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, Plan, Stops
+from coterie.simulate.plan import Outcome
 from coterie.simulate.trials import Trials, trials_from
 
 FORMAT = "coterie-trials-2"
