@@ -35,9 +35,10 @@ from bench.sampling_stopping import (
     TrackingRounds,
     universal,
 )
+from coterie.methods.trials import Running
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
-from coterie.simulate.plan import Running, TrialCancelledError
+from coterie.simulate.plan import TrialCancelledError
 from tests.oracles.croc import ReferenceCroc
 
 TRIALS = 32

@@ -18,7 +18,7 @@ from bench import rivals
 from bench.instances import drawn, named, separated
 from bench.rounds import NO_ARMS, endless, in_turn, ratio
 from coterie.methods.croc.run import CrocRun
-from coterie.simulate.plan import NO_END
+from coterie.methods.trials import NO_END
 
 ROUNDS = 5
 WARM = 1_000

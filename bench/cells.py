@@ -22,9 +22,10 @@ import numpy as np
 from bench.instances import DRAWN, named
 from bench.part import Row
 from coterie.methods import method_named
+from coterie.methods.trials import Plan, Running
 from coterie.paper.datasets import distance_ratio
 from coterie.problem.checks import FloatArray
-from coterie.simulate.plan import Plan, Running, TrialCancelledError, plan_for, run_trial
+from coterie.simulate.plan import TrialCancelledError, plan_for, run_trial
 
 ROOT_SEED = 1000
 

@@ -27,9 +27,10 @@ from bench.cells import Ending, Endings, cell, together
 from bench.fixed_designs import DESIGNS, Tables
 from bench.noise import Kept
 from bench.part import ROOT, Column, Headline, Part, Progress, Row, Table, number, times
+from coterie.methods.trials import Running
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import same_partition
-from coterie.simulate.plan import Running, plan_for, run_trial
+from coterie.simulate.plan import plan_for, run_trial
 
 DELTA = 0.1
 TRIALS, RUNS = 200, 2000

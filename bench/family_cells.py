@@ -14,7 +14,7 @@ from bench.cells import Endings, cell, many, trials_of
 from bench.families import DELTA, FAMILIES, Family, yardstick
 from bench.part import Column, Headline, Progress, Row, Table, number, sign, times
 from bench.peers import PEERS
-from coterie.simulate.plan import Running
+from coterie.methods.trials import Running
 
 TRIALS = 32
 LIMIT = 1.0

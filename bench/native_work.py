@@ -21,9 +21,10 @@ import numpy as np
 import coterie
 from bench.instances import drawn, named, separated
 from bench.rounds import NO_ARMS, endless
+from coterie.methods.trials import NO_END
 from coterie.problem.instance import Instance
 from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import NO_END, plan_for
+from coterie.simulate.plan import plan_for
 from coterie.simulate.worlds import Clicks
 
 

@@ -18,7 +18,7 @@ from bench.family_cells import is_family
 from bench.instances import DRAWN, named
 from bench.part import Column, Headline, Part, Progress, Row, number, sign, times
 from bench.peers import PEERS
-from coterie.simulate.plan import Running
+from coterie.methods.trials import Running
 
 TRIALS = 64
 LIMIT = 2.0

@@ -19,9 +19,10 @@ from typing import Any
 
 from bench.instances import named
 from bench.part import Column, Part, Progress, Row
+from coterie.methods.trials import Plan
 from coterie.simulate import remote
 from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Plan, plan_for
+from coterie.simulate.plan import plan_for
 
 
 class Relay:

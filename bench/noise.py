@@ -21,9 +21,9 @@ from bench.cells import cell, together, trials_of
 from bench.instances import DRAWN, RATED, named
 from bench.part import ROOT, Column, Headline, Part, Progress, Row, Table, number, sign
 from coterie import worlds
+from coterie.methods.trials import Running
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Symmetric
-from coterie.simulate.plan import Running
 
 TRIALS = 64
 QUICK_TRIALS = 4

@@ -16,8 +16,8 @@ from bench.rounds import in_turn, ratio, seconds_a_pull
 from bench.scipy_boc import time_scipy_boc
 from coterie.methods import method_named
 from coterie.methods.croc.run import CrocRun
+from coterie.methods.trials import NO_END
 from coterie.problem.instance import Instance
-from coterie.simulate.plan import NO_END
 
 ROUNDS = 9
 PULLS = {"Iris": 900, "Yeast": 14_500, "MNIST d=10": 6_300, "MNIST d=400": 60_000, "challenging": 2_000}

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -28,7 +27,7 @@ from coterie.paper import datasets
 from coterie.plot import evidence as plot_evidence
 from coterie.plot import means as plot_means
 from coterie.plot.canvas import check_matplotlib, colour_of
-from coterie.problem.checks import check_delta
+from coterie.problem.checks import IntArray, check_delta
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import DELTA, METHOD
@@ -170,7 +169,7 @@ def _bar(value: float, total: float) -> ProgressBar:
     return ProgressBar(total=1.0, completed=share, width=40, complete_style="cyan", finished_style="green")
 
 
-def _labels(run: Run) -> npt.NDArray[np.int64]:
+def _labels(run: Run) -> IntArray:
     """The groups of the session; before there is a guess, -1 for every flower."""
     labels = run.session.labels
     return np.full(run.instance.n_arms, -1) if labels is None else labels

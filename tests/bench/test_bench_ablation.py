@@ -25,8 +25,8 @@ from bench.sampling_stopping import (
     TrackingRounds,
     universal,
 )
+from coterie.methods.trials import Running
 from coterie.problem.partition import same_partition
-from coterie.simulate.plan import Running
 
 THREE = coterie.Instance([0, 0, 1, 1, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
 CLOSE = coterie.Instance([0, 0, 1, 1], [[0.0], [0.9]])

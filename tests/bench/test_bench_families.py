@@ -16,7 +16,7 @@ from bench.families import FAMILIES, SIZES, Family, random_instance, yardstick
 from bench.family_cells import BOC, compared, headlines, median_text
 from bench.part import Part, Row
 from bench.peers import PEERS
-from coterie.simulate.plan import Running
+from coterie.methods.trials import Running
 
 pytestmark = pytest.mark.slow  # what the benchmarks compare with
 

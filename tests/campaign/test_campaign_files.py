@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from coterie.campaign import BadValue, Campaigns
 from coterie.cli import app
-from coterie.tables.files import table_of_bytes
-from coterie.tables.spreadsheets import csv_line, workbook
+from coterie.tables.reading.files import table_of_bytes
+from coterie.tables.reading.spreadsheets import csv_line, workbook
 
 VALUES = [0.1 + 0.2, -1.234, 12.5, 1e-300, 1.0, 123.456, 5e20]
 
@@ -80,7 +80,7 @@ def test_a_look_at_an_import_writes_nothing_and_tells_what_it_would_do(store: Ca
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_decimal_comma_keeps_every_number(value: float) -> None:
     """One number alone in a table is the hardest case: nothing else shows what its comma means."""
-    from coterie.tables.cells import numbers
+    from coterie.tables.reading.cells import numbers
 
     content = csv_line(["item", "x"], True) + csv_line(["a", value], True)
     table = table_of_bytes("own.csv", content.encode())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from coterie.campaign import BadValue, Campaigns
 from coterie.campaign.imports.tables import results_of
-from coterie.tables.files import read_table
+from coterie.tables.reading.files import read_table
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coterie.campaign import BadValue, Campaigns, Conflict
-from coterie.tables.spreadsheets import csv_line
+from coterie.tables.reading.spreadsheets import csv_line
 
 
 @pytest.mark.parametrize(

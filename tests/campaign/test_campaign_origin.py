@@ -13,7 +13,7 @@ import pytest
 import coterie
 from coterie.campaign import Campaigns
 from coterie.certificate import read_log
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 
 NAMES = ["ash", "elm", "oak", "yew"]
 

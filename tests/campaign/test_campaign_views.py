@@ -14,7 +14,7 @@ import pytest
 import coterie
 from coterie.campaign import Campaigns
 from coterie.methods.croc.method import CrocMethodRun
-from coterie.tables import misfits
+from coterie.tables.checks import misfits
 
 MEANS = np.array([0.0, 0.0, 8.0, 8.0, 9.5, 9.5])  # three groups, two of them not far apart
 

@@ -9,8 +9,8 @@ import pytest
 from grouping import ok, refused
 
 from coterie.tables import TableError
-from coterie.tables.reading import read_pool
-from coterie.tables.tidying import quantity
+from coterie.tables.reading.pools import read_pool
+from coterie.tables.reading.tidying import quantity
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +88,7 @@ def test_a_second_line_of_headings(here: Path) -> None:
     shown = ok("two.csv", "-k", 2)
     assert "Line 2 names no item and has no number: it was taken for a second heading (mg/l, m)." in shown
     assert "72 measurements" in shown
-    pool = read_pool("two.csv")
-    assert pool.lines is not None
-    assert pool.lines[0] == 3
+    assert read_pool("two.csv").place(0) == "line 3"
     (here / "nameless.csv").write_text(lined("barrel;proline;place", [";500;1,0", *wine()]))
     assert "line 2, column 'barrel': it is empty" in refused("nameless.csv", "-k", 2)
 

@@ -25,8 +25,9 @@ from coterie.methods.contract import RESULT
 from coterie.methods.croc.run import CrocEntries, CrocRun, share_of_epoch
 from coterie.methods.family import family_for
 from coterie.methods.trial_loops import play_to_next_plan
+from coterie.methods.trials import Plan
 from coterie.problem.families import noise_of
-from coterie.simulate.plan import Plan, plan_for
+from coterie.simulate.plan import plan_for
 
 pytestmark = pytest.mark.guarantee
 

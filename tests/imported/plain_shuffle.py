@@ -1,4 +1,4 @@
-"""The shuffle of an item's measurements, written plainly: the oracle of `coterie.tables.row_order`."""
+"""The shuffle of an item's measurements, written plainly: the oracle of `coterie.tables.checks.row_order`."""
 
 from __future__ import annotations
 

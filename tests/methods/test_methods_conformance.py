@@ -10,6 +10,7 @@ import pytest
 
 import coterie
 from coterie.methods import METHODS, Evidence, Method, MethodRun, Pull, compose
+from coterie.methods.records import Departure, Followed, Record
 from coterie.methods.table import PACKAGED
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
@@ -86,6 +87,23 @@ class Chancy(InTurn):
         return Pull(int(np.random.default_rng().integers(self.settings.n_arms)))
 
 
+class Hasty(InTurn):
+    """It follows no record: from the second ask on it says that it goes another way."""
+
+    @property
+    def t(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def pulls(self) -> IntArray:
+        return self.counts.astype(np.int64)
+
+    def follow(self, record: Record) -> Followed:
+        if record.kinds.size > 1:
+            raise Departure(1, 0)
+        return super().follow(record)
+
+
 class Endless(InTurn):
     @property
     def done(self) -> bool:
@@ -124,7 +142,8 @@ class Outside(InTurn):
     [
         (Restless, suite.reading_changes_nothing, "asked for other arms"),
         (Chancy, suite.counting_is_deterministic, "asked for other arms"),
-        (Chancy, suite.following_equals_never_having_stopped, "arm"),
+        (Chancy, suite.resuming_equals_never_having_stopped, "it asked for other arms"),
+        (Hasty, suite.resuming_equals_never_having_stopped, "brought back, it was another one"),
         (Endless, suite.groups_are_found, "not done after 300 results"),
         (Keeper, suite.results_are_the_callers, "overwritten"),
         (Wrong, suite.groups_are_found, "it found the groups"),

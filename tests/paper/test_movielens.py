@@ -12,7 +12,7 @@ import pytest
 
 import coterie
 from coterie.tables import TableError, replay_pool
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 
 installed = importlib.util.find_spec("recbole")
 needs_recbole = pytest.mark.skipif(installed is None, reason="needs pip install --no-deps recbole")

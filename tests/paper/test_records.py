@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from coterie.methods.trials import Stops
 from coterie.paper.cells import Cell
-from coterie.paper.running import EARLIER_FORMAT, FORMAT, Record, fingerprint
-from coterie.simulate.plan import Outcome, Stops
+from coterie.paper.running import FORMAT, Record, fingerprint
+from coterie.simulate.plan import Outcome
 
 CELL = Cell("easy", "boc", ("heuristic", "proven"), (0.1, 0.01), 3)
 CERTIFIED = Cell("easy", "croc", ("proven",), (0.1, 0.01), 3)
@@ -40,21 +41,15 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         assert own.correct.tolist() == stops[threshold].correct.tolist()
 
 
-def test_a_file_of_the_earlier_form_is_taken_over(tmp_path: Path) -> None:
-    """Two lists, the proven threshold first; CROC's had the same in both."""
-    for cell, kept in ((CELL, [[200, 300], [20, 30]]), (CERTIFIED, [[40, 50], [40, 50]])):
-        header = fingerprint(cell, cell.plan(), 4)
-        path = tmp_path / f"{cell.method}.jsonl"
-        row = {"trial": 1, "stops": kept, "correct": [[1, 1], [1, 0]], "seconds": 0.5}
-        path.write_text(line({**header, "format": EARLIER_FORMAT}) + line(row))
+def test_a_file_of_another_run_is_set_aside(tmp_path: Path) -> None:
+    """Of another seed, or of a form that 0.2 does not write any more: nothing is taken over, nothing is lost."""
+    header = fingerprint(CELL, CELL.plan(), 4)
+    others: list[dict[str, Any]] = [{"seed": 5}, {"format": "coterie-trials-1"}]
+    for number, other in enumerate(others):
+        path = tmp_path / f"{number}.jsonl"
+        row = {"trial": 1, "stops": [[200, 300], [20, 30]], "correct": [[1, 1], [1, 0]], "seconds": 0.5}
+        written = line({**header, **other}) + line(row)
+        path.write_text(written)
         with Record(path, header, resume=True) as record:
-            assert (record.set_aside, record.redone) == (0, 0)
-            assert record.outcomes[1].stops["proven"].times.tolist() == kept[0]
-            assert record.outcomes[1].stops["heuristic"].times.tolist() == kept[1]
-            assert record.outcomes[1].stops["heuristic"].correct.tolist() == [True, False]
-            record.add(Outcome(0, record.outcomes[1].stops, 0.1))
-        with Record(path, header, resume=True) as again:
-            assert sorted(again.outcomes) == [0, 1]
-    with Record(tmp_path / "boc.jsonl", {**header, "seed": 5}, resume=True) as other:
-        assert other.set_aside == 2
-        assert not other.outcomes
+            assert (record.set_aside, record.redone, record.outcomes) == (1, 0, {})
+        assert path.with_suffix(".old").read_text() == written

@@ -11,10 +11,11 @@ import pytest
 
 import coterie
 import coterie.paper.reproduce as reproducing
+from coterie.methods.trials import Stops
 from coterie.paper.agreement import MNIST_DIMS, TABLE_MNIST, TABLE_REAL
 from coterie.paper.cells import Cell, cells_of, instance_named
 from coterie.paper.running import Record, fingerprint
-from coterie.simulate.plan import Outcome, Stops
+from coterie.simulate.plan import Outcome
 
 TRIALS = 2
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import coterie
+from coterie.methods.trials import Plan
 from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, Plan, child_seed, plan_for
+from coterie.simulate.plan import Outcome, child_seed, plan_for
 from coterie.simulate.trials import trials_from
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])

@@ -11,11 +11,11 @@ from scipy.stats import binom
 import coterie
 from coterie.problem.families import noise_of
 from coterie.tables import TableError, replay_pool
-from coterie.tables.assumptions import checked_pool
+from coterie.tables.checks.assumptions import checked_pool
+from coterie.tables.checks.row_order import order_report
+from coterie.tables.checks.spread import NOISE_PROBABILITY
 from coterie.tables.pool import Pool
-from coterie.tables.reading import read_pool
-from coterie.tables.row_order import order_report
-from coterie.tables.spread import NOISE_PROBABILITY
+from coterie.tables.reading.pools import read_pool
 
 
 def table(seed: int, dim: int = 1, items: int = 20, repeats: int = 60, slip: bool = True) -> list[dict[str, Any]]:

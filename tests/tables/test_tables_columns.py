@@ -12,10 +12,10 @@ import pytest
 
 import coterie
 from coterie.tables import TableError
-from coterie.tables.columns import no_measurement
-from coterie.tables.files import Table
 from coterie.tables.growing import differing_items
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.columns import no_measurement
+from coterie.tables.reading.files import Table
+from coterie.tables.reading.pools import read_pool
 
 ITEMS = np.repeat(np.arange(6), 12)
 """The items of a table with 12 rows each, one after the other."""

@@ -15,7 +15,7 @@ import pytest
 import coterie
 from coterie.tables import TableError, replay_pool
 from coterie.tables.pool import Pool
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 
 QUESTION: dict[str, Any] = {"resolution": (0.5, 4.0), "noise": 1.0}
 
@@ -84,7 +84,7 @@ def test_empty_cells_of_a_wide_table_are_no_measurements(tmp_path: Path) -> None
     found = read_pool(file, wide=True)
     assert found.rows[:, 0].tolist() == [1.5, 2.5, 3.5, 4.5]
     assert found.arms.tolist() == [0, 0, 1, 0]
-    assert found.lines == (2, 2, 3, 4)
+    assert [found.place(row) for row in range(4)] == ["line 2", "line 2", "line 3", "line 4"]
 
 
 @pytest.mark.parametrize(

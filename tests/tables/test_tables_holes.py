@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app
 from coterie.tables import TableError, replay_pool
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 
 
 def frame() -> pd.DataFrame:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.tables.errors import TableError
-from coterie.tables.item_lists import read_items, read_pasted_items
-from coterie.tables.spreadsheets import workbook
+from coterie.tables.reading.item_lists import read_items, read_pasted_items
+from coterie.tables.reading.spreadsheets import workbook
 
 
 def excel(*rows: list[Any]) -> bytes:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm, rankdata
 
-from coterie.tables import misfits
-from coterie.tables.misfits import anytime_misfits, rank_misfits
-from coterie.tables.spread import means_of
+from coterie.tables.checks import misfits
+from coterie.tables.checks.misfits import anytime_misfits, rank_misfits
+from coterie.tables.checks.spread import means_of
 
 LABELS = np.array([0, 1, 0, 2, 1, 0, 3, 3, 0])  # group 2 has one item: nothing to compare it with
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app
 from coterie.tables import TableError, replay_pool
-from coterie.tables.reading import read_pool
-from coterie.tables.repeated_rows import CHANCE, repeated_rows
+from coterie.tables.reading.pools import read_pool
+from coterie.tables.reading.repeated_rows import CHANCE, repeated_rows
 
 
 def table(rng: np.random.Generator, values: Any, items: int, each: int) -> tuple[Any, Any]:

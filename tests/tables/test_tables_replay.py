@@ -14,8 +14,8 @@ from coterie.campaign import BadValue
 from coterie.campaign import replay_pool as replay_pool_of_campaign
 from coterie.problem.noise import Noise
 from coterie.tables import TableError, replay_pool
-from coterie.tables.misfits import misfits
-from coterie.tables.spread import NOISE_PROBABILITY, spread_of
+from coterie.tables.checks.misfits import misfits
+from coterie.tables.checks.spread import NOISE_PROBABILITY, spread_of
 
 CENTERS = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.5]])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, rankdata
 
-from coterie.tables.row_order import ORDER_PROBABILITY, order_alarm
+from coterie.tables.checks.row_order import ORDER_PROBABILITY, order_alarm
 
 pytestmark = pytest.mark.guarantee
 

@@ -13,9 +13,9 @@ from scipy.stats import binom, kstest
 
 import coterie
 from coterie.tables import TableError, replay_pool
-from coterie.tables.reading import read_pool
+from coterie.tables.checks.row_order import Order, content_order
+from coterie.tables.reading.pools import read_pool
 from coterie.tables.replay import group_pool
-from coterie.tables.row_order import Order, content_order
 
 
 def sorted_table(seed: Any, n_clusters: int, counts: list[int], gap: float = 1.0) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from coterie.tables.slips import SLIP_PROBABILITY, TAIL_PROBABILITY, slips_in
+from coterie.tables.checks.slips import SLIP_PROBABILITY, TAIL_PROBABILITY, slips_in
 
 pytestmark = pytest.mark.guarantee
 

@@ -10,7 +10,7 @@ from scipy.stats import binom, chi2
 
 from coterie.problem.noise import Noise
 from coterie.tables import TableError, replay_pool
-from coterie.tables.spread import (
+from coterie.tables.checks.spread import (
     NOISE_PROBABILITY,
     Spread,
     largest_exceeds,

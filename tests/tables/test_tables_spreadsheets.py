@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.tables import spreadsheets
-from coterie.tables.cells import numbers
 from coterie.tables.errors import TableError
-from coterie.tables.files import read_table, table_of_bytes
-from coterie.tables.spreadsheets import workbook
+from coterie.tables.reading import spreadsheets
+from coterie.tables.reading.cells import numbers
+from coterie.tables.reading.files import read_table, table_of_bytes
+from coterie.tables.reading.spreadsheets import workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app
 from coterie.tables import TableError, replay_pool
-from coterie.tables.columns import TOTALS
-from coterie.tables.reading import read_pool
-from coterie.tables.row_order import Order
-from coterie.tables.successes import BURST_LEVEL, as_counts, independence
+from coterie.tables.checks.row_order import Order
+from coterie.tables.checks.successes import BURST_LEVEL, as_counts, independence
+from coterie.tables.reading.columns import TOTALS
+from coterie.tables.reading.pools import read_pool
 
 RATES = {"a": 0.05, "b": 0.05, "c": 0.05, "d": 0.30, "e": 0.30}
 

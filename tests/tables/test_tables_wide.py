@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from coterie.tables.cells import numbers
-from coterie.tables.columns import value_columns
 from coterie.tables.errors import TableError, time_limit
-from coterie.tables.files import _checked, table_of_bytes
-from coterie.tables.spreadsheets import workbook
+from coterie.tables.reading.cells import numbers
+from coterie.tables.reading.columns import value_columns
+from coterie.tables.reading.files import _checked, table_of_bytes
+from coterie.tables.reading.spreadsheets import workbook
 
 
 def test_forty_thousand_columns_are_looked_at_once() -> None:

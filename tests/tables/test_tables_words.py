@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import coterie
 from coterie.campaign.service.campaigns import Campaigns
 from coterie.cli import app
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 
 
 def rates(words: tuple[Any, Any], count: int = 40) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coterie.tables.spreadsheets import workbook
+from coterie.tables.reading.spreadsheets import workbook
 
 C = "/api/campaigns"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

@@ -36,7 +36,7 @@ from coterie.problem.families import noise_of, trials_of
 from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups, Resolution
 from coterie.problem.sentences import rates_in_words
 from coterie.problem.settings import DELTA, METHOD, question_of
-from coterie.tables.item_lists import COST_COLUMNS, read_items
+from coterie.tables.reading.item_lists import COST_COLUMNS, read_items
 
 NamesFile = Annotated[
     Path | None,

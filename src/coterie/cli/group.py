@@ -245,8 +245,8 @@ def _read_or_ask(
 ) -> Pool:
     """`coterie.tables.pool.read_pool`; on a terminal, copies that nothing was said about are asked about."""
     from coterie.tables.errors import TableError
-    from coterie.tables.reading import read_pool
-    from coterie.tables.repeated_rows import COPIES
+    from coterie.tables.reading.pools import read_pool
+    from coterie.tables.reading.repeated_rows import COPIES
 
     try:
         return read_pool(file, values, items, wide, leave_out_holes, sheet, copies)

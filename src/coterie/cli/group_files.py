@@ -99,7 +99,7 @@ def _digest(content: bytes) -> str:
 def _groups(answer: PairAnalysis | ReplayAnalysis) -> bytes:
     """A row for each item, made for spreadsheets: names that would be formulas there get an apostrophe in front."""
     from coterie.cli.group_report import item_states
-    from coterie.tables.spreadsheets import csv_line
+    from coterie.tables.reading.spreadsheets import csv_line
 
     pool, labels, pairs, references = answer.pool, answer.labels, answer.pairs, answer.references
     proven = None if answer.certificate is None else answer.certificate["labels"]

@@ -11,7 +11,7 @@ from coterie.cli.printing import first_names, order_sentence
 
 if TYPE_CHECKING:
     from coterie.tables.analysis import Analysis
-    from coterie.tables.assumptions import Checked
+    from coterie.tables.checks.assumptions import Checked
     from coterie.tables.pool import Cut, Reading
 
 _MANY = 12
@@ -136,7 +136,7 @@ def _order_lines(answer: Analysis) -> list[str]:
 
 
 def _slip_lines(answer: Analysis) -> list[str]:
-    from coterie.tables.slips import SLIP_PROBABILITY
+    from coterie.tables.checks.slips import SLIP_PROBABILITY
 
     checks, pool, lines = answer.checks, answer.pool, []
     single = [slip for slip in checks.slips.values if slip.column not in checks.slips.heavy]

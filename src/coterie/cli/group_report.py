@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coterie.cli.group_remarks import remark_lines
 from coterie.cli.printing import first_names, pair_lines, plural, print_letters, print_lines, print_table
 from coterie.tables.analysis import PairAnalysis
-from coterie.tables.misfits import MISFIT_PROBABILITY
+from coterie.tables.checks.misfits import MISFIT_PROBABILITY
 from coterie.tables.verdicts import condition, thin_lines
 
 if TYPE_CHECKING:

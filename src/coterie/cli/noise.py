@@ -191,7 +191,7 @@ def _is_number(text: str) -> bool:
 
 def stated_noise(given: str | None, pool: Pool) -> Any:
     """What --noise states, for the columns of this pool; None is any noise."""
-    from coterie.tables.columns import listed
+    from coterie.tables.reading.columns import listed
 
     stated = noise_from_text(given)
     columns, entries = pool.columns, dimension_of(stated)
@@ -208,8 +208,8 @@ def stated_noise(given: str | None, pool: Pool) -> Any:
 
 def write_proposal(path: Path, pool: Pool, noise: Any) -> None:
     """Write the covariance that the repeats suggest, with a margin for chance, as `--noise FILE` takes it."""
-    from coterie.tables.assumptions import checked_pool
-    from coterie.tables.columns import listed
+    from coterie.tables.checks.assumptions import checked_pool
+    from coterie.tables.reading.columns import listed
 
     if path.suffix.lower() not in (".csv", ".txt"):
         raise ValueError(f"--propose-noise {path}: name a .csv file, which --noise takes")

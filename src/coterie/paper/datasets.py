@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
+from coterie.problem.checks import FloatArray, IntArray, check_count
 from coterie.problem.instance import Instance
 
 __all__ = ["IRIS_CLASSES", "YEAST_CLASSES", "distance_ratio", "iris", "mnist", "synthetic", "yeast"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 IRIS_CLASSES = ("setosa", "versicolor", "virginica")
 YEAST_CLASSES = ("CYT", "NUC", "MIT", "ME3", "ME2", "ME1", "EXC", "VAC", "POX", "ERL")
@@ -136,12 +134,12 @@ def mnist(
     >>> coterie.datasets.mnist(10, n_images=100).dim
     10
     """
-    dim = _checked_int("dim", dim, 1)
-    n_images = _checked_int("n_images", n_images, 11)
-    seed = _checked_int("seed", seed, 0)
+    dim = check_count(dim, "dim", 1)
+    n_images = check_count(n_images, "n_images", 11)
+    seed = check_count(seed, "seed", 0)
     if pca_of not in ("drawn", "all"):
         raise ValueError(f"pca_of must be 'drawn' or 'all', got {pca_of!r}")
-    images: npt.NDArray[Any]
+    images: NDArray[Any]
     images, digits = _mnist_5k() if folder is None else _idx_folder(Path(folder))
     if n_images > len(digits):
         raise ValueError(f"n_images must be at most {len(digits)}, as many as there are, got {n_images}")
@@ -205,7 +203,7 @@ def _packaged_axes() -> tuple[FloatArray, FloatArray]:
     return _axes_of(_mnist_5k()[0])
 
 
-def _axes_of(images: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+def _axes_of(images: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Mean and principal axes of all images that there are, by way of their 784 × 784 covariance."""
     center = images.mean(axis=0) / 255.0
     second = np.zeros((_PIXELS, _PIXELS))
@@ -220,14 +218,6 @@ def _signed(axes: FloatArray) -> FloatArray:
     """The sign of an axis is arbitrary: fix it, so that every LAPACK gives the same instance."""
     largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0)[:, None])
-
-
-def _checked_int(name: str, value: Any, lowest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < lowest:
-        raise ValueError(f"{name} must be at least {lowest}, got {value}")
-    return int(value)
 
 
 # --- the raw arrays ------------------------------------------------------------
@@ -295,7 +285,7 @@ def _sha256(values: FloatArray, labels: IntArray) -> str:
 # --- idx files -----------------------------------------------------------------
 
 
-def _idx_folder(folder: Path) -> tuple[npt.NDArray[np.uint8], IntArray]:
+def _idx_folder(folder: Path) -> tuple[NDArray[np.uint8], IntArray]:
     """Images (rows of 784 pixels) and digits of the idx files in `folder`; the training part is required."""
     if not folder.is_dir():
         raise ValueError(f"folder must be a folder with MNIST's idx files, got {str(folder)!r}")
@@ -330,7 +320,7 @@ def _idx_file(folder: Path, part: str, kind: str, axes: int) -> Path | None:
     return None
 
 
-def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
+def _read_idx(path: Path) -> NDArray[np.uint8]:
     """An idx file of unsigned bytes: two zeros, 0x08, the number of axes, the big-endian sizes, the bytes."""
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":

@@ -27,6 +27,8 @@ from coterie.paper.report_tables import (
 )
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from coterie.paper.reproduce import Reproduction
     from coterie.paper.summary import Row
 
@@ -116,10 +118,6 @@ def _seconds_a_pull(reproduction: Reproduction) -> float | None:
     """Core time of a pull of BOC on Yeast, if that was run."""
     yeast = reproduction.results.get("yeast-boc")
     return None if yeast is None else yeast.seconds / yeast.pulls
-
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 
 def check_jinja2() -> None:

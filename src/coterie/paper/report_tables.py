@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from coterie.paper.cells import METHOD_NAMES, READING_NAMES, READINGS, cells_of, instance_name, power
 from coterie.paper.summary import Check, Row, agrees, judged_by_share
 
+if TYPE_CHECKING:
+    from coterie.paper.reproduce import Reproduction
+    from coterie.paper.slopes import Slope
+
 
 @dataclass(frozen=True)
 class Column:
@@ -79,11 +83,6 @@ class Table:
     title: str = ""
     notes: Sequence[str] = ()
     row_headings: bool = False
-
-
-if TYPE_CHECKING:
-    from coterie.paper.reproduce import Reproduction
-    from coterie.paper.slopes import Slope
 
 
 def comparison_tables(part: str, rows: list[Row]) -> list[Table]:

@@ -22,17 +22,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coterie import __version__
 from coterie.methods import method_named
+from coterie.methods.trials import Plan, Stops
 from coterie.paper.cells import Cell, instance_named
 from coterie.problem.checks import IntArray
 from coterie.problem.instance import Instance
 from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, Plan, Stops
+from coterie.simulate.plan import Outcome
 from coterie.simulate.trials import Trials, trials_from
 
 FORMAT = "coterie-trials-2"
-EARLIER_FORMAT = "coterie-trials-1"
-"""Its lines have two lists, of the thresholds in the order of `EARLIER_ROWS`."""
-EARLIER_ROWS = ("proven", "heuristic")
 
 
 def fingerprint(cell: Cell, plan: Plan, seed: int) -> dict[str, Any]:
@@ -82,7 +80,7 @@ class Record:
             if row is None:
                 self.redone = len(lines) - number  # after a damaged line nothing is trusted
                 break
-            if number == 0 and row not in (header, {**header, "format": EARLIER_FORMAT}):
+            if number == 0 and row != header:
                 return 0
             if number > 0:
                 outcome = _outcome(row)
@@ -129,8 +127,6 @@ def _checked(line: bytes) -> dict[str, Any] | None:
 
 def _outcome(row: dict[str, Any]) -> Outcome:
     times, correct = row["stops"], row["correct"]
-    if isinstance(times, list):
-        times, correct = (dict(zip(EARLIER_ROWS, rows, strict=True)) for rows in (times, correct))
     stops = {
         threshold: Stops(np.array(times[threshold], dtype=np.int64), np.array(correct[threshold]) == 1)
         for threshold in times

@@ -199,10 +199,6 @@ def _draw_shares(axes: Axes, sessions: dict[str, Session], points: int) -> None:
     )
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
 def resolution(
     run: Session | Result,
     *,

@@ -15,6 +15,8 @@ from coterie.session import Result, Session
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from coterie.tables.grouping import Grouping
+
 FEW_ARMS = 30
 """Up to so many arms are named in the picture."""
 
@@ -160,12 +162,6 @@ def _away(points: FloatArray) -> list[tuple[bool, bool]]:
     gaps = scaled[:, None, :] - scaled[None, :, :]
     push = (gaps / ((gaps**2).sum(axis=2, keepdims=True) ** 1.5 + 1e-9)).sum(axis=1)  # as charges would
     return [(bool(right >= 0.0), bool(up >= 0.0)) for right, up in push]
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from coterie.tables.grouping import Grouping
 
 
 def letters(grouping: Grouping, *, ax: Any = None, column: str | None = None) -> Axes:

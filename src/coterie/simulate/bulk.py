@@ -14,8 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from coterie.methods.trials import Plan, Running
 from coterie.problem.checks import check_count
-from coterie.simulate.plan import Outcome, Plan, Running, run_trial
+from coterie.simulate.plan import Outcome, run_trial
 
 AHEAD = 1
 """Batches that wait for each thread, so that none is idle while the calling thread handles outcomes."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from coterie.methods.contract import Method
 from coterie.methods.table import check_noise, check_question, check_weighs_costs, is_packaged, method_named
-from coterie.methods.trials import NO_END, Plan, Running, Stops, play_trial
+from coterie.methods.trials import Plan, Running, Stops, play_trial
 from coterie.problem.checks import (
     FloatArray,
     check_count,
@@ -32,19 +32,6 @@ from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, ExactGroups, Resolution, SingleLinkage
 from coterie.problem.settings import SettingError, checked, question_of
 from coterie.simulate.worlds import check_world, world_of
-
-__all__ = [
-    "NO_END",
-    "Outcome",
-    "Plan",
-    "Running",
-    "Stops",
-    "TrialCancelledError",
-    "check_deltas",
-    "child_seed",
-    "plan_for",
-    "run_trial",
-]
 
 
 def plan_for(

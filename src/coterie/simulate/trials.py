@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.methods.contract import Method
+from coterie.methods.trials import Plan
 from coterie.problem.checks import FloatArray, IntArray, check_count
 from coterie.problem.html import table_html, text_html
 from coterie.problem.instance import Instance
@@ -20,7 +21,7 @@ from coterie.problem.question import GROUPS
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.session.progress_line import NotebookLine, in_notebook
 from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, Plan, check_deltas, plan_for
+from coterie.simulate.plan import Outcome, check_deltas, plan_for
 
 
 @dataclass(frozen=True)
@@ -228,19 +229,9 @@ def simulate(
     ((20, 2), [0, 0])
     """
     several = isinstance(threshold, list | tuple)
+    question = {"resolution": resolution, "groups": groups, "n_clusters": n_clusters}
     plan = plan_for(
-        instance,
-        method,
-        deltas,
-        threshold,
-        max_pulls,
-        distance_ratio,
-        noise,
-        world,
-        resolution,
-        groups,
-        n_clusters,
-        costs,
+        instance, method, deltas, threshold, max_pulls, distance_ratio, noise, world, costs=costs, **question
     )
     count = check_count(trials, "trials", 1)
     outcomes: list[Outcome] = []

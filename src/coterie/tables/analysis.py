@@ -18,10 +18,10 @@ from coterie.certificate import Certificate
 from coterie.evidence.pair_graphs import letters
 from coterie.problem.checks import FloatArray
 from coterie.problem.question import ExactGroups, Question, Resolution
-from coterie.tables.assumptions import Checked, Misfit, ThinItem
+from coterie.tables.checks.assumptions import Checked, Misfit, ThinItem
+from coterie.tables.checks.row_order import Order, OrderReport, order_report
+from coterie.tables.checks.spread import means_of
 from coterie.tables.pool import Pool, Reading
-from coterie.tables.row_order import Order, OrderReport, order_report
-from coterie.tables.spread import means_of
 from coterie.tables.verdicts import verdict_lines
 
 # The fields of the small classes are keys in the JSON of an answer, in their order.

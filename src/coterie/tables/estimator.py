@@ -21,7 +21,7 @@ from coterie.session import Session, cluster
 from coterie.tables.errors import TableError
 from coterie.tables.growing import ReplayAnalysis
 from coterie.tables.pool import Pool
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 from coterie.tables.replay import group_pool
 
 

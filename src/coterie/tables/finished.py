@@ -26,12 +26,12 @@ from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import table_assumption, table_claim
 from coterie.tables.analysis import AllowedResolution, PairAnalysis, PairTest
-from coterie.tables.assumptions import Checked, checked_pool, stated_model, thin_items
+from coterie.tables.checks.assumptions import Checked, checked_pool, stated_model, thin_items
+from coterie.tables.checks.row_order import Order
+from coterie.tables.checks.spread import means_of
+from coterie.tables.checks.successes import as_counts
 from coterie.tables.errors import TableError, checked
 from coterie.tables.pool import Pool
-from coterie.tables.row_order import Order
-from coterie.tables.spread import means_of
-from coterie.tables.successes import as_counts
 
 MOST_COMPARED = 500
 """Items of a finished table: all pairs are tested."""

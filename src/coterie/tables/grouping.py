@@ -17,7 +17,7 @@ from coterie.tables.analysis import PairAnalysis
 from coterie.tables.errors import TableError, checked
 from coterie.tables.finished import analyse
 from coterie.tables.pool import Pool
-from coterie.tables.reading import read_pool
+from coterie.tables.reading.pools import read_pool
 from coterie.tables.verdicts import condition, thin_lines
 
 if TYPE_CHECKING:

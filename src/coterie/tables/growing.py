@@ -28,10 +28,10 @@ from coterie.session import Partial, Session
 from coterie.session.partial import MOST_ITEMS
 from coterie.session.verdicts import alarm_json, homogeneity_json
 from coterie.tables.analysis import Analysis, PairAnalysis, Pairs
-from coterie.tables.assumptions import checked_pool, stated_model
+from coterie.tables.checks.assumptions import checked_pool, stated_model
+from coterie.tables.checks.successes import as_counts
 from coterie.tables.errors import TableError, checked
 from coterie.tables.pool import Pool
-from coterie.tables.successes import as_counts
 
 
 @dataclass(frozen=True)

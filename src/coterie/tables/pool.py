@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coterie.evidence.faults import copied_columns
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.tables.row_order import Order, content_order
-from coterie.tables.spread import Spread, spread_of
+from coterie.tables.checks.row_order import Order, content_order
+from coterie.tables.checks.spread import Spread, spread_of
 
 COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
 """Columns of numbers that often say when or which; they are named where their content does not show it."""
+
+BY_LINE, BY_ITEM = "line", "result"
+"""What the places of rows count, if not rows: lines of a file, results of an item."""
 
 LONGEST_SCALE = 10
 """Whole numbers within such a range look like ratings."""
@@ -26,7 +30,7 @@ _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")  # of whole numbers in names
 
 @dataclass(frozen=True)
 class Cut:
-    """How rows of successes and trials became counts (`coterie.tables.successes`).
+    """How rows of successes and trials became counts (`coterie.tables.checks.successes`).
 
     The names of the two columns; the trials of a batch; how many rows there were; how many trials were left out at the
     ends; p of the test that rows vary as independent trials do (None: too little to tell); `bursts`: they do not.
@@ -89,9 +93,10 @@ class Pool:
     """Recorded measurements: the names of the arms, and the arm and the values of every row of the table.
 
     `columns` are the names of the values, `source` is what the table is called, `left_out` are columns that were not
-    used, each with the reason. `lines`: of a CSV file, where each row begins. `picked`: the caller named the columns.
-    `holes`: places of rows that were left out because a cell is empty; `numbers`: where the other rows
-    stood before that. `cut`: how successes and trials became counts (`coterie.tables.successes`).
+    used, each with the reason. `places`: where people find each row, counted in `place_word`s: the lines of a file, the
+    rows of a table, or the results of an item, where arrays were given. `picked`: the caller named the columns.
+    `holes`: places of rows that were left out because a cell is empty. `cut`: how successes and trials became counts
+    (`coterie.tables.checks.successes`).
     """
 
     names: list[str]
@@ -102,11 +107,10 @@ class Pool:
     item_column: str | None = None
     guessed: bool = False  # the item column has no name that says so
     left_out: tuple[tuple[str, str], ...] = ()
-    lines: tuple[int, ...] | None = None
-    by_item: bool = False  # from arrays: a row has no number but that within its item
+    places: IntArray | None = None  # None: 1, 2, …
+    place_word: str = "row"
     picked: bool = False
     holes: tuple[str, ...] = ()
-    numbers: tuple[int, ...] | None = None
     cut: Cut | None = None
     remarks: tuple[str, ...] = ()  # what was done to the table before it was read
     copies: str | None = None  # what was said about rows that are copies, if there are any: drop or keep
@@ -143,13 +147,19 @@ class Pool:
         """The rows of each arm, in the order in which they are used."""
         return np.split(self.rearranged(order)[np.argsort(self.arms, kind="stable")], np.cumsum(self.counts)[:-1])
 
+    @property
+    def by_item(self) -> bool:
+        """Whether a row has no number but that within its item: it is from arrays."""
+        return self.place_word == BY_ITEM
+
     def place(self, row: int) -> str:
         """Where people find a row: its line in a CSV file, else its number, counted from 1."""
-        if self.lines is not None:
-            return f"line {self.lines[row]}"
-        if self.by_item:
-            return f"result {1 + int((self.arms[:row] == self.arms[row]).sum())}"
-        return f"row {(row if self.numbers is None else self.numbers[row]) + 1}"
+        return f"{self.place_word} {row + 1 if self.places is None else self.places[row]}"
+
+    def only(self, kept: NDArray[np.bool_]) -> Pool:
+        """The pool of these rows; they keep their places."""
+        places = np.arange(1, len(self.rows) + 1) if self.places is None else self.places
+        return replace(self, arms=self.arms[kept], rows=self.rows[kept], places=places[kept])
 
     def item_of(self, row: int) -> str:
         """The name of the item that a row is of."""
@@ -176,7 +186,7 @@ class Pool:
             item_column=self.item_column,
             guessed=self.guessed,
             values=self.columns,
-            numbers_for_names=self.lines is not None and all(map(_is_number, self.columns)),
+            numbers_for_names=self.place_word == BY_LINE and all(map(_is_number, self.columns)),
             left_out=[LeftOut(column, why, column in self.unmeasured) for column, why in self.left_out],
             constant=[
                 column for column, values in zip(self.columns, self.rows.T, strict=True) if (values == values[0]).all()
@@ -194,6 +204,15 @@ class Pool:
         """The least and the largest value, if all are whole numbers of a short range, as ratings are."""
         low, high = float(self.rows.min()), float(self.rows.max())
         return [int(low), int(high)] if 0 < high - low <= LONGEST_SCALE and (self.rows % 1.0 == 0.0).all() else None
+
+
+def item_places(arms: IntArray) -> IntArray:
+    """The number of each row within its item, from 1."""
+    order = np.argsort(arms, kind="stable")
+    counts = np.bincount(arms)
+    places = np.empty_like(arms)
+    places[order] = np.arange(arms.size) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    return places
 
 
 def _is_number(name: str) -> bool:

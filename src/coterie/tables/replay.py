@@ -1,12 +1,13 @@
 """Replaying a pool: how many of its measurements would have been enough, and which groups they show.
 
 The method asks for arms as it would live, and gets each arm's measurements one after the other: shuffled within the arm
-by a recorded seed, since a table may be sorted by value, or as recorded (`coterie.tables.row_order`). Arms are numbered
-by name, not by where they appear. When an arm runs dry, the rest of the pool is told, in turn over the arms and each
-arm's in the same order as before. Nothing is left out because of its value, and nothing that is done depends on values
-that come later, so what is proven is proven. If even all of it is not enough, what is certain so far is the answer.
+by a recorded seed, since a table may be sorted by value, or as recorded (`coterie.tables.checks.row_order`). Arms are
+numbered by name, not by where they appear. When an arm runs dry, the rest of the pool is told, in turn over the arms
+and each arm's in the same order as before. Nothing is left out because of its value, and nothing that is done depends
+on values that come later, so what is proven is proven. If even all of it is not enough, what is certain so far is the
+answer.
 
-What was not needed for the proof still says whether its assumptions look right: coterie.tables.assumptions.
+What was not needed for the proof still says whether its assumptions look right: coterie.tables.checks.assumptions.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from coterie.session import Session, SessionDone
 from coterie.session.conversation import TOLD
 from coterie.session.facts import UNASKED
 from coterie.session.partial import MOST_ITEMS
-from coterie.tables.assumptions import Checked, checked_pool, thin_items
+from coterie.tables.checks.assumptions import Checked, checked_pool, thin_items
+from coterie.tables.checks.row_order import Order
+from coterie.tables.checks.successes import as_counts
 from coterie.tables.errors import TableError, checked
 from coterie.tables.growing import DryItem, FewerGroups, ReplayAnalysis, TableForecast
 from coterie.tables.pool import Pool
-from coterie.tables.reading import read_pool
-from coterie.tables.row_order import Order
-from coterie.tables.successes import as_counts
+from coterie.tables.reading.pools import read_pool
 
 _FEWER = 3  # if K groups are not proven, so many smaller numbers are tried
 
@@ -68,9 +69,9 @@ def replay_pool(
         How many groups there are; either this or `resolution` is given.
     delta, method, threshold, noise, distance_ratio, resolution, groups
         As for `Session`. With a noise of `coterie.Counts`, columns such as `clicks` and `impressions`
-        (`coterie.tables.columns.TOTALS`) are successes of trials: an item's trials, in an order drawn at random, become
-        counts out of one number, exactly as if they had been measured so. `Counts(n)` says that number; with
-        `Counts()` it is chosen.
+        (`coterie.tables.reading.columns.TOTALS`) are successes of trials: an item's trials, in an order drawn at
+        random, become counts out of one number, exactly as if they had been measured so. `Counts(n)` says that number;
+        with `Counts()` it is chosen.
     values, items : list of str, str, optional
         The columns of the values, and the one that names the items: else v0, v1, … or all columns of numbers that may
         be measurements, and `arm`, `item`, `sample`, `name` or `id`, or the only column without numbers.

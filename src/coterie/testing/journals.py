@@ -372,15 +372,15 @@ def check_tokens(open_journal: OpenJournal) -> None:
             writing.revoke_token("h2", 5.0)
         with _opened(open_journal) as other:
             with other.reading() as reading:
-                kept = [(one["hash"], one["scope"], one.get("revoked")) for one in reading.tokens()]
+                kept = [(token["hash"], token["scope"], token.get("revoked")) for token in reading.tokens()]
                 _equal(kept, [("h1", "reader", None), ("h2", "reader", 5.0)], "tokens")
-                _equal([one["hash"] for one in reading.sessions()], ["s"], "logins")
+                _equal([login["hash"] for login in reading.sessions()], ["s"], "logins")
             with other.writing() as writing:
                 for hash in ("h1", "nothing"):
                     writing.remove_token(hash)
                 writing.remove_sessions(["s", "nothing"])
         with journal.reading() as reading:
-            _equal(([one["hash"] for one in reading.tokens()], reading.sessions()), (["h2"], []), "what is left")
+            _equal(([token["hash"] for token in reading.tokens()], reading.sessions()), (["h2"], []), "what is left")
 
 
 def check_it_can_be_tried(open_journal: OpenJournal) -> None:

@@ -28,13 +28,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from coterie.methods import METHODS, Method, MethodError, MethodRun, Pull, prepared, register, unregister
-from coterie.methods.capabilities import Memory, has
 from coterie.methods.guard import Guarded
-from coterie.methods.records import ASK, NOBODY, RESULT, Record
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
 from coterie.session import Session
+from coterie.session.saved import from_memory, memory_of
 
 EASY = Instance([0, 0, 1, 1, 2, 2], [[0.0, 0.0], [6.0, 0.0], [0.0, 7.0]])
 """Three groups that are far apart: every method should find them soon."""
@@ -189,10 +188,9 @@ class _Course:
     pulls: list[Pull] = field(default_factory=list)
     results: list[FloatArray] = field(default_factory=list)
 
-    def play(self, most: int | None = None, after_each: Callable[[], object] = lambda: None) -> _Course:
-        """Go on to the end, or until so many results have counted in all."""
-        limit = self.case.most if most is None else most
-        while not self.run.done and len(self.results) < limit:
+    def play(self, after_each: Callable[[], object] = lambda: None) -> _Course:
+        """Go on to the end, or until as many results have counted as the case allows."""
+        while not self.run.done and len(self.results) < self.case.most:
             pull = self.run.ask()
             after_each()
             if pull is None:
@@ -203,18 +201,6 @@ class _Course:
             self.results.append(x)
             after_each()
         return self
-
-    @property
-    def record(self) -> Record:
-        """All of it, as a conversation would hand it to a run."""
-        n = len(self.results)
-        kinds = np.tile(np.array([ASK, RESULT], dtype=np.int64), n)
-        asks = np.where(kinds == RESULT, np.arange(2 * n) - 1, NOBODY)
-        rounds = np.where(kinds == ASK, np.repeat(np.array([p.round for p in self.pulls], dtype=np.int64), 2), 0)
-        arms = np.repeat(np.array([pull.arm for pull in self.pulls], dtype=np.int64), 2)
-        width = self.case.instance.dim * (2 if self.case.method.exact else 1)
-        white = np.repeat(np.array(self.results).reshape(n, width), 2, axis=0)
-        return Record(kinds, arms, rounds, asks, kinds.copy(), white, [])
 
 
 def _whole(case: Case) -> _Course:
@@ -296,48 +282,6 @@ def results_that_nobody_asked_for_count(case: Case) -> None:
     assert _Course(case, run).play().run.done, "it does not end once results came that nobody asked for"
 
 
-@_check
-def following_equals_never_having_stopped(case: Case) -> None:
-    """A run that follows a record of another one is where that one was."""
-    whole = _whole(case)
-    for count in _cuts(len(whole.results)):
-        first = _Course(case, case.run()).play(count)
-        again = case.run()
-        followed = again.follow(first.record)
-        assert followed.used == 2 * count, f"it follows {followed.used} entries of {2 * count} that it made itself"
-        _same(whole, _Course(case, again, first.pulls, first.results).play(), "after it followed a record")
-
-
-@_check
-def applied_records_count(case: Case) -> None:
-    """Recorded asks, results and decisions count without its rule, and the run goes on from there to the end."""
-    count = _cuts(len(_whole(case).results))[1]
-    first, again = _Course(case, case.run()).play(count), case.run()
-    decisions = case.run().follow(first.record).decisions
-    again.apply(first.record._replace(decisions=decisions))
-    assert again.t == count, f"it counts {again.t} of {count} recorded results"
-    assert _Course(case, again).play().run.done, "it does not end after a record was applied"
-
-
-@_check
-def memory_equals_never_having_stopped(case: Case) -> None:
-    """What a run knows can be put into another one at its beginning; for those that keep a memory."""
-    if not has(case.run().method_run, Memory):
-        return
-    whole = _whole(case)
-    for count in _cuts(len(whole.results)):
-        first, again = _Course(case, case.run()).play(count), case.run()
-        memory = first.run.memory()
-        assert memory is not None, "it keeps a memory, and has none half-way"
-        again.restore(deepcopy(memory))
-        _same(whole, _Course(case, again, first.pulls, first.results).play(), "with its memory restored")
-
-
-def _cuts(count: int) -> list[int]:
-    """Where a run of so many results is stopped."""
-    return sorted({0, count // 2, count - 1})
-
-
 # Sessions, as people use them.
 
 
@@ -358,16 +302,24 @@ def _finish(case: Case, session: Session, workers: int = 1, give_up: int = 0, mo
     return list(session.arms_asked)
 
 
-def _goes_on(case: Case, copy: Callable[[Session], Session], workers: int = 1, give_up: int = 0) -> None:
-    """That a session ends, and that a copy of it goes on to the same end, wherever it is made."""
+def _stopped(case: Case, workers: int = 1, give_up: int = 0) -> Iterator[tuple[Session, list[int]]]:
+    """Sessions that were stopped at the beginning, half-way and just before the end, and the arms of a whole one."""
     whole = Session.of(case.settings)
     arms = _finish(case, whole, workers, give_up)
     assert whole.done, f"it was not done after {case.most} asks"
-    for count in _cuts(len(arms)):
+    for count in sorted({0, len(arms) // 2, len(arms) - 1}):
         session = Session.of(case.settings)
         _finish(case, session, workers, give_up, count)
-        again = _finish(case, copy(session), workers, give_up)
-        assert again == arms, f"stopped after {count} asks and brought back, it asked for other arms"
+        yield session, arms
+
+
+def _goes_on(case: Case, copy: Callable[[Session], Session], workers: int = 1, give_up: int = 0) -> None:
+    """That a session ends, and that a copy of it is as it was and goes on to the same end, wherever it is made."""
+    for session, arms in _stopped(case, workers, give_up):
+        again, count = copy(session), len(session.arms_asked)
+        assert again.to_dict() == session.to_dict(), f"stopped after {count} asks and brought back, it was another one"
+        rest = _finish(case, again, workers, give_up)
+        assert rest == arms, f"stopped after {count} asks and brought back, it asked for other arms"
 
 
 def _saved(session: Session) -> Session:
@@ -376,7 +328,7 @@ def _saved(session: Session) -> Session:
 
 @_check
 def resuming_equals_never_having_stopped(case: Case) -> None:
-    """A session that is saved as JSON and loaded goes on as if nothing had happened."""
+    """A session that is saved as JSON and loaded follows its record, and goes on as if nothing had happened."""
     _goes_on(case, _saved)
 
 
@@ -384,6 +336,17 @@ def resuming_equals_never_having_stopped(case: Case) -> None:
 def pickling_equals_never_having_stopped(case: Case) -> None:
     """A session that is sent to another process goes on there."""
     _goes_on(case, lambda session: pickle.loads(pickle.dumps(session)))
+
+
+@_check
+def memory_equals_never_having_stopped(case: Case) -> None:
+    """What a run knows can be put into another one at its beginning; for those that keep a memory."""
+
+    def remembered(session: Session) -> Session:
+        memory = memory_of(session)
+        return session if memory is None else from_memory(session.first_settings, *deepcopy(memory))
+
+    _goes_on(case, remembered)
 
 
 @_check
@@ -396,3 +359,14 @@ def several_workers_may_measure(case: Case) -> None:
 def asks_may_be_given_up(case: Case) -> None:
     """Asks whose results never come do not keep it from ending."""
     _goes_on(case, _saved, WORKERS, give_up=5)
+
+
+@_check
+def applied_records_count(case: Case) -> None:
+    """Asks, results and decisions that other rules have made count as recorded, and it goes on from there to the
+    end."""
+    for session, _ in _stopped(case):
+        again = Session.from_dict(session.to_dict() | {"rules": session.rules + 1})
+        assert again.t == session.t, f"it counts {again.t} of {session.t} recorded results"
+        _finish(case, again)
+        assert again.done, "it does not end after a record was applied"

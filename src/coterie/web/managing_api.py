@@ -11,8 +11,8 @@ from starlette.responses import Response
 from coterie.campaign import Campaigns
 from coterie.campaign.imports.tables import table_errors_as_bad_values
 from coterie.tables.errors import time_limit
-from coterie.tables.files import table_of_bytes
-from coterie.tables.item_lists import read_items, read_pasted_items
+from coterie.tables.reading.files import table_of_bytes
+from coterie.tables.reading.item_lists import read_items, read_pasted_items
 from coterie.web.answers import Refusal, SlowReads, WriteQueue, json_response, to_json
 from coterie.web.request_models import (
     XLSX,

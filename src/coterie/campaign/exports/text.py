@@ -23,8 +23,8 @@ from coterie.problem.checks import check_count, short
 from coterie.session.partial import MOST_ITEMS
 from coterie.session.verdicts import looks_mixed
 from coterie.store.rows import Note, Told
-from coterie.tables.columns import ORIGIN_COLUMNS
-from coterie.tables.spreadsheets import csv_line
+from coterie.tables.reading.columns import ORIGIN_COLUMNS
+from coterie.tables.reading.spreadsheets import csv_line
 
 
 def exporter(

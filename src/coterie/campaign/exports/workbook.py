@@ -13,7 +13,7 @@ from coterie.campaign.imports.tables import table_errors_as_bad_values
 from coterie.campaign.state.opening import CampaignReading
 from coterie.campaign.views import log as log_views
 from coterie.problem.checks import short
-from coterie.tables.spreadsheets import workbook
+from coterie.tables.reading.spreadsheets import workbook
 
 KINDS = ("csv", "groups", "log")
 """The exports that exist as Excel files too."""

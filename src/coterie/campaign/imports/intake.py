@@ -19,10 +19,10 @@ from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views.log import settings_now, settings_of
 from coterie.problem.checks import short
-from coterie.tables.cells import numbers_and_others, refuse_unclear_marks, text_of
 from coterie.tables.errors import TableError, check_time
-from coterie.tables.files import Table
-from coterie.tables.tidying import words_as_numbers
+from coterie.tables.reading.cells import numbers_and_others, refuse_unclear_marks, text_of
+from coterie.tables.reading.files import Table
+from coterie.tables.reading.tidying import words_as_numbers
 
 PART_SECONDS = 0.06
 """How long a part may hold others up, about; its length follows from that of the parts before."""

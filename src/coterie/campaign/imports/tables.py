@@ -12,13 +12,21 @@ import numpy as np
 from coterie.campaign.errors import BadValue
 from coterie.campaign.settings import CampaignSettings, printable
 from coterie.problem.checks import check_text, short
-from coterie.tables.cells import numbers, text_of, whole
-from coterie.tables.columns import ITEM_NAMES, item_column, listed, no_measurement, place_of, places_of, value_columns
+from coterie.tables.checks.row_order import Order, content_order
 from coterie.tables.errors import TableError, check_time
-from coterie.tables.files import Table, read_table
-from coterie.tables.repeated_rows import CHANCE, repeated_rows
-from coterie.tables.row_order import Order, content_order
-from coterie.tables.tidying import words_as_numbers
+from coterie.tables.reading.cells import numbers, text_of, whole
+from coterie.tables.reading.columns import (
+    ITEM_NAMES,
+    item_column,
+    listed,
+    no_measurement,
+    place_of,
+    places_of,
+    value_columns,
+)
+from coterie.tables.reading.files import Table, read_table
+from coterie.tables.reading.repeated_rows import CHANCE, repeated_rows
+from coterie.tables.reading.tidying import words_as_numbers
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def misfits(state: State) -> list[dict[str, Any]]:
             late = late[labels[state.session.log_arrays.arms_of(late)] >= 0]
         found: list[int] = []
         if late.size > 0:
-            from coterie.tables.misfits import (
+            from coterie.tables.checks.misfits import (
                 anytime_misfits,  # here: it needs scipy, and most campaigns do not need it
             )
 
@@ -94,7 +94,7 @@ def doubt(state: State) -> str | None:
         odd = late_value(state)
         return None if odd is None else f"Told after the stop, and no part of the proof: {odd_value(state, odd)}"
     names = ", ".join(one["name"] for one in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
-    from coterie.tables.misfits import MISFIT_PROBABILITY
+    from coterie.tables.checks.misfits import MISFIT_PROBABILITY
 
     level = f"{MISFIT_PROBABILITY:g}"
     wrong = f"{level} + {state.settings.delta:g}" if certain(state.settings) else f"{level}, if the groups are right"

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from coterie.problem.checks import short
-from coterie.tables.cells import has_numbers
-from coterie.tables.columns import column_named, listed
 from coterie.tables.errors import TableError
-from coterie.tables.files import Table, is_empty
+from coterie.tables.reading.cells import has_numbers
+from coterie.tables.reading.columns import column_named, listed
+from coterie.tables.reading.files import Table, is_empty
 
 ITEM, VALUE = "item", "value"
 """What the two columns are called that a table with a column for each item becomes."""

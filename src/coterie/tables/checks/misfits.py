@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import gammainccinv, logsumexp, ndtri
 
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.tables.spread import means_of
+from coterie.tables.checks.spread import means_of
 
 MISFIT_PROBABILITY = 0.001
 """Of any misfit among all items, if the groups and the noise are right."""

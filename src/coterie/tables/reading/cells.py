@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from coterie.problem.checks import short
 from coterie.tables.errors import TableError, check_time
-from coterie.tables.files import Table, is_empty
+from coterie.tables.reading.files import Table, is_empty
 
 ABOUT_CELLS = (
     "leave a whole row out only if the reason has nothing to do with its value (docs/CAMPAIGNS.md, "

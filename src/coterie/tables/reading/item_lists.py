@@ -11,10 +11,10 @@ from pathlib import PurePath
 from typing import Any
 
 from coterie.problem.checks import check_text, short
-from coterie.tables.cells import is_date, numbers_and_others, refuse_unclear_marks, text_of
-from coterie.tables.columns import ITEM_NAMES, item_column, listed
 from coterie.tables.errors import TableError, check_time
-from coterie.tables.files import Table, is_empty, is_workbook, table_of_bytes, text_of_bytes
+from coterie.tables.reading.cells import is_date, numbers_and_others, refuse_unclear_marks, text_of
+from coterie.tables.reading.columns import ITEM_NAMES, item_column, listed
+from coterie.tables.reading.files import Table, is_empty, is_workbook, table_of_bytes, text_of_bytes
 
 NAME_COLUMNS = (*ITEM_NAMES, "items", "names", "samples", "arms", "id")
 """What the column of the names may be called, in any case; the first of these that there is."""

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray, short
-from coterie.tables.cells import has_numbers, is_date, number_in
 from coterie.tables.errors import TableError
-from coterie.tables.files import Table, is_empty
+from coterie.tables.reading.cells import has_numbers, is_date, number_in
+from coterie.tables.reading.files import Table, is_empty
 
 ITEM_NAMES = ("arm", "item", "sample", "name")
 """What the column of the items may be called, in any case; in a pool `id` too, if there is none of these."""
@@ -187,19 +187,15 @@ def _of_texts(cells: Sequence[Any]) -> str | None:
 
 def _numbering(values: FloatArray, words: Sequence[str]) -> str | None:
     """What counts the rows of the file."""
-    n = values.size
-    name = " ".join(words)
-    if not _whole(values):
-        equal = n >= _FEWEST and _equal_steps(values)
-        return f"goes by equal steps from row to row: {_begin(values)}" if equal else None
-    apart = np.unique(values).size == n
-    first = values.min()
+    n, first = values.size, values.min()
+    whole, apart = _whole(values), np.unique(values).size == n
     equal = n >= _FEWEST and _equal_steps(values)
-    if apart and (name in ROW_NUMBERS or equal):
-        by_one = not equal or abs(values[1] - values[0]) == 1.0
-        return (
-            f"counts the rows: {_begin(values)}" if by_one else f"goes by equal steps from row to row: {_begin(values)}"
-        )
+    if equal and not (whole and abs(values[1] - values[0]) == 1.0):
+        return f"goes by equal steps from row to row: {_begin(values)}"
+    if not whole:
+        return None
+    if apart and (equal or " ".join(words) in ROW_NUMBERS):
+        return f"counts the rows: {_begin(values)}"
     if apart and first in (0.0, 1.0) and values.max() - first == n - 1:
         if (np.diff(values) == 1.0).all() and n * math.log(n) >= _CHANCE:
             return f"counts the rows: {_begin(values)}"
@@ -233,9 +229,7 @@ def _in_items(values: FloatArray, words: Sequence[str], arms: IntArray | None) -
     """What counts, or follows one plan, within each item; or stands for the item itself."""
     if arms is None:
         return None
-    by_item = np.argsort(arms, kind="stable")
-    parts = np.split(values[by_item], np.flatnonzero(np.diff(arms[by_item])) + 1)
-    parts = [part for part in parts if part.size]
+    parts = _parts(values, arms)
     if len(parts) < 2 or max(part.size for part in parts) < 2:
         return None
     starts = {part.min() for part in parts}
@@ -273,6 +267,12 @@ def _plan(parts: Sequence[FloatArray]) -> str | None:
     return None
 
 
+def _parts(values: FloatArray, arms: IntArray) -> list[FloatArray]:
+    """The numbers of each item that has some."""
+    by_item = np.argsort(arms, kind="stable")
+    return [part for part in np.split(values[by_item], np.flatnonzero(np.diff(arms[by_item])) + 1) if part.size]
+
+
 def _log_orders(values: FloatArray) -> float:
     """ln of the number of different orders of these numbers."""
     counts = np.unique(values, return_counts=True)[1]
@@ -285,8 +285,7 @@ def _never_falls(values: FloatArray, arms: IntArray | None) -> bool:
         return True
     if arms is None:
         return False
-    by_item = np.argsort(arms, kind="stable")
-    parts = np.split(values[by_item], np.flatnonzero(np.diff(arms[by_item])) + 1)
+    parts = _parts(values, arms)
     return all((np.diff(part) >= 0.0).all() for part in parts) and sum(map(_log_orders, parts)) >= _CHANCE
 
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Counts, Unknown, family_of, noise_of
-from coterie.tables.columns import TOTALS, listed
+from coterie.tables.checks.row_order import Order
 from coterie.tables.errors import TableError
-from coterie.tables.pool import Cut, Pool
-from coterie.tables.row_order import Order
+from coterie.tables.pool import BY_ITEM, Cut, Pool, item_places
+from coterie.tables.reading.columns import TOTALS, listed
 
 BURST_LEVEL = 0.01
 """Probability with which rows of independent trials are taken for dependent ones."""
@@ -84,7 +84,7 @@ def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Poo
     batch = _batch(pool, second, of_items, counts.trials, resolved)
     arms, rows = _batches(pool, successes, totals.astype(np.int64), batch, order)
     cut = Cut(first, second, batch, len(totals), int((of_items % batch).sum()), p, bursts)
-    return replace(kept, arms=arms, rows=rows, lines=None, numbers=None, by_item=True, cut=cut), Counts(batch)
+    return replace(kept, arms=arms, rows=rows, places=item_places(arms), place_word=BY_ITEM, cut=cut), Counts(batch)
 
 
 def _by_their_values(pool: Pool) -> tuple[int, int] | None:

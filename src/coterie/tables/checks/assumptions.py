@@ -18,12 +18,12 @@ from coterie.evidence.faults import evidence_against_bound
 from coterie.problem.checks import IntArray
 from coterie.problem.families import AtMost, Model, Unknown, noise_of
 from coterie.problem.noise import Noise
+from coterie.tables.checks.misfits import MISFIT_PROBABILITY, misfits, rank_misfits
+from coterie.tables.checks.row_order import Order
+from coterie.tables.checks.slips import SLIP_PROBABILITY, TAIL_PROBABILITY, Slip, Slips, slips_in
+from coterie.tables.checks.spread import NOISE_PROBABILITY, Spread, spread_of
 from coterie.tables.errors import TableError, checked
-from coterie.tables.misfits import MISFIT_PROBABILITY, misfits, rank_misfits
 from coterie.tables.pool import Pool
-from coterie.tables.row_order import Order
-from coterie.tables.slips import SLIP_PROBABILITY, TAIL_PROBABILITY, Slip, Slips, slips_in
-from coterie.tables.spread import NOISE_PROBABILITY, Spread, spread_of
 
 _SAME_DISTRIBUTION = ("any", "gaussian", "counts")  # under which equal items have the same distribution
 _MOST_THIN = 12  # items of a group that are named

@@ -71,11 +71,6 @@ class Repeats:
         shown = [f"{place(row)} is {place(first)}" for row, first in pairs[:_FEW_COPIES]]
         return f"{counted} ({', '.join(shown)}{', …' if len(pairs) > _FEW_COPIES else ''})"
 
-    @property
-    def originals(self) -> int:
-        """How many different rows have copies."""
-        return len(set(self.first))
-
 
 def repeated_rows(arms: IntArray, rows: FloatArray) -> Repeats | None:
     """The copies in a table of these items and values; None if equal rows are no more than chance explains."""
@@ -189,13 +184,4 @@ def without_copies(pool: Pool, copies: str | None) -> Pool:
         return replace(pool, copies=copies, remarks=(*pool.remarks, remark))
     kept = np.ones(of, dtype=bool)
     kept[list(repeats.rows)] = False
-    numbers_before = range(of) if pool.numbers is None else pool.numbers
-    return replace(
-        pool,
-        arms=pool.arms[kept],
-        rows=pool.rows[kept],
-        lines=None if pool.lines is None else tuple(np.array(pool.lines)[kept].tolist()),
-        numbers=tuple(np.array(numbers_before)[kept].tolist()),
-        copies=copies,
-        remarks=(*pool.remarks, f"Left out, as copies: {named}."),
-    )
+    return replace(pool.only(kept), copies=copies, remarks=(*pool.remarks, f"Left out, as copies: {named}."))

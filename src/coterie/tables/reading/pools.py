@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
-from coterie.tables.cells import check_items_left, complete_rows, has_numbers, numbers, text_of, whole
-from coterie.tables.columns import (
+from coterie.tables.errors import TableError
+from coterie.tables.pool import BY_ITEM, BY_LINE, Pool, item_places
+from coterie.tables.reading.cells import check_items_left, complete_rows, has_numbers, numbers, text_of, whole
+from coterie.tables.reading.columns import (
     ITEM_NAMES,
     TOTALS,
     column_named,
@@ -22,11 +24,9 @@ from coterie.tables.columns import (
     place_of,
     value_columns,
 )
-from coterie.tables.errors import TableError
-from coterie.tables.files import Table, is_empty, read_table
-from coterie.tables.pool import Pool
-from coterie.tables.repeated_rows import without_copies
-from coterie.tables.tidying import (
+from coterie.tables.reading.files import Table, is_empty, read_table
+from coterie.tables.reading.repeated_rows import without_copies
+from coterie.tables.reading.tidying import (
     item_by_item,
     item_hint,
     sheet_hint,
@@ -56,11 +56,11 @@ def read_pool(
     "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
     `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
     `copies`: what rows are that repeat another one exactly, more of them than chance explains
-    (`coterie.tables.repeated_rows`): with "drop" each counts once, with "keep" they are measurements of their own.
+    (`repeated_rows.py`): with "drop" each counts once, with "keep" they are measurements of their own.
     Where there are such rows and nothing is said, `TableError` of the field "copies" names them.
 
     Without `values` they are v0, v1, … or all other columns of numbers that may be measurements
-    (`coterie.tables.columns`), never the index of a frame; without `items` it is the column arm, item,
+    (`columns.py`), never the index of a frame; without `items` it is the column arm, item,
     sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
     if isinstance(pool, Pool):
@@ -93,33 +93,25 @@ def read_pool(
     if values is None and not by_column and not _by_convention(table, places):
         counting = _no_measurements(table, places, None if wide else arms)
         places = _measured(table, places, counting)
-    lines = None if table.lines is None else np.array(table.lines)
-    holes: tuple[str, ...] = ()
-    rows_left: tuple[int, ...] | None = None
     if wide:
         rows, of_rows = _repeats(table, places)
-        arms, lines = arms[of_rows], None if lines is None else lines[of_rows]
-        called = [VALUE]
+        called, holes = [VALUE], np.array([], dtype=np.int64)
     else:
         content, whole_rows = _complete_rows(table, places, leave_out_holes, len(names))
         check_items_left(table, names, arms, whole_rows)
-        rows = np.array(content, dtype=np.float64)
-        called = [table.columns[i] for i in places]
-        if len(rows) < len(arms):
-            holes = tuple(table.place(int(row)) for row in np.flatnonzero(~whole_rows))
-            arms, lines = arms[whole_rows], None if lines is None else lines[whole_rows]
-            rows_left = tuple(np.flatnonzero(whole_rows).tolist())
+        rows, of_rows = np.array(content, dtype=np.float64), np.flatnonzero(whole_rows)
+        called, holes = [table.columns[i] for i in places], np.flatnonzero(~whole_rows)
     left_out = tuple(
         (name or "(no name)", counting.get(name) or _why(table, i, values))
         for i, name in enumerate(table.columns)
         if i not in (item, *places)
     )
     left_out += tuple(left for left in counting.items() if left not in left_out)
-    line_numbers = None if lines is None else tuple(lines.tolist())
+    row_places = np.arange(1, len(table.rows) + 1) if table.lines is None else np.array(table.lines)
     read = Pool(
-        names, arms, rows, called, table.name, column, guessed, left_out, line_numbers,
-        unmeasured=tuple(counting), picked=values is not None, holes=holes, numbers=rows_left,
-        remarks=(*headings, *units, *words),
+        names, arms[of_rows], rows, called, table.name, column, guessed, left_out, row_places[of_rows],
+        "row" if table.lines is None else BY_LINE, values is not None, tuple(map(table.place, holes.tolist())),
+        unmeasured=tuple(counting), remarks=(*headings, *units, *words),
     )  # fmt: skip
     return without_copies(read, copies)
 
@@ -163,9 +155,8 @@ def _arrays(pool: Mapping[Any, Any]) -> Pool:
     if not rows.size:
         raise TableError("the pool has no measurements", field="pool")
     arms = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
-    return Pool(
-        [str(arm) for arm in pool], arms, rows, [f"v{i}" for i in range(rows.shape[1])], "the pool", by_item=True
-    )
+    names, columns = [str(arm) for arm in pool], [f"v{i}" for i in range(rows.shape[1])]
+    return Pool(names, arms, rows, columns, "the pool", places=item_places(arms), place_word=BY_ITEM)
 
 
 def _complete_rows(table: Table, places: Sequence[int], leave_out: bool, items: int) -> tuple[list[list[float]], Any]:

@@ -194,29 +194,30 @@ def largest_exceeds(value: float, freedom: int, dim: int) -> float:
     n, d = max(freedom, dim), min(freedom, dim)  # the eigenvalues of x xᵀ and xᵀ x are the same
     if d == 0 or value <= 0.0:
         return 1.0
-    beyond = math.sqrt(value) - math.sqrt(n) - math.sqrt(d)
-    rough = math.exp(-(beyond**2) / 2.0) if beyond > 0.0 else 1.0
-    shape = (n + d - 1) / 2.0
-    tail = float(gammaincc(shape, value / 2.0))
-    if tail == 0.0:
-        return rough
-    return min(1.0, rough, _exp(_constant(d, n) - _constant(d - 1, n - 1) + _mass(shape) + math.log(tail)))
+    shape, beyond = (n + d - 1) / 2.0, math.sqrt(value) - math.sqrt(n) - math.sqrt(d)
+    return _smaller_bound(
+        beyond, _constant(d, n) - _constant(d - 1, n - 1), shape, float(gammaincc(shape, value / 2.0))
+    )
 
 
 def smallest_falls_below(value: float, freedom: int, dim: int) -> float:
     """An upper bound on the probability that the smallest eigenvalue is below `value`."""
     n, d = freedom, dim
-    if value <= 0.0 and n >= d:
-        return 0.0
     if n < d:
         return 1.0
-    short = math.sqrt(n) - math.sqrt(d) - math.sqrt(value)
-    rough = math.exp(-(short**2) / 2.0) if short > 0.0 else 1.0
-    shape = (n - d + 1) / 2.0
-    head = float(gammainc(shape, value / 2.0))
-    if head == 0.0:
-        return 0.0 if value == 0.0 else rough
-    return min(1.0, rough, _exp(_constant(d, n) - _constant(d - 1, n + 1) + _mass(shape) + math.log(head)))
+    if value <= 0.0:
+        return 0.0
+    shape, beyond = (n - d + 1) / 2.0, math.sqrt(n) - math.sqrt(d) - math.sqrt(value)
+    return _smaller_bound(beyond, _constant(d, n) - _constant(d - 1, n + 1), shape, float(gammainc(shape, value / 2.0)))
+
+
+def _smaller_bound(beyond: float, constant: float, shape: float, tail: float) -> float:
+    """The smaller of the two bounds: `beyond` is t of the first, the others are parts of the second one's integral."""
+    rough = math.exp(-(beyond**2) / 2.0) if beyond > 0.0 else 1.0
+    if tail == 0.0:  # too small for a float
+        return rough
+    mass = shape * math.log(2.0) + gammaln(shape)  # the logarithm of ∫ l^(shape−1) e^(−l/2) dl
+    return min(1.0, rough, math.exp(min(0.0, float(constant + mass + math.log(tail)))))
 
 
 @lru_cache(maxsize=256)
@@ -246,12 +247,3 @@ def _constant(d: int, n: int) -> float:
         - multigammaln(n / 2.0, d)
         - multigammaln(d / 2.0, d)
     )
-
-
-def _mass(shape: float) -> float:
-    """The logarithm of ∫ l^(shape−1) e^(−l/2) dl."""
-    return float(shape * math.log(2.0) + gammaln(shape))
-
-
-def _exp(logarithm: float) -> float:
-    return math.exp(logarithm) if logarithm < 0.0 else 1.0

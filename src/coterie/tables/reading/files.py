@@ -1,7 +1,7 @@
 """Reading tables: CSV, Excel and Parquet files, rows in memory and frames become a `Table`: column names, raw cells.
 
 A file is read whole before any cell is interpreted. CSV is what spreadsheets write: commas, semicolons or tabs between
-cells. Which column holds what is found in `coterie.tables.columns`, the numbers in `coterie.tables.cells`.
+cells. Which column holds what is found in `columns.py`, the numbers in `cells.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from coterie.problem.checks import short
 from coterie.tables.errors import TableError, check_time
-from coterie.tables.spreadsheets import as_it_was, digest_of, sheet_rows, unsaved_formula
+from coterie.tables.reading.spreadsheets import as_it_was, digest_of, sheet_rows, unsaved_formula
 
 SAVE_AS = 'save it as "CSV UTF-8" (Excel: File, Save As, CSV UTF-8; LibreOffice: Save As, Text CSV, Unicode (UTF-8))'
 _LONGEST_FIELD = 1 << 20
