@@ -15,8 +15,8 @@ import coterie
 from coterie.cli import app
 from coterie.methods.croc.run import CrocRun
 from coterie.methods.family import family_for
-from coterie.methods.trial_loops import play_to_next_plan
 from coterie.methods.trials import play_by_contract as play_one_by_one
+from coterie.methods.trials import play_to_next_plan
 from coterie.problem.partition import canonical
 from coterie.simulate.plan import Running, child_seed, plan_for, run_trial
 from coterie.simulate.worlds import world_of

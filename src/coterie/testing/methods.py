@@ -29,8 +29,8 @@ import numpy as np
 
 from coterie.methods import METHODS, Method, MethodError, MethodRun, Pull, prepared, register, unregister
 from coterie.methods.capabilities import Memory, has
-from coterie.methods.guard import Guarded
 from coterie.methods.records import ASK, NOBODY, RESULT, Record
+from coterie.methods.start import Guarded
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
