@@ -44,7 +44,7 @@ def imported(name: str, *modules: str) -> Any:
 
 CrocRun = imported("CrocRun", "coterie.engine.croc.run", "coterie.methods.croc.run")
 family_for = imported("family_for", "coterie.methods.croc_families", "coterie.methods.family")
-play_to_next_plan = imported("play_to_next_plan", "coterie.methods.croc_trials", "coterie.methods.trial_loops")
+play_to_next_plan = imported("play_to_next_plan", "coterie.methods.croc_trials", "coterie.methods.trials")
 
 DRAWN = "M=40 K=4 d=5 gap 1"
 PULLS = {"Iris": 900, "Yeast": 14_500, "challenging": 2_000, DRAWN: 2_000}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie.session.far_values import FAR, far_value
+from coterie.session.remarks import FAR, far_value
 
 
 def plainly(arms: list[int], values: list[list[float]]) -> tuple[float, int, int, int, float] | None:

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from coterie.campaign import BadValue, Campaigns, Conflict, NotFound
 from coterie.session import Session, conversation
-from coterie.session.revising import checked_revision
+from coterie.session.replaying import checked_revision
 
 pytestmark = pytest.mark.slow  # hundreds of random histories
 

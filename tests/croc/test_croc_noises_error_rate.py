@@ -24,8 +24,7 @@ from coterie._native.parts import freeze, next_round, take_result
 from coterie.methods.contract import RESULT
 from coterie.methods.croc.run import CrocEntries, CrocRun, share_of_epoch
 from coterie.methods.family import family_for
-from coterie.methods.trial_loops import play_to_next_plan
-from coterie.methods.trials import Plan
+from coterie.methods.trials import Plan, play_to_next_plan
 from coterie.problem.families import noise_of
 from coterie.simulate.plan import plan_for
 

@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 import coterie
 from coterie.certificate.freezes import Asked, frozen_groups_of
-from coterie.certificate.near_cover import gaps_in_cover
+from coterie.certificate.near_claim import gaps_in_cover
 from coterie.methods.resolution.epoch import Epoch
 from coterie.methods.resolution.linkage import single_linkage, spanning_tree
 from coterie.methods.resolution.method import asked_for

@@ -13,7 +13,7 @@ import coterie
 from coterie import methods
 from coterie.methods import Evidence, Method, MethodError, MethodRun, Pull
 from coterie.methods.contract import ASK, NOBODY, RESULT, Departure, Followed, Record
-from coterie.methods.guard import Guarded
+from coterie.methods.start import Guarded
 from coterie.problem.settings import SettingError, Settings
 
 INST = coterie.Instance([0, 0, 1, 1], [[0.0, 0.0], [4.0, 1.0]])

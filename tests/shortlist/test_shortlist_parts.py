@@ -12,10 +12,18 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from coterie._native import Partitions
-from coterie.certificate.arithmetic import partitions as list_evidence
+from coterie.certificate import list_checking as list_evidence
 from coterie.evidence.pairs import pair_evidence
-from coterie.methods.shortlist.elimination import RIVAL, SCALES, Elimination
-from coterie.methods.shortlist.listing import KEPT, PairStacks, blocks_of, clique_of, partitions_without
+from coterie.methods.shortlist.elimination import (
+    KEPT,
+    RIVAL,
+    SCALES,
+    Elimination,
+    PairStacks,
+    blocks_of,
+    clique_of,
+    partitions_without,
+)
 from coterie.problem.checks import FloatArray, IntArray
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coterie.certificate.arithmetic import partitions as list_evidence
-from coterie.methods.shortlist import elimination, listing
+from coterie.certificate import list_checking as list_evidence
+from coterie.methods.shortlist import elimination
 from coterie.methods.shortlist import method as shortlist
-from coterie.methods.shortlist.elimination import SCALES, Elimination
-from coterie.methods.shortlist.listing import partitions_without
+from coterie.methods.shortlist.elimination import SCALES, Elimination, partitions_without
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
 
@@ -129,7 +128,7 @@ def test_another_constant_would_be_noticed(monkeypatch: pytest.MonkeyPatch, name
 
 def test_the_other_constants_are_those_of_the_document() -> None:
     assert (RULE["SMALL"], RULE["LEAST_LOG"]) == (elimination.SMALL, elimination.LEAST_LOG)
-    assert (listing.MOST, listing.STEPS) == (200, 20_000)
+    assert (elimination.MOST, elimination.STEPS) == (200, 20_000)
     assert (shortlist.ARMS_A_GROUP, shortlist.MOST_ARMS, shortlist.LOOSENED) == (8, 64, 20)
 
 

@@ -15,8 +15,7 @@ import coterie
 from coterie.cli import app
 from coterie.methods.croc.run import CrocRun
 from coterie.methods.family import family_for
-from coterie.methods.trial_loops import play_to_next_plan
-from coterie.methods.trials import Running
+from coterie.methods.trials import Running, play_to_next_plan
 from coterie.methods.trials import play_by_contract as play_one_by_one
 from coterie.problem.partition import canonical
 from coterie.simulate.plan import child_seed, plan_for, run_trial

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from coterie.certificate.beside import check_beside, split_log
-from coterie.certificate.fields import read_certificate
+from coterie.certificate.fields import MOST_PROBLEMS, read_certificate
 from coterie.certificate.group_checking import check_groups
 from coterie.certificate.log import read_log
-from coterie.certificate.problems import MOST_PROBLEMS
 from coterie.certificate.revised import last_stage
 from coterie.problem.checks import short
 from coterie.problem.families import noise_from_json

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from coterie.problem.families import noise_from_json
-from coterie.problem.html import table_html
-from coterie.problem.sentences import error_in_words, groups_in_words
+from coterie.problem.sentences import error_in_words, groups_in_words, table_html
 
 if TYPE_CHECKING:
     from coterie.certificate.checking import Verdict

@@ -16,15 +16,23 @@ import numpy as np
 from coterie.certificate.arithmetic.bets import BetRecord, bets_of
 from coterie.certificate.arithmetic.factors import betted
 from coterie.certificate.arithmetic.hidden_groups import NEAR, SEARCHED, hidden_groups, homogeneity
-from coterie.certificate.arithmetic.known import Record, Stacks, directed, paired, record_of
+from coterie.certificate.arithmetic.known import (
+    Differences,
+    Record,
+    Stacks,
+    differing_mates,
+    directed,
+    paired,
+    pairwise_known,
+    record_of,
+    refuting_arms,
+)
 from coterie.certificate.arithmetic.variance import BoundedStacks
 from coterie.certificate.claim import Tests
-from coterie.certificate.contradictions import Differences, differing_mates, pairwise_known, refuting_arms
-from coterie.certificate.fields import close
+from coterie.certificate.fields import MOST_PROBLEMS, Bools, Checks, against, close, first_places, reaches
 from coterie.certificate.freezes import Asked, Frozen
 from coterie.certificate.group_claim import HOMOGENEITY_LEVEL, EpochClaim, GroupClaim, PairTests, group_claim_of
 from coterie.certificate.list_checking import list_problems
-from coterie.certificate.problems import MOST_PROBLEMS, Bools, Checks, against, first_places, reaches
 from coterie.certificate.reading import Log, read_events
 from coterie.certificate.revised import Spent
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_real, check_real_array, short

@@ -22,11 +22,9 @@ from coterie.certificate.arithmetic.near_far import (
 )
 from coterie.certificate.arithmetic.variance import variance_bounds
 from coterie.certificate.claim import VARIANCE_SHARE, Tests
-from coterie.certificate.fields import close
+from coterie.certificate.fields import Checks, against, close, first_places, reaches
 from coterie.certificate.freezes import FREEZE_FIELDS, FrozenGroups, FrozenTests
-from coterie.certificate.near_claim import NearClaim, near_claim_of
-from coterie.certificate.near_cover import gaps_in_cover
-from coterie.certificate.problems import Checks, against, first_places, reaches
+from coterie.certificate.near_claim import NearClaim, gaps_in_cover, near_claim_of
 from coterie.certificate.reading import Log, read_events
 from coterie.certificate.revised import Spent
 from coterie.problem.checks import LARGEST, FloatArray, IntArray, short

@@ -27,9 +27,8 @@ import numpy as np
 
 from coterie.certificate.arithmetic.table_proofs import Closure, Nearness, difference_bounds, linkage_gap
 from coterie.certificate.arithmetic.table_tests import TableTests
-from coterie.certificate.fields import TOLERANCE, list_of
+from coterie.certificate.fields import TOLERANCE, Checks, list_of
 from coterie.certificate.freezes import Asked, labels_of
-from coterie.certificate.problems import Checks
 from coterie.certificate.reading import read_events
 from coterie.problem.checks import FloatArray, check_count, check_delta, check_real, short
 from coterie.problem.families import Model, Unknown, noise_from_json

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from coterie.methods.composed import compose
+from coterie.methods.composed import Reading, Tally, compose
 from coterie.methods.contract import Decision, Method, MethodError, MethodRun, Pull
 from coterie.methods.reports import Evidence, Partial, Weakest
-from coterie.methods.rules import Reading, Tally
 from coterie.methods.start import start
 from coterie.methods.table import METHODS, method_named, prepared, register, unregister
 

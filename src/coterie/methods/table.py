@@ -67,7 +67,7 @@ def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
 
 
 def _croc_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
-    from coterie.methods.trial_loops import play_croc
+    from coterie.methods.trials import play_croc
 
     return play_croc(plan, seed, running)
 
@@ -76,7 +76,7 @@ def _paper_trial(sampling: int) -> Trial:
     """The loop of trials of one of the paper's sampling rules."""
 
     def trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
-        from coterie.methods.trial_loops import play_paper
+        from coterie.methods.trials import play_paper
 
         return play_paper(sampling, plan, seed, running)
 

@@ -5,7 +5,9 @@ Every interface and every certificate uses these words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
 
 from coterie.problem.families import Bounded, Counts, Model, Unknown, bounds_variance, trials_of
 from coterie.problem.noise import Noise
@@ -159,3 +161,19 @@ def table_assumption(model: Model, asked: Question | None, rows: str) -> str:
     else:
         said = assumption_in_words(model, ExactGroups.kind if equal else Resolution.kind)
     return f"{said}; and the number of rows did not depend on their values ({rows})"
+
+
+# Text and tables as notebooks show them: plain HTML, without styles or scripts.
+
+
+def table_html(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table; cells are text, and escaped. Without a header it has none."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+
+
+def text_html(text: str) -> str:
+    """A repr as paragraphs: one for each of its lines."""
+    lines = text.removeprefix("<").removesuffix(">").splitlines()
+    return "".join(f"<p>{escape(line.strip())}</p>" for line in lines)

@@ -14,9 +14,8 @@ from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, Resolution
 from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOptions, Settings, blaming, items_of
 from coterie.session import verdicts
-from coterie.session.crews import Tasks, Threads
 from coterie.session.forecast import WILD
-from coterie.session.measuring import USE_ACLUSTER, Readings, Run
+from coterie.session.measuring import USE_ACLUSTER, Readings, Run, Tasks, Threads
 from coterie.session.progress_line import ProgressLine
 from coterie.session.result import Result
 from coterie.session.session import Session

@@ -19,8 +19,7 @@ from coterie.problem.checks import FloatArray, IntArray, check_arm, check_measur
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, Revision, settings_after
 from coterie.problem.settings import Settings
-from coterie.session.lines import Lines, Place
-from coterie.session.measurements import Measurements, check_many
+from coterie.session.lines import Lines, Measurements, Place, check_many
 
 if TYPE_CHECKING:
     from coterie.session.corrections import Correction

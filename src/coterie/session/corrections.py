@@ -15,7 +15,7 @@ import numpy as np
 from coterie.problem.checks import FloatArray, check_count, check_measurement, short
 from coterie.session.conversation import ASKED, CHOSEN, LOOKED, Applied, Conversation
 from coterie.session.facts import Facts, Reading, facts_of
-from coterie.session.measurements import Measurements
+from coterie.session.lines import Measurements
 from coterie.session.replaying import apply_facts, follow_facts
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Conversation
 from coterie.session.corrections import corrections_json
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import missed_asks, overtaken_rows
-from coterie.session.revising import revisions_of
+from coterie.session.replaying import revisions_of
 from coterie.session.verdicts import alarm_of, homogeneity_of
 
 HOMOGENEITY_RULE = 2

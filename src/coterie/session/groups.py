@@ -10,8 +10,8 @@ import numpy as np
 
 from coterie.methods.reports import Evidence
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.html import table_html
 from coterie.problem.partition import canonical
+from coterie.problem.sentences import table_html
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation, KeptGroups
 

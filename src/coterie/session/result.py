@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.costs import cost_text
-from coterie.problem.html import text_html
+from coterie.problem.sentences import text_html
 from coterie.session import verdicts
 from coterie.session.groups import grouped_names, groups_html
 from coterie.session.record_arrays import failed_in_words

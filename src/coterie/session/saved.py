@@ -35,8 +35,7 @@ from coterie.session.corrections import Correction
 from coterie.session.facts import UNASKED, Facts
 from coterie.session.finished import FinishedRun
 from coterie.session.lines import Place
-from coterie.session.replaying import bring_back, close
-from coterie.session.revising import fresh_run, items_after
+from coterie.session.replaying import bring_back, close, fresh_run, items_after
 
 if TYPE_CHECKING:
     from coterie.session.session import Session

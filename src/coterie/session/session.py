@@ -16,9 +16,9 @@ from coterie.methods.reports import Partial
 from coterie.methods.table import prepared
 from coterie.problem.checks import FloatArray, check_count
 from coterie.problem.families import Model
-from coterie.problem.html import text_html
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, Resolution
+from coterie.problem.sentences import text_html
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Settings
 from coterie.session import saved
 from coterie.session.atomic import Setting, T, Variable, View, atomic
@@ -31,8 +31,7 @@ from coterie.session.finished import PastRun, outcome_of
 from coterie.session.forecast import cost_left_of, cost_of, remaining_of
 from coterie.session.groups import borders_of, centers_of, evidence_of, groups_html, groups_of, labels_of, references_of
 from coterie.session.progress import Outlook, choose_resolution, outlook_of, progress_of, resolution_for
-from coterie.session.replaying import follow_facts
-from coterie.session.revising import checked_revision, revise_by, revisions_of
+from coterie.session.replaying import checked_revision, follow_facts, revise_by, revisions_of
 from coterie.session.verdicts import alarm_of, homogeneity_of, nothing_left, session_in_words, verdict_of
 
 

@@ -16,10 +16,9 @@ from coterie.problem.settings import METHOD
 from coterie.session.conversation import Conversation, SessionDone
 from coterie.session.corrections import corrections_in_words
 from coterie.session.data_alarms import DataAlarm, alarms_of
-from coterie.session.far_values import FarValue, farthest_value
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import failed_in_words
-from coterie.session.remarks import Alarm, Homogeneity, confirming_words, listed
+from coterie.session.remarks import Alarm, FarValue, Homogeneity, confirming_words, farthest_value, listed
 
 if TYPE_CHECKING:
     from coterie.session.session import Session

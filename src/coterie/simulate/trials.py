@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from coterie.methods.contract import Method
 from coterie.methods.trials import Plan
 from coterie.problem.checks import FloatArray, IntArray, check_count
-from coterie.problem.html import table_html, text_html
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS
+from coterie.problem.sentences import table_html, text_html
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.session.progress_line import NotebookLine, in_notebook
 from coterie.simulate.bulk import run_trials

@@ -10,8 +10,8 @@ import numpy as np
 
 from coterie.certificate import Certificate
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_delta, short
-from coterie.problem.html import table_html, text_html
 from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
+from coterie.problem.sentences import table_html, text_html
 from coterie.problem.settings import DELTA
 from coterie.tables.analysis import PairAnalysis
 from coterie.tables.errors import TableError, checked

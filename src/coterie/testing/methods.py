@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from coterie.methods import METHODS, Method, MethodError, MethodRun, Pull, prepared, register, unregister
-from coterie.methods.guard import Guarded
+from coterie.methods.start import Guarded
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings

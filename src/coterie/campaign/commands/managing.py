@@ -18,7 +18,7 @@ from coterie.campaign.state.leases import UNDONE
 from coterie.campaign.tokens import Writer
 from coterie.problem.settings import SettingError
 from coterie.session.forecast import WILD
-from coterie.session.revising import checked_revision, revise_by
+from coterie.session.replaying import checked_revision, revise_by
 from coterie.store.rows import Note
 
 OF_ARCHIVED = ("archive", "unarchive")

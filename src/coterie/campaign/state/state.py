@@ -38,7 +38,7 @@ from coterie.problem.noise import Noise
 from coterie.session import Session
 from coterie.session.corrections import ALARM
 from coterie.session.facts import ReplayError
-from coterie.session.far_values import FarValue
+from coterie.session.remarks import FarValue
 from coterie.session.replaying import bring_back, close, follow
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 

@@ -15,8 +15,7 @@ from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import assumption_in_words, error_in_words, groups_in_words, rates_in_words
 from coterie.session.corrections import in_words as corrections_in_words
-from coterie.session.far_values import FarValue, far_value
-from coterie.session.remarks import confirming_words
+from coterie.session.remarks import FarValue, confirming_words, far_value
 from coterie.session.verdicts import (
     alarm_json,
     alarms_json,

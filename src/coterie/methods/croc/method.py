@@ -13,7 +13,14 @@ import numpy as np
 
 from coterie._native import CrocFamily
 from coterie.methods.contract import ASK, RESULT, Decision, Departure, Followed, HeldUp, Pull, Record
-from coterie.methods.croc.proof import certificate_of, evidence_of
+from coterie.methods.croc.proof import (
+    certificate_of,
+    evidence_of,
+    held_up_of,
+    settle_core_pairs,
+    settle_with,
+    standing_of,
+)
 from coterie.methods.croc.run import (
     DECIDED,
     OTHER_ARM,
@@ -23,7 +30,6 @@ from coterie.methods.croc.run import (
     seed_of_round,
     share_of_epoch,
 )
-from coterie.methods.croc.standing import held_up_of, settle_core_pairs, settle_with, standing_of
 from coterie.methods.family import family_for
 from coterie.methods.native_run import NativeRun
 from coterie.methods.present_arms import Past

@@ -20,8 +20,7 @@ from coterie.methods.croc.method import CrocMethodRun
 from coterie.methods.croc.run import ALPHA, PREFIX_ROOM
 from coterie.methods.records import apply_steps
 from coterie.methods.reports import Evidence, Standing
-from coterie.methods.shortlist.elimination import Elimination
-from coterie.methods.shortlist.listing import MOST, STEPS, PairStacks, clique_of, partitions_without
+from coterie.methods.shortlist.elimination import MOST, STEPS, Elimination, PairStacks, clique_of, partitions_without
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
 
