@@ -109,8 +109,31 @@ def rates_in_words(question: Question, noise: Model) -> str | None:
     return f"alike and apart are in successes of {trials} trials, as rates {alike} and {apart}"
 
 
-def assumption_in_words(noise: Model, question_kind: str) -> str:
-    """What is assumed about the results. Only K groups of equal items assume that the items of a group are equal."""
+def assumption_in_words(
+    noise: Model, question_kind: str, blocks: str | None = None, strict_blocks: bool = False
+) -> str:
+    """What is assumed about the results. Only K groups of equal items assume that the items of a group are equal.
+
+    `blocks`: "offset" or "drawn" for a run in blocks (docs/BLOCKS.md); `strict_blocks`: whatever ended a cell.
+    """
+    if blocks is None:
+        return _assumption(noise, question_kind)
+    ended = "" if strict_blocks else "; and what left measurements of a block undone had nothing to do with values"
+    if blocks == "offset":
+        same = "" if question_kind == ExactGroups.kind else "; and differences of means are the same in every block"
+        inside = _assumption(noise, question_kind)
+        return f"within each block, whatever it does to the results of all items alike: {inside}{same}{ended}"
+    drawn = "every block is drawn anew, without regard to results, and results within it may depend on one another"
+    stated = noise.statement if isinstance(noise, Unknown) else None
+    if isinstance(stated, Bounded):
+        equal = f"results lie {stated.range_in_words}, and items of one group have the same mean over all blocks"
+    else:
+        equal = "the joint distribution of the results of a block is the same if items of one group change places"
+    return f"{drawn}; {equal}{ended}"
+
+
+def _assumption(noise: Model, question_kind: str) -> str:
+    """The same without blocks."""
     if question_kind == ExactGroups.kind:
         return noise.assumption
     if not isinstance(noise, Unknown):
