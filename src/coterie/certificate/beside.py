@@ -65,7 +65,7 @@ def stated_beside(certificate: dict[str, Any], events: Sequence[Any]) -> dict[st
     ]}  # fmt: skip
     if log.missed:
         stated["failures"] = counted_failures(log.missed)
-    alarms = alarms_of_log(_results(certificate, log), noise)
+    alarms = alarms_of_log(_results(certificate, log), noise, in_blocks=certificate.get("blocks") is not None)
     return stated | {"remarks": [alarm.to_json() for alarm in alarms]}
 
 
@@ -94,7 +94,7 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     record = _results(certificate, log)
     if log.missed:
         warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names")))
-    possible = alarms_of_log(record, noise, TOLERANCE)
+    possible = alarms_of_log(record, noise, TOLERANCE, certificate.get("blocks") is not None)
     sure = [alarm for alarm in possible if alarm.evidence >= alarm.threshold + TOLERANCE]
     warnings += in_words(possible)
     if traced:
@@ -191,7 +191,9 @@ def _results(certificate: dict[str, Any], log: Split) -> LogResults:
         for miss in log.missed
         if miss.get("kind") in ("failed", "expired") and type(miss.get("arm")) is int and 0 <= miss["arm"] < n_arms
     ]
-    pairs = _pairs(events, certificate["labels"], certificate.get("present"))
+    pairs = np.empty((0, 2), dtype=np.int64)
+    if certificate.get("blocks") is None:
+        pairs = _pairs(events, certificate["labels"], certificate.get("present"))
     return LogResults(arms, values, late, asked, np.array(failed, dtype=np.int64), n_arms, pairs)
 
 

@@ -25,7 +25,7 @@ from coterie.problem.checks import (
     check_shape,
     short,
 )
-from coterie.problem.families import Model, Unknown, noise_from_json
+from coterie.problem.families import AnyNoise, Bounded, Counts, Model, Unknown, noise_from_json
 from coterie.problem.question import ExactGroups, Resolution
 from coterie.problem.sentences import assumption_in_words
 
@@ -38,6 +38,8 @@ LOG_FIRST_SHARE, LOG_SHARE_RATIO = math.log(0.8), math.log(0.2)  # π_j = 0.8·0
 PROVES_NEARNESS = ("known", "gaussian", "bounded", "counts")
 """Noises under which results can show that two items are near each other."""
 
+BLOCKS = ("offset", "drawn")
+
 Epoch = TypeVar("Epoch")
 
 
@@ -45,7 +47,8 @@ Epoch = TypeVar("Epoch")
 class Head:
     """What a certificate says whatever its question: its shape is right, and its δ is one.
 
-    `n_clusters`: K, None for a resolution. `leads`: an arm of each group, its representative or reference.
+    `n_clusters`: K, None for a resolution. `leads`: an arm of each group, its representative or reference. `blocks`:
+    "offset" or "drawn" of a run in blocks, else ""; `strict`: a cell that stayed unfinished never counts.
     """
 
     n_arms: int
@@ -57,6 +60,8 @@ class Head:
     log_inverse_delta: float
     noise: Model
     t: int
+    blocks: str
+    strict: bool
 
     @property
     def n_groups(self) -> int:
@@ -96,17 +101,39 @@ def head_of(given: dict[str, Any], kind: str) -> Head:
     noise = noise_from_json(field_of(given, "noise"), dim)
     if kind != ExactGroups.kind and noise.kind not in PROVES_NEARNESS:
         raise ValueError(f"under the noise {noise.kind!r} no results show that items are near each other")
-    _check_assumption(given, noise, kind)
+    blocks, strict = _blocks_of(given, noise, kind)
+    _check_assumption(given, noise, kind, blocks, strict)
     t = check_count(field_of(given, "t"), "t", 1)
-    return Head(n_arms, n_clusters, dim, labels, leads, delta, log_inverse_delta, noise, t)
+    return Head(n_arms, n_clusters, dim, labels, leads, delta, log_inverse_delta, noise, t, blocks, strict)
 
 
-def _check_assumption(given: dict[str, Any], noise: Model, kind: str) -> None:
+def _blocks_of(given: dict[str, Any], noise: Model, kind: str) -> tuple[str, bool]:
+    """What a certificate says of blocks; under which noises they prove something is in docs/BLOCKS.md."""
+    blocks, strict = given.get("blocks"), given.get("strict_blocks", False)
+    if not isinstance(strict, bool) or (strict and blocks is None):
+        raise ValueError(f"strict_blocks must be true or false, and is for a run in blocks, got {short(strict)}")
+    if blocks is None:
+        return "", False
+    if not isinstance(blocks, str) or blocks not in BLOCKS:
+        raise ValueError(f"blocks must be one of {', '.join(BLOCKS)}, or missing, got {short(blocks)}")
+    if kind != ExactGroups.kind:
+        raise ValueError(f"blocks are for exactly K groups, not for the question {kind!r}")
+    stated = noise.statement if isinstance(noise, Unknown) else None
+    one_trial = isinstance(stated, Counts) and stated.trials == 1 and noise.dim == 1
+    if blocks == "drawn" and not (one_trial or isinstance(stated, Bounded | AnyNoise)):
+        raise ValueError(
+            f"drawn blocks prove nothing under the noise {noise.kind!r}: they are for results within bounds, counts of "
+            "one trial (one number a result), and any noise"
+        )
+    return blocks, strict
+
+
+def _check_assumption(given: dict[str, Any], noise: Model, kind: str, blocks: str, strict: bool) -> None:
     """That the certificate says in words what its noise assumes; of K groups and a known noise 0.2 did not say it."""
     silent = kind == ExactGroups.kind and not isinstance(noise, Unknown)
-    if silent and "assumes" not in given and "log_format" not in given:
+    if silent and "assumes" not in given and "log_format" not in given and not blocks:
         return
-    sentence = assumption_in_words(noise, kind)
+    sentence = assumption_in_words(noise, kind, blocks or None, strict)
     if field_of(given, "assumes") != sentence:
         raise ValueError(
             f"assumes must say what the noise {noise.kind!r} assumes, {sentence!r}, got {short(given['assumes'])}"

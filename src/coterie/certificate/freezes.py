@@ -45,6 +45,7 @@ class Asked:
 
     `kind`: "groups", "resolution", "linkage" or "table"; `n_clusters`: K, where it is given. Of the questions of
     nearness, `norm`: "each" or "distance"; `claims`: "references" or "any-two", "" for linkage; `level`: b_j by epoch.
+    `blocks`: "offset" or "drawn" for a run in blocks, "" for any other; `strict`: unfinished cells never count.
     """
 
     kind: str
@@ -54,6 +55,8 @@ class Asked:
     norm: str = ""
     claims: str = ""
     level: Callable[[int], float] = _no_level
+    blocks: str = ""
+    strict: bool = False
 
 
 @dataclass(frozen=True)

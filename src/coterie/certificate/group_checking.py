@@ -2,7 +2,8 @@
 
 A claim rests on pairs from the start, on the tests of an epoch, or on a list of partitions. Under a known noise rounds
 are judged by docs/CROC.md, section 4, under any other by the bets that came with them (docs/EVIDENCE.md). Where there
-are pairs from the start, what they show must not contradict the claim.
+are pairs from the start, what they show must not contradict the claim. In a run in blocks cells take the place of
+rounds, and of the stacks of the pairs (docs/BLOCKS.md).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.certificate.arithmetic.bets import BetRecord, bets_of
+from coterie.certificate.arithmetic.bets import Bet, BetRecord, bets_of, known_freeze_bet
+from coterie.certificate.arithmetic.cells import CellPairs
 from coterie.certificate.arithmetic.factors import betted
 from coterie.certificate.arithmetic.hidden_groups import NEAR, SEARCHED, hidden_groups, homogeneity
 from coterie.certificate.arithmetic.known import (
@@ -43,10 +45,12 @@ from coterie.problem.question import ExactGroups
 def check_groups(certificate: dict[str, Any], events: Sequence[Any], spent: Spent) -> Checks:
     """What is wrong with a certificate. ValueError or TypeError if it, or its log, is malformed."""
     claim = group_claim_of(certificate, spent)
-    log = read_events(events, Asked(ExactGroups.kind, claim.n_arms, claim.dim, claim.n_groups), claim.t)
+    about = Asked(ExactGroups.kind, claim.n_arms, claim.dim, claim.n_groups, blocks=claim.blocks, strict=claim.strict)
+    log = read_events(events, about, claim.t)
     checks = GroupChecks(claim, log)
     checks.check()
-    checks.check_homogeneity(events, certificate.get("confirm"))
+    if not claim.blocks:
+        checks.check_homogeneity(events, certificate.get("confirm"))
     return checks
 
 
@@ -61,9 +65,16 @@ class GroupChecks(Checks):
         self._bets: BetRecord | None = None  # under another
         self._bounded: BoundedStacks | None = None  # … whose variance results bound
         self._stacks: Stacks | None = None  # results in units of the noise, where there are pairs from the start
+        self._cells: CellPairs | None = None  # … in blocks
+        self._centers: list[Bet] = []  # what freezes state under a known noise in blocks
+        self._ended = self._check_lapses()
         if isinstance(claim.noise, Noise):
             self._record = record_of(log, claim.noise)
-            self._stacks = Stacks(self._record, claim.n_arms, room)
+            if claim.blocks:
+                self._cells = CellPairs(self._record, log.rounds, self._ended, claim.n_arms, claim.generation)
+                self._centers = [known_freeze_bet(freeze, claim.n_groups, claim.dim) for freeze in log.freezes]
+            else:
+                self._stacks = Stacks(self._record, claim.n_arms, room)
         else:
             self._bets = bets_of(log, claim.noise, claim.n_groups)
             if claim.variance_level > 0.0:
@@ -88,8 +99,17 @@ class GroupChecks(Checks):
         elif claim.epoch is not None and claim.epoch.number < len(self.log.freezes):
             # else the log lacks a freeze, and that was said
             self._check_epoch(claim.epoch, claim.freezes[claim.epoch.number])
-        if self._stacks is not None:
-            self._check_contradictions(self._stacks)
+        differences = self._stacks or self._cells
+        if differences is not None:
+            self._check_contradictions(differences)
+
+    def _check_lapses(self) -> list[bool]:
+        """Which rounds or cells are complete, or have lapsed as the certificate says: cells that do so later do not."""
+        lapsed = [cell.number for cell in self.log.rounds if cell.lapsed]
+        stated = set(self.claim.lapsed)
+        if len(stated) < len(self.claim.lapsed) or not stated <= set(lapsed):
+            self.say(f"the certificate says that the cells {short(list(self.claim.lapsed))} lapsed, the log {lapsed}")
+        return [cell.complete and (not cell.lapsed or cell.number in stated) for cell in self.log.rounds]
 
     def check_homogeneity(self, events: Sequence[Any], confirm: Any) -> None:
         """Warn of groups whose arms are hardly alike; what the certificate says about them must be right."""
@@ -141,6 +161,8 @@ class GroupChecks(Checks):
 
     def _settled(self, pairs: PairTests) -> Bools:
         """Which of these pairs are shown to differ by their results from the start, at these counts."""
+        if self._cells is not None:
+            return self._settled_by_cells(pairs, self._cells)
         a, b, n_a, n_b = pairs.first, pairs.second, pairs.n_first, pairs.n_second
         stacks = self._stacks
         if stacks is None:  # a claim with pairs has been refused before
@@ -164,7 +186,33 @@ class GroupChecks(Checks):
             self.say(f"evidence that arms {a[i]} and {b[i]} differ: {against(pairs.evidence[i], evidence[i])}")
         return reaches(evidence, self.claim.pair_level)
 
-    def _check_contradictions(self, stacks: Stacks) -> None:
+    def _settled_by_cells(self, pairs: PairTests, cells: CellPairs) -> Bools:
+        """The same in blocks, by the cells up to the one stated."""
+        of_generation = np.append(cells.generations == self.claim.generation, False)
+        right = of_generation[np.minimum(pairs.n_first - 1, len(self.log.rounds))]
+        there = np.flatnonzero(right)
+        for i in first_places(~right):
+            self.say(
+                f"arms {pairs.first[i]} and {pairs.second[i]}: the certificate uses cell {pairs.n_first[i]}, but the "
+                f"log has {len(self.log.rounds)} cells, {of_generation.sum()} of them of generation "
+                f"{self.claim.generation}"
+            )
+        a, b, last = pairs.first[there], pairs.second[there], pairs.n_first[there]
+        evidence = cells.evidence(a, b, last)
+        self.tests += there.size
+        for i in first_places(~close(pairs.evidence[there], evidence)):
+            seen = (
+                f"a cell up to {last[i]} that has both has not ended"
+                if np.isnan(evidence[i])
+                else against(pairs.evidence[there[i]], evidence[i])
+            )
+            self.say(f"evidence that arms {a[i]} and {b[i]} differ: {seen}")
+        self._stated.append((a, b, evidence))
+        met = np.zeros(pairs.first.size, dtype=bool)
+        met[there] = reaches(evidence, self.claim.pair_level)
+        return met
+
+    def _check_contradictions(self, stacks: Stacks | CellPairs) -> None:
         """The log must not show more than K groups, nor that two arms of a group differ (`contradictions`)."""
         claim, level = self.claim, self.claim.pair_level
         differences, wanted = Differences(stacks, self._stated), claim.n_groups + 1
@@ -206,16 +254,17 @@ class GroupChecks(Checks):
         both = met & in_core[first] & in_core[second]
         differ = set(zip(first[both].tolist(), second[both].tolist(), strict=True))
 
-        core_met = self._grid(tests.core_tests, freeze, used, "core", ~in_core)
+        half = ~in_core if self.claim.has_halves else np.zeros_like(in_core)
+        core_met = self._grid(tests.core_tests, freeze, used, "core", half)
         group_met = self._grid(tests.group_tests, freeze, used, "group", np.zeros_like(in_core))
         group_met |= in_core[:, None]  # an arm of a core is tested at the full level against cores
         for name, grid in (("core", core_met), ("group", group_met)):
             for i in first_places(~(grid | settled).ravel()):
                 m, k = divmod(int(i), n_groups)
-                wanted = level / 2.0 if name == "core" and not in_core[m] else level
+                wanted = level / 2.0 if name == "core" and half[m] else level
                 which = f"the core of group {k}" if name == "core" else f"group {k}"
                 self.say(f"arm {m} is not shown to differ from {which}: its evidence must reach {wanted:.6g}")
-        self._check_core_pairs(tests.pair_tests, freeze, used, differ, level / 2.0)
+        self._check_core_pairs(tests.pair_tests, freeze, used, differ)
 
     def _rounds(self, tests: EpochClaim) -> list[int] | None:
         """Where the listed rounds are in the log: the epoch's first ones, all complete. None if they are not that.
@@ -223,22 +272,23 @@ class GroupChecks(Checks):
         None may be left out, and none after an incomplete one may be used: its results would have been waited for.
         """
         places = [i for i, composed in enumerate(self.log.rounds) if composed.epoch == tests.number]
-        of_epoch = [self.log.rounds[i] for i in places]
+        of_epoch, part = [self.log.rounds[i] for i in places], "cell" if self.claim.blocks else "round"
         listed = of_epoch[: len(tests.rounds)]
         if list(tests.rounds) != [composed.number for composed in listed]:
             self.say(
-                f"the certificate uses the rounds {short(list(tests.rounds))}, "
+                f"the certificate uses the {part}s {short(list(tests.rounds))}, "
                 f"the log has {short([composed.number for composed in of_epoch])} for epoch {tests.number}"
             )
             return None
         for composed in listed:
-            if not composed.complete:
-                self.say(f"round {composed.number} is used, but not all of its results are in the log")
+            if not self._ended[composed.number - 1]:
+                lapse = ", and the certificate does not say that it lapsed" if composed.lapsed else ""
+                self.say(f"{part} {composed.number} is used, but not all of its results are in the log{lapse}")
                 return None
         for name in ("group_tests", "core_tests", "pair_tests"):
             some: Tests = getattr(tests, name)
             for i in first_places(~np.isin(some.counts, tests.rounds)):
-                self.say(f"{name}: a test uses round {some.counts[i]}, which the certificate does not list")
+                self.say(f"{name}: a test uses {part} {some.counts[i]}, which the certificate does not list")
                 return None
         return places[: len(tests.rounds)]
 
@@ -246,15 +296,17 @@ class GroupChecks(Checks):
         """The evidence of tests from the rounds at these places of the log; `half`: at half of the level."""
         about = pools, tests.arms, tests.others, tests.counts
         if self._record is not None:
-            evidence = directed(self._record, freeze, [self._record.rounds[i] for i in used], *about)
+            stated = self._centers[freeze.number] if self.claim.blocks else None
+            evidence = directed(self._record, freeze, [self._record.rounds[i] for i in used], *about, stated)
         else:
             assert self._bets is not None
             evidence = betted(self._bets, freeze, [self._bets.rounds[i] for i in used], *about, half)
         self.tests += evidence.size
         kind = {"group": "group", "core": "the core of group", "arm": "arm"}[pools]
         for i in first_places(~close(tests.evidence, evidence)):
+            part = "cell" if self.claim.blocks else "round"
             self.say(
-                f"evidence that arm {tests.arms[i]} and {kind} {tests.others[i]} differ at round {tests.counts[i]}: "
+                f"evidence that arm {tests.arms[i]} and {kind} {tests.others[i]} differ at {part} {tests.counts[i]}: "
                 f"{against(tests.evidence[i], evidence[i])}"
             )
         return evidence
@@ -268,10 +320,10 @@ class GroupChecks(Checks):
         grid[tests.arms[met], tests.others[met]] = True
         return grid
 
-    def _check_core_pairs(
-        self, tests: Tests, freeze: Frozen, used: list[int], differ: set[tuple[int, int]], level: float
-    ) -> None:
-        met = reaches(self._recomputed(tests, freeze, used, "arm", np.ones(tests.arms.size, dtype=bool)), level)
+    def _check_core_pairs(self, tests: Tests, freeze: Frozen, used: list[int], differ: set[tuple[int, int]]) -> None:
+        level = self.claim.levels[freeze.number] / (2.0 if self.claim.has_halves else 1.0)
+        half = np.full(tests.arms.size, self.claim.has_halves)
+        met = reaches(self._recomputed(tests, freeze, used, "arm", half), level)
         settled = differ | set(zip(tests.arms[met].tolist(), tests.others[met].tolist(), strict=True))
         for k, core in enumerate(freeze.cores):
             for other in freeze.cores[k + 1 :]:

@@ -46,7 +46,7 @@ MOST_PARTITIONS = 4000
 
 @dataclass(frozen=True)
 class PairTests:
-    """Pairs of arms that differ by so many of their first results, one a row."""
+    """Pairs of arms that differ by so many of their first results, one a row; in blocks by cells up to `n_first`."""
 
     first: IntArray
     second: IntArray
@@ -86,7 +86,8 @@ class GroupClaim(Head):
 
     Without pairs from the start, for most noises that are not known, `prefix_room` is 0 and `pair_level` infinite.
     `variance_level` is log(1/(w·δ)), and 0 if no bound on the variance is needed. `homogeneity` and `alarm` are None
-    where nothing is said; `alarm` names arms that refute K.
+    where nothing is said; `alarm` names arms that refute K. `lapsed`: cells that ended unfinished; `generation`: of
+    the cells of pairs, under strict blocks.
     """
 
     prefix_room: int
@@ -100,6 +101,13 @@ class GroupClaim(Head):
     homogeneity: FloatArray | None
     homogeneity_rule: int
     alarm: tuple[int, ...] | None
+    lapsed: tuple[int, ...]
+    generation: int
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether some tests need half of their level only: contrasts of disjoint ones must be uncorrelated."""
+        return not (self.blocks == "drawn" and self.noise.kind == "bounded")
 
 
 def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
@@ -107,25 +115,23 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
     head = head_of(given, ExactGroups.kind)
     known = isinstance(head.noise, Noise)
     # After a revision nothing rests on a bound: which results it is from must not be chosen by retiring items.
-    bounded = bounds_variance(head.noise) and not spent.revisions
+    bounded = bounds_variance(head.noise) and not spent.revisions and not head.blocks
     alpha = ALPHA if known or bounded else 0.0
     agree("alpha", field_of(given, "alpha"), alpha)
     variance_share = variance_share_of(given, bounded)
     equal_pairs = _equal_pairs(given, head, known, spent)
-    pair_level, room = math.inf, 0
-    if alpha > 0.0:
-        pair_level = math.log(equal_pairs) - math.log(ALPHA) + head.log_inverse_delta
-        agree("pair_level", field_of(given, "pair_level"), pair_level)
-        room = check_count(field_of(given, "prefix_room"), "prefix_room", 1)
-        if room not in PREFIX_ROOMS:
-            raise ValueError(f"prefix_room must be one of {', '.join(map(str, PREFIX_ROOMS))}, got {room}")
+    pair_level, room = _pair_level(given, head, equal_pairs) if alpha > 0.0 else (math.inf, 0)
+    if head.blocks:
+        _check_in_blocks(given, spent)
     if not known and given.get("homogeneity") is not None and _rule(given["homogeneity"]) == 1:
         shown = short(given["homogeneity"])  # the first rule is for a known noise
         raise ValueError(f"with the noise {head.noise.kind!r} homogeneity must be null, got {shown}")
     if not alpha:
         _check_no_pairs(given, head.noise.kind)
     levels: list[float] = []
-    frozen_share = 1.0 - ALPHA - VARIANCE_SHARE if bounds_variance(head.noise) else 1.0 - alpha  # of an unrevised run
+    frozen_share = 1.0 - alpha
+    if bounds_variance(head.noise) and not head.blocks:
+        frozen_share = 1.0 - ALPHA - VARIANCE_SHARE  # of an unrevised run
 
     def epoch_of(entry: dict[str, Any], j: int) -> Frozen:
         log_share = LOG_FIRST_SHARE + (spent.epochs + j) * LOG_SHARE_RATIO
@@ -136,8 +142,8 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
     by = field_of(given, "by")
     if by not in ("pairs", "epoch", "list"):
         raise ValueError(f'by must be "pairs", "epoch" or "list", got {short(by)}')
-    if by == "list" and (not known or spent.revisions or freezes):
-        raise ValueError("a list of partitions is for a known noise, without freezes and revisions")
+    if by == "list" and (not known or spent.revisions or freezes or head.blocks):
+        raise ValueError("a list of partitions is for a known noise, without freezes, revisions and blocks")
     most = head.t if bounded else 0
     claim = GroupClaim(
         **vars(head),
@@ -146,16 +152,18 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
         variance_level=head.log_inverse_delta - math.log(variance_share) if bounded else 0.0,
         freezes=freezes,
         levels=tuple(levels),
-        pairs=_pairs(object_of(given, "pairs"), head, most) if by == "pairs" else None,
+        pairs=_pairs(given, head, most) if by == "pairs" else None,
         epoch=_epoch_tests(object_of(given, "epoch"), head, most) if by == "epoch" else None,
         listed=_list(object_of(given, "list"), head) if by == "list" else None,
-        homogeneity=_homogeneity(given, head.n_groups),
+        homogeneity=None if head.blocks else _homogeneity(given, head.n_groups),
         homogeneity_rule=_rule(given.get("homogeneity")),
         alarm=_alarm(given.get("alarm"), head.n_arms),
+        lapsed=tuple(check_count(cell, "a lapsed cell", 1) for cell in list_of(given, "lapsed")) if head.blocks else (),
+        generation=given.get("generation", 0) if head.strict else 0,
     )
     if claim.epoch is not None:
         _check_candidate(claim, claim.epoch.number)
-        if not known:
+        if not known or head.blocks:
             _check_sides(claim, claim.epoch)
     return claim
 
@@ -169,6 +177,23 @@ def _equal_pairs(given: dict[str, Any], head: Head, known: bool, spent: Spent) -
     if check_count(field_of(given, "equal_pairs"), "equal_pairs", 1) != wanted:
         raise ValueError(f"equal_pairs must be {wanted}, {why}, got {given['equal_pairs']!r}")
     return wanted
+
+
+def _pair_level(given: dict[str, Any], head: Head, equal_pairs: int) -> tuple[float, int]:
+    """What the evidence of a pair must reach, log(H/(αδ)), and P; in blocks there are no prefixes, and P is 0."""
+    level = math.log(equal_pairs) - math.log(ALPHA) + head.log_inverse_delta
+    if head.strict:
+        generation = check_count(given.get("generation", 0), "generation", 0)
+        level -= LOG_FIRST_SHARE + generation * LOG_SHARE_RATIO
+    elif "generation" in given:
+        raise ValueError(f"generation is for strict blocks, got {short(given['generation'])}")
+    agree("pair_level", field_of(given, "pair_level"), level)
+    if head.blocks:
+        return level, 0
+    room = check_count(field_of(given, "prefix_room"), "prefix_room", 1)
+    if room not in PREFIX_ROOMS:
+        raise ValueError(f"prefix_room must be one of {', '.join(map(str, PREFIX_ROOMS))}, got {room}")
+    return level, room
 
 
 def _check_no_pairs(given: dict[str, Any], kind: str) -> None:
@@ -247,11 +272,23 @@ def _epoch(entry: dict[str, Any], j: int, level: float, share: float, head: Head
     return frozen_of(entry, j, entry["frozen_at"], head.n_arms, head.n_groups)
 
 
-def _pairs(given: dict[str, Any], head: Head, most: int) -> PairTests:
+def _check_in_blocks(given: dict[str, Any], spent: Spent) -> None:
+    """What is not there in blocks: prefixes of stacks, a test of groups that takes results for alike, revisions."""
+    for name in ("prefix_room", "homogeneity"):
+        if given.get(name) is not None:
+            raise ValueError(f"in blocks {name} must be null, got {short(given[name])}")
+    if spent.revisions:
+        raise ValueError("a run in blocks cannot be revised, but the certificate names revisions")
+
+
+def _pairs(certificate: dict[str, Any], head: Head, most: int) -> PairTests:
     """Every arm against the representatives of the other groups: M·(K−1) tests.
 
     `most`: results that a bound on the variance may be from, 0 if there is none.
     """
+    if head.blocks:
+        return _pairs_in_blocks(certificate, head)
+    given = object_of(certificate, "pairs")
     others = [[k for k in range(head.n_groups) if k != label] for label in head.labels.tolist()]
     evidence = _off_diagonal(given, "evidence", head)
     n_first, n_second = (
@@ -264,6 +301,23 @@ def _pairs(given: dict[str, Any], head: Head, most: int) -> PairTests:
     arms = np.repeat(np.arange(head.n_arms), head.n_groups - 1)
     leads = head.leads[np.array(others, dtype=np.int64).ravel()]
     return PairTests(arms, leads, evidence, n_first, n_second, bounds)
+
+
+def _pairs_in_blocks(given: dict[str, Any], head: Head) -> PairTests:
+    """The same by cells: a row for each arm and each representative of another group, which may come first."""
+    pairs = _cell_pairs(given, "pairs", head.n_arms)
+    listed = set(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
+    for m, label in enumerate(head.labels.tolist()):
+        for k, lead in enumerate(head.leads.tolist()):
+            if k != label and (m, lead) not in listed and (lead, m) not in listed:
+                raise ValueError(f"pairs has no row for arm {m} and arm {lead}, which represents group {k}")
+    return pairs
+
+
+def _cell_pairs(given: dict[str, Any], name: str, n_arms: int) -> PairTests:
+    """Pairs from rows [arm, arm, evidence, cell]."""
+    tests = tests_of(given, name, n_arms, n_arms)
+    return PairTests(tests.arms, tests.others, tests.evidence, tests.counts, tests.counts, np.zeros_like(tests.counts))
 
 
 def _off_diagonal(given: dict[str, Any], name: str, head: Head) -> FloatArray:
@@ -280,8 +334,9 @@ def _off_diagonal(given: dict[str, Any], name: str, head: Head) -> FloatArray:
 
 def _epoch_tests(given: dict[str, Any], head: Head, most: int) -> EpochClaim:
     n_arms, n_groups = head.n_arms, head.n_groups
-    rounds = tuple(check_count(number, "a round of the epoch", 1) for number in list_of(given, "rounds"))
-    by_pairs = _listed_pairs(given, "by_pairs", n_arms, most)
+    part = "cell" if head.blocks else "round"
+    rounds = tuple(check_count(number, f"a {part} of the epoch", 1) for number in list_of(given, f"{part}s"))
+    by_pairs = _cell_pairs(given, "by_pairs", n_arms) if head.blocks else _listed_pairs(given, "by_pairs", n_arms, most)
     number = check_count(field_of(given, "number"), "the epoch's number", 0)
     group_tests, core_tests = (tests_of(given, name, n_arms, n_groups) for name in ("group_tests", "core_tests"))
     return EpochClaim(number, rounds, group_tests, core_tests, tests_of(given, "pair_tests", n_arms, n_arms), by_pairs)

@@ -9,6 +9,10 @@ docs/RESOLUTION.md):
     {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
     {"event": "list", "epoch": 0, "pairs": [[arm, arm, count, count], ...]}  in place of all freezes (docs/CROC.md, 20);
       its rounds have, under "settled", the pairs that were settled since the list or the last round
+In a run in blocks (docs/BLOCKS.md) there are cells instead of rounds, and every result that was asked for is of one:
+    {"event": "cell", "cell": c, "block": "plate 7", "epoch": j or null, "pulls": [arm, arm, ...]}  c = 1, 2, …
+    {"event": "result", "arm": m, "cell": c, "values": [...]}       nobody asked for it: no cell, and "block" if named
+    {"event": "lapse", "cell": c, "missing": [arm, ...], "strict": false}   the cell ended, these results never came
 For a resolution and for linkage there are no rounds: r = j + 1 of a result says that it was asked for after freeze j.
     {"event": "freeze", "epoch": j, "labels": [...], "references": [...], "level": b_j, "near": [...], "far": [...],
      for a resolution "epsilon": [...], "eta": [...], for linkage "height": h, "balls": [[reference, ρ, [items]], ...]}
@@ -38,7 +42,10 @@ MARKS = {"alone": True, "asked": False, "late": True}
 ORIGIN = ("at", "worker", "token")
 """Who told a result and when, where a campaign knows it: text for people, on which no proof depends."""
 
-DECIDED = ("freeze", "list", "round", "resolution", "revision")
+PLACE = {"cell": int, "block": str}
+"""In a run in blocks: of which cell a result is, and the block that was told with it."""
+
+DECIDED = ("freeze", "list", "round", "cell", "lapse", "resolution", "revision")
 """Events that are no results: what was decided."""
 
 MISSED, CORRECTION, HEAD = "missed", "correction", "log"
@@ -80,9 +87,9 @@ def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], di
                 marks: dict[str, Any] = {
                     name: mark for name, mark in MARKS.items() if bool(event.get(name, not mark)) is mark
                 }
-                marks |= {name: event[name] for name in ORIGIN if name in event}
+                marks |= {name: event[name] for name in (*ORIGIN, *PLACE) if name in event}
                 detail = json.dumps(marks) if marks else ""
-                writer.writerow([kind, event["arm"], event["round"], *values, detail])
+                writer.writerow([kind, event["arm"], event.get("round", ""), *values, detail])
             elif kind in DECIDED or kind in (CORRECTION, HEAD):
                 detail = json.dumps({key: value for key, value in event.items() if key not in ("event", "round")})
                 writer.writerow([kind, "", event.get("round", ""), *[""] * d, detail])
@@ -143,7 +150,8 @@ def _event(row: list[str], dim: int) -> dict[str, Any]:
         raise ValueError(f"expected {dim + 4} columns, got {len(row)}")
     kind, arm, number, *values, detail = row
     if kind == "result":
-        result = {"event": kind, "arm": int(arm), "round": int(number), "values": [float(value) for value in values]}
+        of_round = {"round": int(number)} if number else {}  # in blocks there are none
+        result = {"event": kind, "arm": int(arm), **of_round, "values": [float(value) for value in values]}
         return result | _marks(detail)
     if kind == MISSED:
         about = read_json(detail)
@@ -167,11 +175,11 @@ def _marks(detail: str) -> dict[str, Any]:
         return {}
     content = read_json(detail)
     known = isinstance(content, dict) and all(
-        isinstance(mark, str) if name in ORIGIN else name in MARKS and isinstance(mark, bool)
+        type(mark) is PLACE.get(name, str) if name in (*ORIGIN, *PLACE) else name in MARKS and isinstance(mark, bool)
         for name, mark in content.items()
     )
     if not known or not content:
         raise ValueError(
             f'the detail of a result must be empty, {{"alone": true}} or {{"asked": false}}, got {short(detail)}'
         )
-    return {name: mark for name, mark in content.items() if name in ORIGIN or mark is MARKS[name]}
+    return {name: mark for name, mark in content.items() if name not in MARKS or mark is MARKS[name]}

@@ -3,18 +3,21 @@
 Which events a log may have depends on the question (`EVENTS`); `coterie.certificate.log` lists them. A result of a
 round must be one that the round asked for. For nearness there are no rounds with events of their own: number j + 1 of a
 result says that it was asked for after freeze j, and results of an arm stand in the order in which they were asked for.
-A new kind of event, such as one for a block, is a method here and a word in `EVENTS`.
+In a run in blocks (docs/BLOCKS.md) cells take the place of rounds: every result that was asked for is of a cell that
+was composed before, in one block, and a cell that stays unfinished ends by a lapse (`coterie.certificate.composed`).
+A new kind of event is a method here and a word in `EVENTS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.certificate.composed import Cells, Composed
 from coterie.certificate.freezes import (
     NEARNESS,
     Asked,
@@ -34,32 +37,8 @@ EVENTS = {
     "table": ("result",),
 }
 """What a proof of each question uses of a log."""
-
-_NO_PAIRS = np.empty((0, 4), dtype=np.int64)
-
-
-@dataclass
-class Composed:
-    """A round: its arms in the order listed, and which of the log's results are its own, as far as they came."""
-
-    number: int
-    epoch: int
-    arms: tuple[int, ...]
-    to_come: dict[int, int]  # results to come, of each arm
-    bet: Any = None  # as it stands in the log
-    at: int = 0  # results before it was composed
-    settled: IntArray = field(default_factory=lambda: _NO_PAIRS)
-    came: list[int] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        """Whether all of its results are there."""
-        return not any(self.to_come.values())
-
-    @property
-    def rows(self) -> IntArray:
-        """Its results; none of a round that is not complete, which may be composed of anything, and is not used."""
-        return np.array(self.came if self.complete else [], dtype=np.int64)
+IN_BLOCKS = ("result", "freeze", "cell", "lapse")
+"""The same for K groups in blocks."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +105,18 @@ def _refusal(noise: Unknown, values: FloatArray) -> str | None:
 
 def read_events(events: Sequence[Any], asked: Asked, t: int) -> Log:
     """The first t results of a log and what was decided before; the rest is left aside. ValueError: what is wrong."""
-    kinds = EVENTS[asked.kind]
+    kinds = IN_BLOCKS if asked.blocks else EVENTS[asked.kind]
     if asked.kind in NEARNESS:
         _check_dimension(events, asked.dim)
     reader = _Reader(asked)
     for place, event in enumerate(events):
         kind = event.get("event") if isinstance(event, dict) else None
         if not isinstance(kind, str) or kind not in kinds:
+            if kind in ("cell", "lapse"):
+                raise ValueError(f"event {place} of the log is a {kind}, but the certificate says nothing of blocks")
             listed = [f"a {name}" for name in kinds]
             words = " or ".join([", ".join(listed[:-1]), *listed[-1:]]) if len(listed) > 1 else listed[0]
+            words += " (the certificate is of a run in blocks)" if asked.blocks else ""
             raise ValueError(f"event {place} of the log must be {words}, got {short(event)}")
         if kind == "result" and len(reader.arms) == t:
             break
@@ -172,6 +154,7 @@ class _Reader:
         self.choices: list[ChosenResolution] = []
         self._bounds: tuple[FloatArray, FloatArray] | None = None  # ε and η of the last freeze, or chosen since
         self._last_round: dict[int, int] = {}  # of each arm, where nearness is asked about
+        self._cells = Cells(asked, self.rounds)
 
     def log(self) -> Log:
         """All of it."""
@@ -186,7 +169,11 @@ class _Reader:
 
     def read_result(self, event: dict[str, Any]) -> None:
         arm, number = check_arm(event.get("arm"), self.asked.n_arms), event.get("round")
-        if self.asked.kind != "table":
+        if self.asked.blocks:
+            number = self._cells.take_result(event, arm, len(self.arms))
+        elif "cell" in event:
+            raise ValueError("a result of a cell, but the certificate says nothing of blocks")
+        elif self.asked.kind != "table":
             number = check_count(number, "round", 0)
         elif number != 0:
             raise ValueError(f"a row of a table is of no round, got {short(number)}")
@@ -198,7 +185,8 @@ class _Reader:
         elif self.asked.kind == "groups":
             if not isinstance(alone, bool):
                 raise ValueError(f"alone must be true or false, got {short(alone)}")
-            self._put_in_round(arm, number)
+            if not self.asked.blocks:
+                self._put_in_round(arm, number)
         self.arms.append(arm)
         self.numbers.append(int(number))
         self.values.append(values)
@@ -231,6 +219,12 @@ class _Reader:
             )
         if asked_for:
             self._last_round[arm] = number
+
+    def read_cell(self, event: dict[str, Any]) -> None:
+        self._cells.compose(event, len(self.arms), len(self.freezes))
+
+    def read_lapse(self, event: dict[str, Any]) -> None:
+        self._cells.lapse(event)
 
     def read_freeze(self, event: dict[str, Any]) -> None:
         if self.asked.kind in NEARNESS:

@@ -43,7 +43,8 @@ def verify(
     typer.echo(f"{sentence} ({verdict.tests} tests recomputed)")
     typer.echo(f"what is claimed: {Certificate(claim).claimed}")
     noise = noise_from_json(claim["noise"], claim["dim"])
-    typer.echo(f"noise: {_in_words(noise)}; what is assumed: {assumption_in_words(noise, kind)}")
+    assumes = assumption_in_words(noise, kind, claim.get("blocks"), claim.get("strict_blocks", False))
+    typer.echo(f"noise: {_in_words(noise)}; what is assumed: {assumes}")
     _warn(verdict.warnings)
 
 

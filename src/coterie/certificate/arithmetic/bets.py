@@ -5,6 +5,9 @@ A bet comes with the event of its round, before any result of it, or with a free
 "from" is the origin o from which positions x − o count. `ROUND` and `FREEZE` say what the numbers of each family are,
 in their order; tables are listed row by row, and an entry l, k is about an arm of group l against one of group k.
 
+Of a run in blocks the rounds are cells, with the same bets. For any noise positions there are x − x̄ − o, seen from the
+mean x̄ of the cell; and the freezes of a known noise state `KNOWN_FREEZE`.
+
 Any bet that was fixed before the results which it judges is valid (docs/EVIDENCE.md): a bad one only proves nothing. So
 it is not checked that a bet follows from the past, only that it is there in time, complete and in its range.
 """
@@ -16,8 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coterie.certificate.composed import Composed
 from coterie.certificate.freezes import Frozen
-from coterie.certificate.reading import Composed, Log
+from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.families import Unknown
 
@@ -56,6 +60,9 @@ ROUND: dict[str, tuple[Part, ...]] = {
     "symmetric": (Part("G", "kd", "finite"), FRACTIONS, Part("s²", "p", "positive")),
 }
 FREEZE: dict[str, tuple[Part, ...]] = {"gaussian": (Part("G", "kd", "finite"), Part("Δ", "kk", "positive"))}
+KNOWN_FREEZE = (Part("U", "kd", "finite"), Part("τ²", "kk", "positive"))
+"""What the freeze of a known noise states in blocks: centers in units of the noise, and how far off their differences
+may be. Without blocks both follow from the results before the freeze."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class Bet:
 
 @dataclass(frozen=True)
 class BetRound:
-    """A round with its bet: the arms in the order listed, and, if it is complete, its results, one a row."""
+    """A round or cell with its bet: the arms in the order listed, and, if it is complete, its results, one a row."""
 
     number: int
     listed: IntArray
@@ -76,6 +83,7 @@ class BetRound:
     arms: IntArray  # (n)
     positions: FloatArray  # (n, d): x − o, in the units of the evidence
     values: FloatArray  # (n, d): x, in the user's units
+    in_block: bool = False  # a cell, whose results are all shifted alike
 
 
 @dataclass(frozen=True)
@@ -106,12 +114,26 @@ def bets_of(log: Log, noise: Unknown, n_clusters: int) -> BetRecord:
     return BetRecord(noise, log, tuple(frozen), tuple(rounds))
 
 
+def known_freeze_bet(freeze: Frozen, n_clusters: int, dim: int) -> Bet:
+    """What a freeze in blocks states under a known noise."""
+    given = {"from": [0.0] * dim} | freeze.bet if isinstance(freeze.bet, dict) else freeze.bet
+    return _bet(given, KNOWN_FREEZE, {"k": n_clusters, "d": dim}, f"freeze {freeze.number}", "known")
+
+
 def _round(composed: Composed, noise: Unknown, sizes: dict[str, int], log: Log, fully: FloatArray) -> BetRound:
     number, rows, d = composed.number, composed.rows, noise.dim
+    arms, listed = log.arms[rows], np.array(composed.arms, dtype=np.int64)
+    if composed.epoch < 0:  # a cell before all freezes, in which no test is
+        return BetRound(number, listed, Bet(np.zeros(d), {}), arms, log.values[rows], log.values[rows], True)
     sizes = sizes | {"p": len(composed.arms)}
-    bet = _bet(composed.bet, ROUND[noise.kind], sizes, f"round {number}", noise.kind)
+    in_block = composed.block is not None
+    of = f"{'cell' if in_block else 'round'} {number}"
+    bet = _bet(composed.bet, ROUND[noise.kind], sizes, of, noise.kind)
     positions = (fully[rows, :d] - bet.origin) + fully[rows, d:]
-    return BetRound(number, np.array(composed.arms, dtype=np.int64), bet, log.arms[rows], positions, log.values[rows])
+    if in_block and noise.kind == "any" and rows.size:
+        white = fully[rows, :d] + fully[rows, d:]
+        positions = white - white.mean(axis=0) - bet.origin
+    return BetRound(number, listed, bet, arms, positions, log.values[rows], in_block)
 
 
 def _bet(given: Any, parts: tuple[Part, ...], sizes: dict[str, int], of: str, kind: str) -> Bet:

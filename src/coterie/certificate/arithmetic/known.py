@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from coterie.certificate.arithmetic.bets import Bet
 from coterie.certificate.freezes import Frozen
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.noise import Noise
+
+if TYPE_CHECKING:
+    from coterie.certificate.arithmetic.cells import CellPairs
 
 LARGEST = 1e12
 """The largest result, in standard deviations from zero: of those beyond, a float does not resolve the noise."""
@@ -26,8 +30,8 @@ _STEP = 32.0
 _MOST_STEPS = 2**62  # no sum may leave the integers of 64 bits
 
 _RATIOS = ((1, 0.4), (2, 0.1), (4, 0.1), (8, 0.1))  # R and its weight, for each side if R > 1
-_SCALES = 64.0 / 4.0 ** np.arange(11)  # ρ
-_WEIGHTS = np.concatenate([[0.08, 0.19, 0.25, 0.25, 0.12], 0.055 / 2.0 ** np.arange(6)])
+SCALES = 64.0 / 4.0 ** np.arange(11)  # ρ
+WEIGHTS = np.concatenate([[0.08, 0.19, 0.25, 0.25, 0.12], 0.055 / 2.0 ** np.arange(6)])
 _CHUNK = 2**22
 """Numbers that are worked on at once."""
 
@@ -152,8 +156,8 @@ class Stacks:
         self.dim: int = record.results.rest.shape[1]
         self.heights: IntArray = np.bincount(record.arms, minlength=n_arms).astype(np.int64)
         self._grid = grid_of(room, int(self.heights.max()))
-        growth = self._grid[:, None] * _SCALES
-        self._price: FloatArray = np.log(_WEIGHTS) - self.dim / 2.0 * np.log(1.0 + growth)
+        growth = self._grid[:, None] * SCALES
+        self._price: FloatArray = np.log(WEIGHTS) - self.dim / 2.0 * np.log(1.0 + growth)
         self._gain: FloatArray = growth / (1.0 + growth) / 2.0
         kept = np.searchsorted(self._grid, self.heights, side="right")  # how many sums of each arm
         self._start: IntArray = np.cumsum(kept) - kept
@@ -182,6 +186,10 @@ class Stacks:
         largest = exponents.max(axis=1)
         return np.asarray(largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1)))
 
+    def between(self, first: IntArray, second: IntArray) -> FloatArray:
+        """The evidence of pairs of arms at the counts of all results."""
+        return paired(self, first, second, self.heights[first], self.heights[second])
+
     def first(self, arms: IntArray, counts: IntArray) -> Sums:
         """The sums of the first `counts` results of each of these arms, counts on the grid that the arms have."""
         return self._sums.rows(self._start[arms] + np.searchsorted(self._grid, counts))
@@ -190,7 +198,7 @@ class Stacks:
 def paired(stacks: Stacks, first: IntArray, second: IntArray, n_first: IntArray, n_second: IntArray) -> FloatArray:
     """The evidence from the start of pairs of arms at these counts, which the log must hold; −inf for counts of 0."""
     best = np.full(first.size, -np.inf)
-    chunk = max(1, _CHUNK // max(stacks.dim, _SCALES.size))
+    chunk = max(1, _CHUNK // max(stacks.dim, SCALES.size))
     for low in range(0, first.size, chunk):
         part = slice(low, low + chunk)
         a, b, n_a, n_b = first[part], second[part], n_first[part], n_second[part]
@@ -218,18 +226,23 @@ def directed(
     arms: IntArray,
     others: IntArray,
     last: IntArray,
+    stated: Bet | None = None,
 ) -> FloatArray:
     """The evidence of frozen tests, each after the round `last`: arms against whole groups, against cores, or arms.
 
     `pools` is "group", "core" or "arm" and says what `others` counts; `rounds` are those that may be used, all of them
-    complete. nan where a group had no result at the freeze.
+    complete. nan where a group had no result at the freeze. `stated`: in blocks, what the freeze says of its centers.
     """
     labels, n_groups = freeze.labels, len(freeze.cores)
-    before = slice(0, freeze.at)
-    center = record.results.rows(before).pooled(labels[record.arms[before]], n_groups)  # W and Û
     own, other = labels[arms], (labels[others] if pools == "arm" else others)
-    theta = record.units.gap(center.rows(own), center.rows(other))
-    spread = 1.0 / center.counts[own] + 1.0 / center.counts[other]
+    if stated is None:
+        before = slice(0, freeze.at)
+        center = record.results.rows(before).pooled(labels[record.arms[before]], n_groups)  # W and Û
+        theta = record.units.gap(center.rows(own), center.rows(other))
+        spread = 1.0 / center.counts[own] + 1.0 / center.counts[other]
+    else:
+        theta = stated.parts["U"][own] - stated.parts["U"][other]
+        spread = stated.parts["τ²"][own, other]
     in_core = freeze.in_core
 
     weight, total = np.zeros(arms.size), np.zeros(theta.shape)
@@ -274,7 +287,7 @@ _MOST_STARTS, _MOST_EVIDENCES = 8, 2**21
 class Differences:
     """Evidence that arms differ: at the counts of all results, or at stated counts where that is larger."""
 
-    def __init__(self, stacks: Stacks, stated: list[tuple[IntArray, IntArray, FloatArray]]) -> None:
+    def __init__(self, stacks: Stacks | CellPairs, stated: list[tuple[IntArray, IntArray, FloatArray]]) -> None:
         self.stacks = stacks
         # each stated pair from both of its sides, in the order of the first arm
         first = np.concatenate([np.empty(0, dtype=np.int64), *(arm for a, b, _ in stated for arm in (a, b))])
@@ -284,9 +297,8 @@ class Differences:
         self.stated = first[order], second[order], evidence[order]
 
     def between(self, first: IntArray, second: IntArray) -> FloatArray:
-        """The evidence of pairs of arms at the counts of all results."""
-        heights = self.stacks.heights
-        return paired(self.stacks, first, second, heights[first], heights[second])
+        """The evidence of pairs of arms at the counts of all results, or by all cells."""
+        return self.stacks.between(first, second)
 
     def against(self, arm: int, others: IntArray) -> FloatArray:
         """The evidence of other arms (ascending) against this one; −inf for itself."""

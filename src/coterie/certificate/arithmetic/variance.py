@@ -59,7 +59,11 @@ def evidence(
     for bet_round in rounds:
         where, fraction = bet_round.bet.parts["U"], bet_round.bet.parts["f"]
         residuals = bet_round.positions - where[freeze.labels[bet_round.arms]]
-        scatter, count = scatter + _scatter(residuals, eta, shape), count + _numbers(residuals, shape)
+        numbers = _numbers(residuals, shape)
+        if bet_round.in_block and len(residuals):  # the offset of the cell is not known: one degree of freedom less
+            residuals = residuals - residuals.mean(axis=0)
+            numbers -= residuals.shape[1] if shape == "scalar" else 1
+        scatter, count = scatter + _scatter(residuals, eta, shape), count + numbers
         wanted = np.flatnonzero(last >= bet_round.number)
         its_scatter[wanted], its_count[wanted] = scatter[own[wanted], other[wanted]], count
         sides = sides_of(bet_round, freeze, pools, arms, others, wanted)
