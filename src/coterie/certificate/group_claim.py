@@ -120,9 +120,8 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
     agree("alpha", field_of(given, "alpha"), alpha)
     variance_share = variance_share_of(given, bounded)
     equal_pairs = _equal_pairs(given, head, known, spent)
-    pair_level, room = _pair_level(given, head, equal_pairs) if alpha > 0.0 else (math.inf, 0)
-    if head.blocks:
-        _check_in_blocks(given, spent)
+    generation = _generation(given, head, alpha, spent)
+    pair_level, room = _pair_level(given, head, equal_pairs, generation) if alpha > 0.0 else (math.inf, 0)
     if not known and given.get("homogeneity") is not None and _rule(given["homogeneity"]) == 1:
         shown = short(given["homogeneity"])  # the first rule is for a known noise
         raise ValueError(f"with the noise {head.noise.kind!r} homogeneity must be null, got {shown}")
@@ -159,7 +158,7 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
         homogeneity_rule=_rule(given.get("homogeneity")),
         alarm=_alarm(given.get("alarm"), head.n_arms),
         lapsed=tuple(check_count(cell, "a lapsed cell", 1) for cell in list_of(given, "lapsed")) if head.blocks else (),
-        generation=given.get("generation", 0) if head.strict else 0,
+        generation=generation,
     )
     if claim.epoch is not None:
         _check_candidate(claim, claim.epoch.number)
@@ -179,14 +178,11 @@ def _equal_pairs(given: dict[str, Any], head: Head, known: bool, spent: Spent) -
     return wanted
 
 
-def _pair_level(given: dict[str, Any], head: Head, equal_pairs: int) -> tuple[float, int]:
+def _pair_level(given: dict[str, Any], head: Head, equal_pairs: int, generation: int) -> tuple[float, int]:
     """What the evidence of a pair must reach, log(H/(αδ)), and P; in blocks there are no prefixes, and P is 0."""
     level = math.log(equal_pairs) - math.log(ALPHA) + head.log_inverse_delta
     if head.strict:
-        generation = check_count(given.get("generation", 0), "generation", 0)
         level -= LOG_FIRST_SHARE + generation * LOG_SHARE_RATIO
-    elif "generation" in given:
-        raise ValueError(f"generation is for strict blocks, got {short(given['generation'])}")
     agree("pair_level", field_of(given, "pair_level"), level)
     if head.blocks:
         return level, 0
@@ -272,13 +268,22 @@ def _epoch(entry: dict[str, Any], j: int, level: float, share: float, head: Head
     return frozen_of(entry, j, entry["frozen_at"], head.n_arms, head.n_groups)
 
 
-def _check_in_blocks(given: dict[str, Any], spent: Spent) -> None:
-    """What is not there in blocks: prefixes of stacks, a test of groups that takes results for alike, revisions."""
+def _generation(given: dict[str, Any], head: Head, alpha: float, spent: Spent) -> int:
+    """That of the cells of pairs under strict blocks, else 0.
+
+    In blocks there are no prefixes of stacks, no test of groups that takes results for alike, and no revisions.
+    """
+    strict = head.strict and alpha > 0.0
+    if not strict and "generation" in given:
+        raise ValueError(f"generation is for pairs in strict blocks, got {short(given['generation'])}")
+    if not head.blocks:
+        return 0
     for name in ("prefix_room", "homogeneity"):
         if given.get(name) is not None:
             raise ValueError(f"in blocks {name} must be null, got {short(given[name])}")
     if spent.revisions:
         raise ValueError("a run in blocks cannot be revised, but the certificate names revisions")
+    return check_count(given.get("generation", 0), "generation", 0) if strict else 0
 
 
 def _pairs(certificate: dict[str, Any], head: Head, most: int) -> PairTests:
