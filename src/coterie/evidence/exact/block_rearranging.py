@@ -2,9 +2,10 @@
 
 If two items are alike, every way of dealing their results of a block to the two is equally likely, in each block by
 itself; with one result of each, every choice of the signs of their differences. If the noise of each is symmetric about
-one mean in a block, then so are the differences of results there about 0, each of which uses other results. The statistics are those of
-`rearranging`: the larger of values and of ranks, here of results freed of their block's mean (aligned ranks; of
-differences their signed ranks).
+one mean in a block, then so are the differences of results there about 0, each of which uses other results.
+
+The statistics are those of `rearranging`: the larger of values and of ranks, here of results freed of their block's
+mean (aligned ranks; of differences their signed ranks).
 
 If there are few blocks, pairs alone cannot reach δ over their number. So under any noise groups of up to nine items,
 with one result of each in every block, are tested together: the largest difference of two items' sums, over the
@@ -162,8 +163,8 @@ def _flipped(count: int, draws: int, seed: int) -> tuple[np.ndarray, bool]:
     words = np.random.PCG64(np.random.SeedSequence([seed, 4, count]))
     width = -(-count // 64)
     drawn = np.asarray(words.random_raw(draws * width)).astype("<u8").view(np.uint8).reshape(draws, 8 * width)
-    bits = np.unpackbits(drawn, axis=1, bitorder="little")[:, :count]
-    return 1 - 2 * bits.astype(np.int8), False
+    signs = np.unpackbits(drawn, axis=1, bitorder="little")[:, :count].astype(np.int8)
+    return 1 - 2 * signs, False
 
 
 def _dealt_within(shape: tuple[tuple[int, int], ...], draws: int, seed: int) -> tuple[np.ndarray, bool]:
@@ -227,7 +228,7 @@ class _Groups:
         if len(group) == 2 or not complete or shared.sum() > MOST_BLOCKS:
             smallest = min(self._p[i, j] for i, j in combinations(group, 2))
             return float(min(1.0, smallest * len(group) * (len(group) - 1) / 2.0))
-        cells = self._table.sums[np.ix_(list(group), np.flatnonzero(shared))][:, :, 0].T
+        cells = self._table.sums[list(group)][:, shared, 0].T
         values = rounded((cells - cells.mean(axis=1, keepdims=True)).reshape(-1, 1)).reshape(cells.shape)
         ranks = rankdata(values).reshape(cells.shape)
         tables = []
@@ -236,7 +237,7 @@ class _Groups:
             length = math.sqrt(2.0 * (centred**2).sum() / (len(group) - 1))
             tables.append(centred / (length if length > 0.0 else 1.0))
         orders, whole = self._orders(len(cells), len(group))
-        seen = _widest(tables, np.arange(len(group))[None, None].repeat(len(cells), axis=1))[0]
+        seen = _widest(tables, np.arange(cells.size).reshape(1, *cells.shape))[0]
         least = seen - TIE * (1.0 + seen)
         if whole:
             return float(np.mean(_widest(tables, orders) >= least))
@@ -248,22 +249,25 @@ class _Groups:
         return (first + more + 1.0) / (GROUP_DRAWS + 1.0)
 
     def _orders(self, n_blocks: int, size: int) -> tuple[np.ndarray, bool]:
-        """(B, blocks, items): orders of the items in each block; and whether these are all there are."""
+        """(B, blocks, items): places of the items' results, in an order of their own in each block; and whether these
+        are all there are.
+        """
         if (n_blocks, size) not in self._drawn:
             if math.factorial(size) ** n_blocks <= MOST_TRIED:
                 ways = list(permutations(range(size)))
-                self._drawn[n_blocks, size] = np.array(list(product(ways, repeat=n_blocks))), True
+                orders, whole = np.array(list(product(ways, repeat=n_blocks))), True
             else:
                 words = np.random.PCG64(np.random.SeedSequence([self._seed, 6, n_blocks, size]))
                 keys = np.asarray(words.random_raw(GROUP_DRAWS * n_blocks * size)).reshape(-1, n_blocks, size)
-                self._drawn[n_blocks, size] = np.argsort(keys, axis=2), False
+                orders, whole = np.argsort(keys, axis=2), False
+            self._drawn[n_blocks, size] = orders + size * np.arange(n_blocks)[:, None], whole
         return self._drawn[n_blocks, size]
 
 
 def _widest(tables: list[FloatArray], orders: np.ndarray) -> FloatArray:
     """(B): the squared range of the items' sums, the larger by values and by ranks."""
-    places = np.arange(tables[0].shape[0])[None, :, None]
-    return np.asarray(np.max([np.ptp(scores[places, orders].sum(axis=1), axis=1) ** 2 for scores in tables], axis=0))
+    sums = [scores.reshape(-1).take(orders).sum(axis=1) for scores in tables]
+    return np.asarray(np.max([(each.max(axis=1) - each.min(axis=1)) ** 2 for each in sums], axis=0))
 
 
 def signed_ranks(table: Blocked, order: IntArray) -> PairTests:
