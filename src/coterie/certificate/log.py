@@ -13,7 +13,8 @@ For a resolution and for linkage there are no rounds: r = j + 1 of a result says
     {"event": "freeze", "epoch": j, "labels": [...], "references": [...], "level": b_j, "near": [...], "far": [...],
      for a resolution "epsilon": [...], "eta": [...], for linkage "height": h, "balls": [[reference, ρ, [items]], ...]}
     {"event": "resolution", "epoch": j, "epsilon": [...], "eta": [...]}      chosen on the way, for freeze j and later
-A test, near or far, is [item, reference, R, [d bounds, in scaled units], {parameters}]. A table has results only.
+A test, near or far, is [item, reference, R, [d bounds, in scaled units], {parameters}]. A table has results only, with
+"block": "…" if it is in blocks.
 Where the noise is not known, rounds (and freezes, if it is Gaussian) carry bets: `certificate.arithmetic.bets`.
 A revision on the way is an event too (`coterie.certificate.revised`); beside the proof stand asks that were missed,
 corrections and names of items (`coterie.certificate.beside`). `coterie.certificate.reading` reads all of them.
@@ -37,6 +38,9 @@ MARKS = {"alone": True, "asked": False, "late": True}
 """Of a result: what a log says only where it is so."""
 ORIGIN = ("at", "worker", "token")
 """Who told a result and when, where a campaign knows it: text for people, on which no proof depends."""
+
+PLACE = {"block": str}
+"""The block of a result, of a table in blocks."""
 
 DECIDED = ("freeze", "list", "round", "resolution", "revision")
 """Events that are no results: what was decided."""
@@ -80,7 +84,7 @@ def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], di
                 marks: dict[str, Any] = {
                     name: mark for name, mark in MARKS.items() if bool(event.get(name, not mark)) is mark
                 }
-                marks |= {name: event[name] for name in ORIGIN if name in event}
+                marks |= {name: event[name] for name in (*ORIGIN, *PLACE) if name in event}
                 detail = json.dumps(marks) if marks else ""
                 writer.writerow([kind, event["arm"], event["round"], *values, detail])
             elif kind in DECIDED or kind in (CORRECTION, HEAD):
@@ -167,11 +171,11 @@ def _marks(detail: str) -> dict[str, Any]:
         return {}
     content = read_json(detail)
     known = isinstance(content, dict) and all(
-        isinstance(mark, str) if name in ORIGIN else name in MARKS and isinstance(mark, bool)
+        type(mark) is PLACE.get(name, str) if name in (*ORIGIN, *PLACE) else name in MARKS and isinstance(mark, bool)
         for name, mark in content.items()
     )
     if not known or not content:
         raise ValueError(
             f'the detail of a result must be empty, {{"alone": true}} or {{"asked": false}}, got {short(detail)}'
         )
-    return {name: mark for name, mark in content.items() if name in ORIGIN or mark is MARKS[name]}
+    return {name: mark for name, mark in content.items() if name in (*ORIGIN, *PLACE) or mark is MARKS[name]}
