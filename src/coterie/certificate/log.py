@@ -17,7 +17,8 @@ For a resolution and for linkage there are no rounds: r = j + 1 of a result says
     {"event": "freeze", "epoch": j, "labels": [...], "references": [...], "level": b_j, "near": [...], "far": [...],
      for a resolution "epsilon": [...], "eta": [...], for linkage "height": h, "balls": [[reference, ρ, [items]], ...]}
     {"event": "resolution", "epoch": j, "epsilon": [...], "eta": [...]}      chosen on the way, for freeze j and later
-A test, near or far, is [item, reference, R, [d bounds, in scaled units], {parameters}]. A table has results only.
+A test, near or far, is [item, reference, R, [d bounds, in scaled units], {parameters}]. A table has results only, with
+"block": "…" if it is in blocks.
 Where the noise is not known, rounds (and freezes, if it is Gaussian) carry bets: `certificate.arithmetic.bets`.
 A revision on the way is an event too (`coterie.certificate.revised`); beside the proof stand asks that were missed,
 corrections and names of items (`coterie.certificate.beside`). `coterie.certificate.reading` reads all of them.
@@ -43,7 +44,7 @@ ORIGIN = ("at", "worker", "token")
 """Who told a result and when, where a campaign knows it: text for people, on which no proof depends."""
 
 PLACE = {"cell": int, "block": str}
-"""In a run in blocks: of which cell a result is, and the block that was told with it."""
+"""Of which cell of a run in blocks a result is, and the block that was told with it, or that a table has."""
 
 DECIDED = ("freeze", "list", "round", "cell", "lapse", "resolution", "revision")
 """Events that are no results: what was decided."""

@@ -13,24 +13,30 @@ The certificate of a table (format 1) is plain JSON:
   intervals, where they differ by more than `alike`;
 - `groups_at_least`: how many groups there are at least; `differing`: items that pairwise differ;
 - `labels`: the groups that are proven, null if none are; `references`: of a resolution, one for each group;
+- `blocks`, if items were compared within blocks: {"column": what names them, "names": […], "digest": SHA-256 of all
+  rows}; the tests are then "block-permutations", "block-signs", "block-ranks", "mantel-haenszel", or one of the above;
 - `claim`, `assumes`: the same in words.
 
-The log has the rows as results outside rounds; their order plays no role.
+The log has the rows as results outside rounds, with the name of their block, if there are any; their order plays no
+role. The digest is of the lines [arm, "block", [values]] as JSON, sorted, with a line break between them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from coterie.certificate.arithmetic.table_blocks import BlockTests
 from coterie.certificate.arithmetic.table_proofs import Closure, Nearness, difference_bounds, linkage_gap
 from coterie.certificate.arithmetic.table_tests import TableTests
 from coterie.certificate.fields import TOLERANCE, Checks, list_of
 from coterie.certificate.freezes import Asked, labels_of
-from coterie.certificate.reading import read_events
-from coterie.problem.checks import FloatArray, check_count, check_delta, check_real, short
+from coterie.certificate.reading import Log, read_events
+from coterie.problem.checks import FloatArray, IntArray, check_count, check_delta, check_real, short
 from coterie.problem.families import Model, Unknown, noise_from_json
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import ROWS, table_assumption, table_claim
@@ -54,7 +60,7 @@ class TableChecks(Checks):
 
     def __init__(self, given: dict[str, Any], events: Sequence[Any]) -> None:
         super().__init__()
-        wrong = sorted(set(given) ^ FIELDS)
+        wrong = sorted((set(given) - {"blocks"}) ^ FIELDS)
         if wrong:
             raise ValueError(f"{wrong[0]} is {'missing' if wrong[0] in FIELDS else 'no field of it'}")
         if given["format"] != 1 or isinstance(given["format"], bool):
@@ -75,7 +81,14 @@ class TableChecks(Checks):
             self.labels = labels_of(given["labels"], self.n_arms, n_groups).tolist()
         self.pairs = [(i, j) for i in range(self.n_arms) for j in range(i + 1, self.n_arms)]
         self.tests = len(self.pairs)
-        self.stacks = self._stacks(events)
+        self.log = self._log(events)
+        self.stacks = self._stacks()
+        self.blocks: IntArray | None = None
+        self.column: str | None = None
+        if "blocks" in given:
+            self.column, self.blocks = _blocks(given["blocks"], events)
+        elif any(isinstance(event, dict) and "block" in event for event in events):
+            raise ValueError("the rows of the log have blocks, of which the certificate says nothing")
         self.stated = self._stated()
 
     def check(self) -> None:
@@ -83,7 +96,7 @@ class TableChecks(Checks):
         proven = self.labels is not None
         for name, sentence in (
             ("claim", table_claim(self.asked, proven, self.delta)),
-            ("assumes", table_assumption(self.noise, self.asked, self.given["rows"])),
+            ("assumes", table_assumption(self.noise, self.asked, self.given["rows"], self.column)),
         ):
             if self.given[name] != sentence:
                 self.say(f"{name} must be {sentence!r}, got {short(self.given[name])}")
@@ -94,8 +107,8 @@ class TableChecks(Checks):
         else:
             self._by_tests(self.asked)
 
-    def _stacks(self, events: Sequence[Any]) -> list[FloatArray]:
-        """The rows of each item."""
+    def _log(self, events: Sequence[Any]) -> Log:
+        """The rows."""
         t = check_count(self.given["t"], "t", 1)
         if len(events) != t:
             raise ValueError(f"the certificate has {t} rows, the log {len(events)}")
@@ -104,7 +117,11 @@ class TableChecks(Checks):
         if contradiction is not None:
             row, reason = contradiction
             raise ValueError(f"row {row + 1} of the log, of arm {log.arms[row]}: {reason}")
-        stacks = log.stacks(np.ones(t, dtype=bool), self.n_arms)
+        return log
+
+    def _stacks(self) -> list[FloatArray]:
+        """The rows of each item."""
+        stacks = self.log.stacks(np.ones(len(self.log.arms), dtype=bool), self.n_arms)
         for arm, rows in enumerate(stacks):
             if not len(rows):
                 raise ValueError(f"arm {arm} has no row in the log")
@@ -139,7 +156,11 @@ class TableChecks(Checks):
     # Tests of pairs.
 
     def _by_tests(self, asked: Question | None) -> None:
-        tests = TableTests(self.stacks, self.noise, self.delta)
+        tests: TableTests | BlockTests
+        if self.blocks is None:
+            tests = TableTests(self.stacks, self.noise, self.delta)
+        else:
+            tests = BlockTests(self.log.arms, self.blocks, self.log.values, self.noise, self.delta).run()
         self._same("test", tests.name)
         self._same("seed", tests.seed)
         self._same("draws", tests.draws)
@@ -172,7 +193,10 @@ class TableChecks(Checks):
         self._same("test", "intervals")
         self._same("seed", None)
         self._same("draws", None)
-        bounds = difference_bounds(self.stacks, self.noise, self.delta)
+        if self.blocks is None:
+            bounds = difference_bounds(self.stacks, self.noise, self.delta)
+        else:
+            bounds = BlockTests(self.log.arms, self.blocks, self.log.values, self.noise, self.delta).bounds()
         if isinstance(asked, SingleLinkage):
             self._same("references", None)
             far = np.sqrt((bounds[0] ** 2).sum(axis=2)) > 0.0
@@ -202,6 +226,33 @@ class TableChecks(Checks):
         if max(references) >= self.n_arms:
             raise ValueError(f"a reference must be one of {self.n_arms} items, got {max(references)}")
         return references
+
+
+def _blocks(given: Any, events: Sequence[Any]) -> tuple[str, IntArray]:
+    """The column of the blocks, and the block of each row; ValueError if the rows are not those of the certificate."""
+    if not isinstance(given, dict) or set(given) != {"column", "names", "digest"}:
+        raise ValueError(f"blocks must have column, names and digest, got {short(given)}")
+    column, names = given["column"], given["names"]
+    known = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    if not isinstance(column, str) or not known or len(set(names)) < max(2, len(names)):
+        raise ValueError(f"blocks must have a column and at least two names, all different, got {short(given)}")
+    numbers = {name: number for number, name in enumerate(names)}
+    of_rows, lines = [], []
+    for row, event in enumerate(events):
+        name = event.get("block")
+        if not isinstance(name, str) or name not in numbers:
+            found = (
+                "has no block" if name is None else f"is of block {short(name)}, which the certificate does not have"
+            )
+            raise ValueError(f"row {row + 1} of the log {found}")
+        of_rows.append(numbers[name])
+        lines.append(json.dumps([int(event["arm"]), name, [float(value) for value in event["values"]]]))
+    unused = sorted(set(range(len(names))) - set(of_rows))
+    if unused:
+        raise ValueError(f"block {short(names[unused[0]])} of the certificate has no row in the log")
+    if hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest() != given["digest"]:
+        raise ValueError("the rows of the log, or their blocks, are not those of the certificate: its digest differs")
+    return column, np.array(of_rows, dtype=np.int64)
 
 
 def _asked(given: Any, n_arms: int) -> Question | None:

@@ -69,6 +69,16 @@ def group(
             "--values", help="The columns that hold the values, as a,b,c.", show_default="v0, v1, … or all numbers"
         ),
     ] = None,
+    block: Annotated[
+        str | None,
+        typer.Option(
+            "--block",
+            metavar="COLUMN",
+            help="The column that names the block of each row, such as a day, plate, rater or question, which may "
+            "shift all of its results: items are compared within blocks.",
+            show_default="none",
+        ),
+    ] = None,
     wide: Annotated[
         bool,
         typer.Option(
@@ -147,6 +157,9 @@ def group(
     reference item each. This needs --noise, of a kind under which it can be proven that items are near each other.
     Without any of these, the items that are proven to differ are named.
 
+    With --block, items are compared within the days, plates, raters or questions that the column names. These may shift
+    all of their results, and need not have every item.
+
     A table that grows (--growing): the method asks for items as it would live, and gets each item's measurements one
     after the other as they stand in the file, or with --shuffled in an order drawn by a seed. What is proven then holds
     at every moment, and it is said how many of the measurements would have been enough. --method, --threshold,
@@ -167,7 +180,7 @@ def group(
     from coterie.tables.grouping import group as grouping
 
     layout = "columns" if items_in_columns else wide
-    pool = _read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies)
+    pool = _read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies, block)
     if alike is not None:
         asked = dict(asked_for(clusters, alike, apart, norm, claim, groups, pool.dim))
     if clusters is not None and not 2 <= clusters < len(pool.names):
@@ -187,8 +200,9 @@ def group(
         from coterie.tables.analysis import PairAnalysis
 
         given = {
-            "--items": items, "--values": values, "--wide": wide, "--items-in-columns": items_in_columns,
-            "--sheet": sheet, "--leave-out-holes": leave_out_holes, "--copies": pool.copies,
+            "--items": items, "--values": values, "--block": block, "--wide": wide,
+            "--items-in-columns": items_in_columns, "--sheet": sheet, "--leave-out-holes": leave_out_holes,
+            "--copies": pool.copies,
             "--delta": None if delta == DELTA else delta,
             "--finished": growing is False,
         }  # fmt: skip
@@ -242,6 +256,7 @@ def _read_or_ask(
     leave_out_holes: bool,
     sheet: str | None,
     copies: str | None,
+    block: str | None,
 ) -> Pool:
     """`coterie.tables.pool.read_pool`; on a terminal, copies that nothing was said about are asked about."""
     from coterie.tables.errors import TableError
@@ -249,7 +264,7 @@ def _read_or_ask(
     from coterie.tables.reading.repeated_rows import COPIES
 
     try:
-        return read_pool(file, values, items, wide, leave_out_holes, sheet, copies)
+        return read_pool(file, values, items, wide, leave_out_holes, sheet, copies, block)
     except TableError as error:
         if error.field != "copies" or copies is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
@@ -257,4 +272,4 @@ def _read_or_ask(
     said = ""
     while said not in COPIES:
         said = typer.prompt("drop or keep", err=True)
-    return read_pool(file, values, items, wide, leave_out_holes, sheet, said)
+    return read_pool(file, values, items, wide, leave_out_holes, sheet, said, block)

@@ -37,7 +37,8 @@ def _reading_lines(read: Reading) -> list[str]:
     source, items, fewest, most = read.source, read.items, read.fewest, read.most
     each = f"{most} each" if fewest == most else f"{fewest} to {most} each"
     column = "" if read.item_column is None else f" (column {read.item_column})"
-    lines = [f"{source}: {items} items{column}, {read.measurements} measurements, {each}."]
+    within = "" if read.blocks is None else f", in {read.blocks.count} blocks (column {read.blocks.column})"
+    lines = [f"{source}: {items} items{column}, {read.measurements} measurements, {each}{within}."]
     if read.guessed:
         lines.append(f"{read.item_column} is the only column without numbers, so it names the items (--items picks).")
     lines += read.remarks
@@ -202,10 +203,11 @@ def _unknown_noise_lines(answer: Analysis) -> list[str]:
     """What is assumed where no size of the noise was stated, and what the repeats tell about it."""
     checks, columns = answer.checks, answer.pool.columns
     noise, spread = checks.noise, checks.spread.deviations
-    words, assumption = noise.words, noise.assumption
-    lines = [f"Noise: {words}. Assumed: {assumption}. Nothing is assumed or checked about how much results vary."]
-    if noise.kind == "at-most":
-        lines = [f"Noise: {words}. Assumed: {assumption}."]
+    assumed = (
+        f" Assumed: {noise.assumption}." if answer.pool.blocks is None else ""
+    )  # of blocks it stands at the answer
+    free = "" if noise.kind == "at-most" else " Nothing is assumed or checked about how much results vary."
+    lines = [f"Noise: {noise.words}.{assumed}{free}"]
     if spread is None:
         return [*lines, "No item was measured twice, so the table does not tell how much results vary."]
     seen = [f"{column} {value:.3g}" for column, value in zip(columns, spread, strict=True)]

@@ -10,7 +10,7 @@ from coterie.cli.group_remarks import remark_lines
 from coterie.cli.printing import first_names, pair_lines, plural, print_letters, print_lines, print_table
 from coterie.tables.analysis import PairAnalysis
 from coterie.tables.checks.misfits import MISFIT_PROBABILITY
-from coterie.tables.verdicts import condition, thin_lines
+from coterie.tables.verdicts import block_lines, condition, thin_lines
 
 if TYPE_CHECKING:
     from coterie.tables.analysis import Analysis
@@ -47,20 +47,20 @@ def print_pair_analysis(answer: PairAnalysis, command: Sequence[str], noise: str
 
     `command`: how the table was read, to which options are added; `noise`: as it was stated.
     """
-    lines = remark_lines(answer)
+    stated = "" if noise is None else f" --noise {shlex.quote(noise)}"
+    lines = remark_lines(answer) + _block_hint(answer, shlex.join(command), stated)
     if answer.contradicted:
         lines.append("Nothing is proven: the rows contradict what was stated about them (see above).")
     else:
         lines += [*answer.verdict, *thin_lines(answer)]
         lines += misfit_lines(answer) if answer.question is not None and answer.done else []
-        lines += [] if answer.finished is None else [condition(answer.finished, "--growing")]
+        lines += [] if answer.finished is None else [*block_lines(answer), condition(answer.finished, "--growing")]
     print_lines(lines)
     if not answer.contradicted:
         if answer.question is not None:
             _print_groups(answer, "groups" if answer.done else "groups, a guess")
         if answer.question is None or not answer.done:
             _print_letters_and_means(answer)
-    stated = "" if noise is None else f" --noise {shlex.quote(noise)}"
     if answer.question is None:
         print_lines(_next_lines(answer, shlex.join(command), stated))
     elif answer.settles is not None and not answer.contradicted:
@@ -70,6 +70,21 @@ def print_pair_analysis(answer: PairAnalysis, command: Sequence[str], noise: str
                 f"  {shlex.join(command)} --clusters {answer.settles}{stated}",
             ]
         )
+
+
+def _block_hint(answer: PairAnalysis, command: str, noise: str) -> list[str]:
+    """The command that compares within blocks, where a column looks as if it named some."""
+    column, pool = answer.reading.likely_block, answer.pool
+    if column is None or answer.finished is None or (pool.picked and column in pool.columns):
+        return []
+    if answer.question is not None and not answer.asks_for_equal_items:
+        return []
+    clusters = "" if answer.n_clusters is None else f" --clusters {answer.n_clusters}"
+    return [
+        f"note: every item is in most of the entries of {column}. If results of one {column} are shifted together, "
+        "compare items within it; then differences between them do not blur the answer:",
+        f"  {command} --block {shlex.quote(column)}{clusters}{noise}",
+    ]
 
 
 def _print_letters_and_means(answer: PairAnalysis) -> None:
@@ -291,6 +306,8 @@ def misfit_lines(answer: Analysis) -> list[str]:
     if answer.done and not answer.misfits:
         if answer.noise_too_small:
             return []
+        if answer.pool.blocks is not None:
+            return ["Whether all measurements fit these groups is not tested in blocks."]
         if by is None:
             return ["Whether all measurements fit these groups is not tested: items need only share their means here."]
         how = {"noise": "", "spread": " by the spread of repeats", "ranks": " by ranks"}[by]

@@ -174,16 +174,37 @@ def table_claim(asked: Question | None, proven: bool, delta: float) -> str:
     return f"{said}; wrong with probability at most {delta:g}"
 
 
-def table_assumption(model: Model, asked: Question | None, rows: str) -> str:
-    """What is assumed."""
+def table_assumption(model: Model, asked: Question | None, rows: str, blocks: str | None = None) -> str:
+    """What is assumed. `blocks`: the column that names the blocks, if there are any."""
+    said = _table_noise(model, asked) if blocks is None else table_blocks(model, asked, blocks)
+    return f"{said}; and the number of rows did not depend on their values ({rows})"
+
+
+def table_blocks(model: Model, asked: Question | None, column: str) -> str:
+    """What is assumed of a table in blocks, which a column names."""
+    if not isinstance(model, Unknown) or model.kind == "gaussian":
+        return (
+            f"every {column} adds the same to all of its results, whatever that is, so that differences between items "
+            f"are the same in every {column}; apart from that {_table_noise(model, asked)}"
+        )
+    if model.kind == "any":
+        return (
+            f"for every {column}, each order of its results of the items of one group is equally likely, and results "
+            f"of one {column} do not depend on those of another"
+        )
+    same = (
+        "" if asked is None or isinstance(asked, ExactGroups) else f", and differences are the same in every {column}"
+    )
+    return f"for every {column}, whatever it does to all of its results alike, {_table_noise(model, asked)}{same}"
+
+
+def _table_noise(model: Model, asked: Question | None) -> str:
     equal = asked is None or isinstance(asked, ExactGroups)
     if isinstance(model, Noise):
         same = ", and items of one group have the same mean" if equal else ""
         said = "results are Gaussian with the covariance stated, or a smaller one, and do not depend on one another"
-        said += same
-    else:
-        said = assumption_in_words(model, ExactGroups.kind if equal else Resolution.kind)
-    return f"{said}; and the number of rows did not depend on their values ({rows})"
+        return said + same
+    return assumption_in_words(model, ExactGroups.kind if equal else Resolution.kind)
 
 
 # Text and tables as notebooks show them: plain HTML, without styles or scripts.

@@ -130,20 +130,22 @@ class Analysis:
 
     @cached_property
     def row_order(self) -> OrderReport | None:
-        """What speaks against rows in no particular order."""
+        """What speaks against rows in no particular order; nothing in blocks, whose rows differ by that."""
+        if self.pool.blocks is not None:
+            return None
         return order_report(self.pool, self.order.seed is not None)
 
     @cached_property
     def means(self) -> FloatArray:
-        """(M, d): the mean of each item's rows."""
-        return means_of(self.pool.arms, self.pool.rows, len(self.pool.names))[0]
+        """(M, d): the mean of each item's rows, with what blocks add taken off."""
+        return means_of(self.pool.arms, self.pool.freed.rows, len(self.pool.names))[0]
 
     @property
     def centers(self) -> FloatArray | None:
         """(K, d): the means of the groups; None without groups."""
         if self.labels is None:
             return None
-        return means_of(np.array(self.labels)[self.pool.arms], self.pool.rows, max(self.labels) + 1)[0]
+        return means_of(np.array(self.labels)[self.pool.arms], self.pool.freed.rows, max(self.labels) + 1)[0]
 
     @cached_property
     def groups(self) -> list[Group]:

@@ -6,6 +6,8 @@ has a table that grows: `coterie.tables.replay` and `coterie.tables.growing` are
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.certificate import Certificate
+from coterie.evidence.exact.block_tests import bounds_within_blocks, test_within_blocks
 from coterie.evidence.exact.differences import as_distances, bounds_of_differences, linked, near_pairs, references
 from coterie.evidence.exact.fits import Fits, PairTests, fitting
 from coterie.evidence.exact.pair_tests import seed_of, sorted_stacks, test_pairs
@@ -21,7 +24,7 @@ from coterie.evidence.intervals.by_noise import Distances
 from coterie.evidence.pair_graphs import far_items
 from coterie.methods.maximin import kmeans_maximin
 from coterie.problem.checks import FloatArray
-from coterie.problem.families import noise_of, trials_of
+from coterie.problem.families import Model, noise_of, trials_of
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import table_assumption, table_claim
@@ -31,7 +34,7 @@ from coterie.tables.checks.row_order import Order
 from coterie.tables.checks.spread import means_of
 from coterie.tables.checks.successes import as_counts
 from coterie.tables.errors import TableError, checked
-from coterie.tables.pool import Pool
+from coterie.tables.pool import Blocks, Pool
 
 MOST_COMPARED = 500
 """Items of a finished table: all pairs are tested."""
@@ -64,8 +67,8 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
         finished=rows,
         sound=not checks.noise_too_small and (pool.cut is None or not pool.cut.bursts),
         events=[
-            {"event": "result", "arm": int(arm), "round": 0, "values": row.tolist()}
-            for arm, row in zip(pool.arms, pool.rows, strict=True)
+            {"event": "result", "arm": int(arm), "round": 0, "values": row.tolist()} | block
+            for arm, row, block in zip(pool.arms, pool.rows, _named_blocks(pool), strict=True)
         ],
     )
     if isinstance(asked, Resolution | SingleLinkage):
@@ -75,7 +78,7 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
     labels, equal = answer.labels, isinstance(asked, ExactGroups) and answer.done
     answer = replace(
         answer,
-        thin=[] if isinstance(asked, SingleLinkage) else thin_items(pool, labels, answer.done),
+        thin=[] if isinstance(asked, SingleLinkage) else thin_items(pool.freed, labels, answer.done),
         misfits=checks.misfits(np.array(labels)) if equal else [],
     )
     return replace(answer, certificate=_certificate(answer)) if answer.sound else answer
@@ -87,7 +90,11 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
 def _by_tests(untested: PairAnalysis) -> PairAnalysis:
     pool, delta, sound = untested.pool, untested.delta, untested.sound
     n_arms = len(pool.names)
-    tests = test_pairs(pool.arms, pool.rows, n_arms, untested.checks.noise, delta)
+    noise, blocks = untested.checks.noise, pool.blocks
+    if blocks is None:
+        tests = test_pairs(pool.arms, pool.rows, n_arms, noise, delta)
+    else:
+        tests = test_within_blocks(pool.arms, blocks.of_rows, pool.rows, noise, delta)
     fits = fitting(tests, delta)
     tested = replace(
         untested,
@@ -134,6 +141,7 @@ def _settled_number(fits: Fits, n_arms: int) -> int | None:
 
 def _guess(pool: Pool, k: int) -> list[int]:
     """K groups of the means, where no grouping is settled."""
+    pool = pool.freed
     means, counts = means_of(pool.arms, pool.rows, len(pool.names))
     deviations = pool.spread().deviations
     scale = np.ones(pool.dim) if deviations is None else np.where(np.array(deviations) > 0.0, deviations, 1.0)
@@ -143,6 +151,9 @@ def _guess(pool: Pool, k: int) -> list[int]:
 
 def _can_differ(pool: Pool, tests: PairTests, delta: float) -> bool:
     """Whether any two items could have been told apart with so many rows; False only for tests that rearrange rows."""
+    if pool.blocks is not None:
+        pairs = len(pool.names) * (len(pool.names) - 1) // 2
+        return bool(tests.least <= (delta / pairs if tests.of_group is None else delta))
     if tests.test not in ("permutations", "signs", "ranks"):
         return True
     first, second = np.sort(pool.counts)[-2:].tolist()
@@ -155,7 +166,14 @@ def _can_differ(pool: Pool, tests: PairTests, delta: float) -> bool:
 
 def _by_intervals(untested: PairAnalysis, asked: Resolution | SingleLinkage) -> PairAnalysis:
     pool, model, sound = untested.pool, untested.checks.noise, untested.sound
-    bounds = bounds_of_differences(sorted_stacks(pool.arms, pool.rows, len(pool.names)), model, untested.delta)
+    bounds = _bounds(pool, model, untested.delta)
+    if bounds is None and pool.blocks is not None:
+        raise TableError(
+            f"that items are near each other cannot be proven under {model.words} within blocks: nothing says that a "
+            f"difference is the same in every {pool.blocks.column}. State what is known: Gaussian noise "
+            '(noise="gaussian"), a standard deviation, or bounds of the results (coterie.Bounded(lo, hi))',
+            field="noise",
+        )
     if bounds is None:
         raise TableError(
             f"that items are near each other cannot be proven under {model.words}: a rare large value could hide a "
@@ -184,6 +202,13 @@ def _by_intervals(untested: PairAnalysis, asked: Resolution | SingleLinkage) -> 
             tested = replace(tested, labels=labels, done=sound, references=chosen, borders=borders)
     differing = list(far_items(apart))
     return replace(tested, apart=apart, differing=differing, fewest=len(differing))
+
+
+def _bounds(pool: Pool, model: Model, delta: float) -> tuple[FloatArray, FloatArray] | None:
+    """Bounds of all differences, within blocks if there are any."""
+    if pool.blocks is not None:
+        return bounds_within_blocks(pool.arms, pool.blocks.of_rows, pool.rows, model, delta)
+    return bounds_of_differences(sorted_stacks(pool.arms, pool.rows, len(pool.names)), model, delta)
 
 
 def _units(asked: Resolution, dim: int) -> tuple[FloatArray, FloatArray]:
@@ -257,11 +282,10 @@ def _allowed(pool: Pool, checks: Checked, delta: float) -> AllowedResolution | N
         option = "gaussian" if whole is None else f"bounded:{whole[0]},{whole[1]}"
         stated = "gaussian" if whole is None else {"family": "bounded", "lo": [whole[0]], "hi": [whole[1]]}
         model = noise_of(stated, pool.dim)
-    stacks = sorted_stacks(pool.arms, pool.rows, len(pool.names))
-    bounds = bounds_of_differences(stacks, model, delta)
+    bounds = _bounds(pool, model, delta)
     if bounds is None:
         return None
-    means = np.stack([stack.mean(axis=0) for stack in stacks])
+    means = np.stack([stack.mean(axis=0) for stack in sorted_stacks(pool.arms, pool.freed.rows, len(pool.names))])
     for step in range(-20, _WIDEST):
         apart = [float(f"{_WIDER**step * deviation:.2g}") for deviation in spread]
         alike = [float(f"{bound / 4.0:.2g}") for bound in apart]
@@ -287,6 +311,7 @@ def _certificate(answer: PairAnalysis) -> Certificate | None:
         question |= asked.to_json()
     elif asked is not None:
         question["n_clusters"] = asked.n_clusters
+    blocks = {} if pool.blocks is None else {"blocks": _certified_blocks(pool, pool.blocks)}
     return Certificate(
         {
             "format": FORMAT,
@@ -307,6 +332,24 @@ def _certificate(answer: PairAnalysis) -> Certificate | None:
             "labels": answer.labels if answer.done else None,
             "references": answer.references if answer.done else None,
             "claim": table_claim(asked, answer.done, answer.delta),
-            "assumes": table_assumption(model, asked, answer.finished),
+            "assumes": table_assumption(
+                model, asked, answer.finished, None if pool.blocks is None else pool.blocks.column
+            ),
         }
+        | blocks
     )
+
+
+def _certified_blocks(pool: Pool, blocks: Blocks) -> dict[str, Any]:
+    """The blocks, and SHA-256 of all rows with their items and blocks, sorted: no row can be put in another one."""
+    rows = zip(pool.arms.tolist(), blocks.of_rows.tolist(), pool.rows.tolist(), strict=True)
+    lines = sorted(json.dumps([arm, blocks.names[block], values]) for arm, block, values in rows)
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return {"column": blocks.column, "names": list(blocks.names), "digest": digest}
+
+
+def _named_blocks(pool: Pool) -> list[dict[str, str]]:
+    """What the event of each row says of its block."""
+    if pool.blocks is None:
+        return [{} for _ in pool.rows]
+    return [{"block": pool.blocks.names[block]} for block in pool.blocks.of_rows.tolist()]

@@ -18,7 +18,7 @@ from coterie.tables.errors import TableError, checked
 from coterie.tables.finished import analyse
 from coterie.tables.pool import Pool
 from coterie.tables.reading.pools import read_pool
-from coterie.tables.verdicts import condition, thin_lines
+from coterie.tables.verdicts import block_lines, condition, thin_lines
 
 if TYPE_CHECKING:
     from coterie.tables.growing import ReplayAnalysis
@@ -42,6 +42,7 @@ def group(
     leave_out_holes: bool = False,
     sheet: str | None = None,
     copies: str | None = None,
+    blocks: str | None = None,
     **replaying: Any,
 ) -> Grouping:
     """Which items of a table are alike: letters, groups and pairs, each with the proof of it.
@@ -73,6 +74,9 @@ def group(
         With `n_clusters`: items of a group are alike, or the groups are those of single linkage of the true means.
     wide, leave_out_holes, sheet, copies
         How the table is laid out, as for `coterie.tables.replay_pool`.
+    blocks : str, optional
+        The column that names the block of each row, such as the day, the plate, the rater or the question: items are
+        compared within blocks only, so that a block may shift all of its results (docs/EVIDENCE.md, "Blocks").
     replaying
         For a table that grows: method, threshold, distance_ratio and in_order (True unless given) of
         `coterie.tables.replay_pool`.
@@ -96,6 +100,10 @@ def group(
     >>> grouping = coterie.group(table, n_clusters=2, noise="gaussian")
     >>> grouping.groups, grouping.done
     ([['A', 'B'], ['C']], True)
+    >>> rows = [{"item": item, "day": day, "yield": 10 * day + better}
+    ...         for day in range(8) for item, better in (("A", 0.1 * (day % 3)), ("B", 1.0))]
+    >>> coterie.group(rows, blocks="day").letters
+    ('a', 'b')
     """
     if growing is not None and not isinstance(growing, bool | np.bool_):
         raise TableError(f"growing must be True, False or None, got {short(growing)}", field="growing")
@@ -103,7 +111,10 @@ def group(
         message = f"{', '.join(sorted(replaying))}: for a table that grows"
         raise TableError(f"{message}; say --growing (in Python growing=True), or leave it out", field=min(replaying))
     checked("delta", check_delta, delta)
-    pool = read_pool(table, values, items, wide, leave_out_holes, sheet, copies)
+    pool = read_pool(table, values, items, wide, leave_out_holes, sheet, copies, blocks)
+    if growing and pool.blocks is not None:
+        message = "blocks are for a finished table: leave --block or --growing out (in Python blocks or growing)"
+        raise TableError(message, field="blocks")
     asked = _question(pool, n_clusters, resolution, groups)
     if growing:  # the number of rows may depend on values: only their own order will do, unless something else is said
         replaying.setdefault("in_order", True)
@@ -288,7 +299,7 @@ class Grouping:
         answer = self.analysis
         if not isinstance(answer, PairAnalysis):
             return repr(self.session)
-        holds = [] if answer.finished is None else [condition(answer.finished)]
+        holds = [] if answer.finished is None else [*block_lines(answer), condition(answer.finished)]
         return " ".join([*answer.verdict, *thin_lines(answer), *holds])
 
     def to_json(self) -> dict[str, Any]:

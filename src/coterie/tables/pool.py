@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.evidence.exact.two_way import TwoWay, two_way
 from coterie.evidence.faults import copied_columns
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.tables.checks.row_order import Order, content_order
@@ -55,6 +57,14 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class BlocksRead:
+    """The column that names the blocks, and how many there are."""
+
+    column: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Reading:
     """What was read from a table. The fields are the keys of `read` in the JSON of an answer, in their order.
 
@@ -63,7 +73,8 @@ class Reading:
     `numbers_for_names`: the first line may be a measurement; `constant`: columns with one value; `copies`: pairs of
     columns of which one follows from the other; `holes`: places of rows left out for an empty cell; `remarks`: what was
     done to the table before; `copied_rows`: what was said about copies; `whole`: least and largest value, if all look
-    like ratings; `counters`: columns that may only say when or which.
+    like ratings; `counters`: columns that may only say when or which; `likely_block`: a column that looks as if it
+    named blocks, where none was named.
     """
 
     source: str
@@ -86,6 +97,22 @@ class Reading:
     whole: list[int] | None
     counters: list[str]
     cut: Cut | None
+    blocks: BlocksRead | None
+    likely_block: str | None
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a table: the column that names them, their names, and the block of every row."""
+
+    column: str
+    names: list[str]
+    of_rows: IntArray
+
+    def only(self, kept: NDArray[np.bool_]) -> Blocks:
+        """Those of these rows."""
+        left, of_rows = np.unique(self.of_rows[kept], return_inverse=True)
+        return Blocks(self.column, [self.names[block] for block in left], of_rows.reshape(-1))
 
 
 @dataclass(frozen=True)
@@ -115,6 +142,8 @@ class Pool:
     remarks: tuple[str, ...] = ()  # what was done to the table before it was read
     copies: str | None = None  # what was said about rows that are copies, if there are any: drop or keep
     unmeasured: tuple[str, ...] = ()  # columns of numbers that were left out for what they hold
+    blocks: Blocks | None = None
+    likely_block: str | None = None  # a column that looks as if it named blocks, where none was named
 
     @property
     def dim(self) -> int:
@@ -159,15 +188,52 @@ class Pool:
     def only(self, kept: NDArray[np.bool_]) -> Pool:
         """The pool of these rows; they keep their places."""
         places = np.arange(1, len(self.rows) + 1) if self.places is None else self.places
-        return replace(self, arms=self.arms[kept], rows=self.rows[kept], places=places[kept])
+        blocks = None if self.blocks is None else self.blocks.only(kept)
+        return replace(self, arms=self.arms[kept], rows=self.rows[kept], places=places[kept], blocks=blocks)
+
+    @property
+    def cells(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The cell of each row, and the item and the block of each cell: an item, or in blocks an item in a block."""
+        if self.blocks is None:
+            return self.arms, np.arange(len(self.names)), np.zeros(len(self.names), dtype=np.int64)
+        count = len(self.blocks.names)
+        pairs, which = np.unique(self.arms * count + self.blocks.of_rows, return_inverse=True)
+        return which.reshape(-1), pairs // count, pairs % count
+
+    @cached_property
+    def two_way(self) -> TwoWay | None:
+        """Items and blocks fitted to the rows; None without blocks."""
+        return None if self.blocks is None else two_way(self.arms, self.blocks.of_rows, self.rows)
+
+    @property
+    def freed(self) -> Pool:
+        """The pool with what its blocks add taken off, so that the means of items can be compared; as it is without."""
+        if self.two_way is None:
+            return self
+        return replace(self, rows=self.two_way.adjusted, blocks=None)
+
+    @property
+    def by_cell(self) -> Pool:
+        """The pool with a cell for an item: what stands in one cell differs by the noise only."""
+        if self.blocks is None:
+            return self
+        cells, arms, blocks = self.cells
+        names = [
+            f"{self.names[arm]} in {self.blocks.column} {self.blocks.names[block]}"
+            for arm, block in zip(arms, blocks, strict=True)
+        ]
+        return replace(self, names=names, arms=cells, blocks=None)
 
     def item_of(self, row: int) -> str:
         """The name of the item that a row is of."""
         return self.names[int(self.arms[row])]
 
     def spread(self) -> Spread:
-        """How the measurements of an item vary about its mean, over all items."""
-        return spread_of(self.arms, self.rows, len(self.names))
+        """How the measurements of an item vary about its mean, over all items; in blocks, about the sum of both."""
+        fit = self.two_way
+        if fit is None:
+            return spread_of(self.arms, self.rows, len(self.names))
+        return Spread((fit.scatter + fit.scatter.T) / 2.0, fit.freedom)
 
     def described(self) -> Reading:
         """What was read."""
@@ -198,6 +264,8 @@ class Pool:
             whole=self.scale(),
             counters=[column for column in self.columns if column.strip().casefold() in COUNTERS and not self.picked],
             cut=self.cut,
+            blocks=None if self.blocks is None else BlocksRead(self.blocks.column, len(self.blocks.names)),
+            likely_block=self.likely_block,
         )
 
     def scale(self) -> list[int] | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from coterie.problem.question import ExactGroups
+from coterie.problem.sentences import table_blocks
 
 if TYPE_CHECKING:
     from coterie.tables.analysis import Analysis, PairAnalysis
@@ -21,6 +22,15 @@ def condition(finished: str, option: str = "growing=True") -> str:
         "This holds if the number of rows did not depend on their values. If you looked and then measured more, or if "
         f"rows will be added: {option}."
     )
+
+
+def block_lines(answer: PairAnalysis) -> list[str]:
+    """What is assumed of blocks, if there are any."""
+    blocks = answer.pool.blocks
+    if blocks is None:
+        return []
+    assumed = table_blocks(answer.checks.noise, answer.question, blocks.column)
+    return [f"Items were compared within {blocks.column} only. Assumed: {assumed}."]
 
 
 def verdict_lines(answer: PairAnalysis) -> list[str]:
@@ -54,10 +64,11 @@ def _differences(answer: PairAnalysis) -> list[str]:
     n_arms, pairs = len(answer.pool.names), answer.pairs
     if not pairs.apart:
         if not answer.enough:
-            most = int(answer.pool.counts.max())
+            most, blocks = int(answer.pool.counts.max()), answer.pool.blocks
+            within = "" if blocks is None else f" within {blocks.column}"
             return [
-                f"With {most} measurement{'' if most == 1 else 's'} no two of {n_arms} items can be proven to differ "
-                "whatever the noise: it takes more measurements, or something that you know about the noise."
+                f"With {most} measurement{'' if most == 1 else 's'}{within} no two of {n_arms} items can be proven to "
+                "differ whatever the noise: it takes more measurements, or something that you know about the noise."
             ]
         return [
             f"No two of the {n_arms} items are proven to differ: there may be no groups at all, or too few "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
@@ -18,6 +19,9 @@ from coterie.problem.checks import FloatArray
 from coterie.problem.families import Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
 from coterie.problem.question import Resolution
+
+if TYPE_CHECKING:
+    from coterie.certificate.arithmetic.table_blocks import BlockTests
 
 LISTED = 9
 SLACK = 1e-6
@@ -77,9 +81,10 @@ def _simpson(grid: FloatArray) -> FloatArray:
 class Closure:
     """The pairs that are alike in no partition that fits, and the partitions themselves where they can be listed."""
 
-    def __init__(self, tests: TableTests, delta: float) -> None:
+    def __init__(self, tests: TableTests | BlockTests, delta: float) -> None:
         self._tests, self._level = tests, delta * (1.0 + SLACK)
         self.n_arms = tests.n_arms
+        self._groups = getattr(tests, "groups", None)
         self._law = None if tests.t is None else RangeLaw(tests.freedom)
         self.fitting: list[list[list[int]]] | None = None
         if self.n_arms <= LISTED:
@@ -93,6 +98,11 @@ class Closure:
         pairs = _within(blocks)
         if not pairs:
             return True
+        if self._groups is not None:  # each with a share of the level by its number of pairs
+            groups = [tuple(sorted(block)) for block in blocks if len(block) > 1]
+            shares = [len(group) * (len(group) - 1) // 2 / len(pairs) for group in groups]
+            p = [self._groups.group_p(group) / share for group, share in zip(groups, shares, strict=True)]
+            return bool(min(p) > self._level)
         worst = min(pairs, key=lambda pair: self._tests.p[pair])
         if self._law is None or self._tests.t is None:
             return len(pairs) * self._tests.p[worst] > self._level
@@ -185,7 +195,7 @@ def _within(blocks: list[list[int]]) -> list[Pair]:
     return [(min(i, j), max(i, j)) for block in blocks for a, i in enumerate(block) for j in block[:a]]
 
 
-def _in_a_row(tests: TableTests) -> list[int]:
+def _in_a_row(tests: TableTests | BlockTests) -> list[int]:
     """The items along the direction in which their means differ most; any order would be valid."""
     rows = np.concatenate(tests.stacks)
     scale = rows.std(axis=0)
@@ -255,7 +265,9 @@ def difference_bounds(stacks: list[FloatArray], noise: Model, delta: float) -> t
         box = np.array([[_rate(stack[:, k], stated.trials, error) for k in range(dim)] for stack in stacks])
     elif isinstance(stated, Bounded):
         lo, hi = (np.broadcast_to(end, dim) for end in (stated.lo, stated.hi))
-        box = np.array([[_mean(stack[:, k], lo[k], hi[k], -math.log(error)) for k in range(dim)] for stack in stacks])
+        box = np.array(
+            [[mean_bounds(stack[:, k], lo[k], hi[k], -math.log(error)) for k in range(dim)] for stack in stacks]
+        )
     else:
         raise ValueError(f"under {noise.words} no difference is bounded")
     low, high = box[:, :, 0], box[:, :, 1]
@@ -282,7 +294,8 @@ def _rate(counts: FloatArray, trials: int, error: float) -> tuple[float, float]:
     return low * trials, high * trials
 
 
-def _mean(values: FloatArray, lo: float, hi: float, level: float) -> tuple[float, float]:
+def mean_bounds(values: FloatArray, lo: float, hi: float, level: float) -> tuple[float, float]:
+    """All means of results in [lo, hi] against which bets stay below e^level."""
     sums = bet_sums((values - lo) / (hi - lo))
     kept = []
     for interval in range(INTERVALS):

@@ -1,11 +1,12 @@
 """Which partitions of the items fit the p-values of pairs: a confidence set, from which every answer is read.
 
 A partition says which pairs are alike, and is tested at level δ by the smallest p-value of these pairs: by Bonferroni's
-bound over them, or exactly by ranges (below) where the noise is Gaussian and a result one number. Only one partition
-is true, so no further correction is needed: it is among those that fit with probability at least 1 − δ. A pair that is
-alike in none of those that fit is *proven to differ*; this is closed testing (Marcus, Peritz and Gabriel, 1976) with
-Shaffer's logic (pairs that cannot be alike together, 1986) in its sharpest form (Bergmann and Hommel, 1988). If all
-with exactly K groups that fit are one, then the groups are proven, given that there are K.
+bound over them, or exactly by ranges (below) where the noise is Gaussian and a result one number, or by tests of its
+groups (`PairTests.of_group`). Only one partition is true, so no further correction is needed: it is among those that
+fit with probability at least 1 − δ. A pair that is alike in none of those that fit is *proven to differ*; this is
+closed testing (Marcus, Peritz and Gabriel, 1976) with Shaffer's logic (pairs that cannot be alike together, 1986) in
+its sharpest form (Bergmann and Hommel, 1988). If all with exactly K groups that fit are one, then the groups are
+proven, given that there are K.
 
 Of up to nine items all partitions are listed. Of more, pairs are struck off one round after the other: those in a
 partition that fits keep apart what was struck off before, so that few of them can be alike together (an upper bound of
@@ -23,7 +24,7 @@ that test tells apart is told apart here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -213,7 +214,9 @@ class PairTests:
 
     `p`: (M, M), symmetric, 1 on the diagonal. `t` (M, M) and `freedom`: of pooled t tests, whose joint law is known;
     None for other tests. `order`: the items sorted so that close ones stand together. `test`: its name; `seed` and
-    `draws`: of a test by random rearrangements; `draws` is None if all of them were tried.
+    `draws`: of a test by random rearrangements; `draws` is None if all of them were tried. `of_group`: p of "these
+    items are alike", if several are tested together otherwise than by their pairs. `least`: the smallest p-value that
+    rows like these could have had.
     """
 
     p: FloatArray
@@ -223,6 +226,8 @@ class PairTests:
     freedom: float = 0.0
     seed: int | None = None
     draws: int | None = None
+    of_group: Callable[[tuple[int, ...]], float] | None = None
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -293,7 +298,26 @@ def _partition_p(tests: PairTests, table: IntArray, together: np.ndarray) -> Flo
         kinds, which = np.unique(sizes, axis=0, return_inverse=True)
         at = np.stack([ranges.p_values([int(size) for size in kind if size > 1]) for kind in kinds])
         p_values = at[which.reshape(-1), smallest]
+    elif tests.of_group is not None:
+        p_values = _by_groups(tests.of_group, table)
     return np.asarray(np.where(together.any(axis=1), p_values, 1.0))
+
+
+def _by_groups(of_group: Callable[[tuple[int, ...]], float], table: IntArray) -> FloatArray:
+    """The p-value of every partition by tests of its groups, each with a share of the level by its number of pairs."""
+    known: dict[tuple[int, ...], float] = {}
+    p_values = np.ones(len(table))
+    for row, labels in enumerate(table.tolist()):
+        members: list[list[int]] = [[] for _ in range(max(labels) + 1)]
+        for item, label in enumerate(labels):
+            members[label].append(item)
+        groups = [tuple(group) for group in members if len(group) > 1]
+        pairs = [len(group) * (len(group) - 1) // 2 for group in groups]
+        for group, count in zip(groups, pairs, strict=True):
+            if group not in known:
+                known[group] = of_group(group)
+            p_values[row] = min(p_values[row], known[group] * sum(pairs) / count)
+    return p_values
 
 
 def _struck_off(tests: PairTests, delta: float, n_groups: int | None = None) -> tuple[np.ndarray, FloatArray]:

@@ -125,7 +125,7 @@ def _exceeding(arrangements: np.ndarray, scores: list[FloatArray], at_least: Flo
     width = scores[0].shape[1]
     counts = np.zeros(len(scores))
     together = max(1, min(len(scores), 256 // width + 1))
-    block = max(1, _PART // (together * width))
+    block = max(1, _PART // max(together * width, arrangements.shape[1]))
     for start in range(0, len(scores), together):
         table = np.concatenate(scores[start : start + together], axis=1)
         wanted = at_least[start : start + together]

@@ -21,7 +21,7 @@ from coterie.problem.noise import Noise
 from coterie.tables.checks.misfits import MISFIT_PROBABILITY, misfits, rank_misfits
 from coterie.tables.checks.row_order import Order
 from coterie.tables.checks.slips import SLIP_PROBABILITY, TAIL_PROBABILITY, Slip, Slips, slips_in
-from coterie.tables.checks.spread import NOISE_PROBABILITY, Spread, spread_of
+from coterie.tables.checks.spread import NOISE_PROBABILITY, Spread
 from coterie.tables.errors import TableError, checked
 from coterie.tables.pool import Pool
 
@@ -73,8 +73,10 @@ class Checked:
         """By what items are compared with their groups: the noise stated, the spread of repeats, ranks, or nothing.
 
         A noise that was stated too large would hide items that do not fit: there the spread, with its margin, is taken.
-        Under noises that only share their means no test is made.
+        Under noises that only share their means no test is made, and none in blocks.
         """
+        if self.pool.blocks is not None:
+            return None
         if isinstance(self.noise, Noise):
             wide = "too large" in self.verdicts and self.spread.upper_covariance() is not None
             return "spread" if wide else "noise"
@@ -109,6 +111,12 @@ class Checked:
     def sentence(self, slip: Slip) -> str:
         """A value that does not belong, for people."""
         pool = self.pool
+        if pool.blocks is not None:
+            value, column = pool.rows[slip.row, slip.column], pool.blocks.column
+            return (
+                f"{pool.place(slip.row)}: item {pool.item_of(slip.row)}, {pool.columns[slip.column]} {value:.6g} lies "
+                f"{slip.deviations:.3g} standard deviations from what its item and its {column} lead to expect: a slip?"
+            )
         others, question = f"the item's other results ({slip.others:.4g})", "a slip?"
         if slip.count == 1:
             others, question = f"the item's only other result ({slip.others:.4g})", "is one of the two a slip?"
@@ -180,17 +188,17 @@ def stated_model(noise: Any, dim: int) -> Model:
 def checked_pool(pool: Pool, noise: Model) -> Checked:
     """A pool beside what was stated about its noise; `TableError` names the first row that contradicts it outright."""
     _check_rows(pool, noise)
-    n_arms = len(pool.names)
-    whole = spread_of(pool.arms, pool.rows, n_arms)
+    whole, freed = pool.spread(), pool.freed
     # Of counts the spread follows from the rate, and differs from item to item: there are no slips to be told by it.
-    slips = slips_in(pool.arms, pool.rows, n_arms) if noise.kind != "counts" else Slips((), (), (None,) * pool.dim)
+    none = Slips((), (), (None,) * pool.dim)
+    slips = slips_in(pool.arms, freed.rows, len(pool.names)) if noise.kind != "counts" else none
     kept = slips.belonging(len(pool.rows))
-    spread = whole if kept.all() else spread_of(pool.arms[kept], pool.rows[kept], n_arms)
+    spread = whole if kept.all() else pool.only(kept).spread()
     if isinstance(noise, Unknown):
-        columns, whole_rows = _verdicts_on_bound(pool, noise)
+        columns, whole_rows = _verdicts_on_bound(pool.by_cell, noise)
         return Checked(pool, noise, slips, spread, columns, whole_rows, (), False)
     verdicts, direction = spread.column_verdicts(noise), spread.direction_verdict(noise)
-    beyond = _beyond(pool, noise, slips)
+    beyond = _beyond(freed, noise, slips)
     by_all = "too small" in (*whole.column_verdicts(noise), whole.direction_verdict(noise))
     contradict = "too small" not in (*verdicts, direction) and (by_all or bool(beyond))
     return Checked(pool, noise, slips, spread, verdicts, direction, beyond, contradict)

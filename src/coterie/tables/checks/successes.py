@@ -53,6 +53,11 @@ def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Poo
 
     `resolved`: the question has differences in the units of the results, so the batch size is not chosen here.
     """
+    if pool.blocks is not None:  # trials are cut within blocks
+        counted, noise = as_counts(pool.by_cell, noise, resolved, order)
+        _, arms, blocks = pool.cells
+        of_rows = replace(pool.blocks, of_rows=blocks[counted.arms])
+        return replace(counted, names=pool.names, arms=arms[counted.arms], blocks=of_rows), noise
     counts = _counts(noise)
     if pool.by_item or (pool.picked and (counts is None or pool.dim != 2)):
         return pool, noise

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.problem.checks import short
+from coterie.problem.checks import IntArray, short
 from coterie.tables.errors import TableError, check_time
 from coterie.tables.reading.files import Table, is_empty
 
@@ -146,6 +146,25 @@ def _bad_cells(table: Table, bad: list[tuple[int, int, str]]) -> TableError:
 def _cut(cell: Any) -> str:
     text = str(cell) if is_date(cell) else short(cell)
     return text if len(text) <= 24 else text[:21] + "..."
+
+
+def numbered(given: Sequence[str]) -> tuple[list[str], IntArray]:
+    """The different names, in their order (S2 before S10, numbers by size), and the number of each name given."""
+    order = sorted(set(given))
+    sizes = {name: whole(name) for name in order}
+    if None not in sizes.values():
+        order.sort(key=lambda name: sizes[name] or 0)
+    else:
+        order.sort(key=_by_name)
+    index = {name: number for number, name in enumerate(order)}
+    return order, np.array([index[name] for name in given], dtype=np.int64)
+
+
+def _by_name(name: str) -> list[tuple[int, int, str]]:
+    """A key for sorting: whole numbers in a name count as numbers, and capitals as small letters."""
+    parts = re.split(r"([0-9]+)", name.casefold())
+    digits = [part.lstrip("0") for part in parts]  # compared by length first, then digit by digit
+    return [(0, len(digits[i]), digits[i]) if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part]
 
 
 def _refuse_two_decimal_marks(table: Table, places: Sequence[int]) -> None:

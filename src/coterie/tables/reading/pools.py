@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.tables.errors import TableError
 from coterie.tables.pool import BY_ITEM, BY_LINE, Pool, item_places
-from coterie.tables.reading.cells import check_items_left, complete_rows, has_numbers, numbers, text_of, whole
+from coterie.tables.reading.block_columns import likely_block, split_blocks, with_blocks
+from coterie.tables.reading.cells import check_items_left, complete_rows, has_numbers, numbered, numbers, text_of
 from coterie.tables.reading.columns import (
     ITEM_NAMES,
     TOTALS,
@@ -49,6 +49,7 @@ def read_pool(
     leave_out_holes: bool = False,
     sheet: str | None = None,
     copies: str | None = None,
+    blocks: str | None = None,
 ) -> Pool:
     """A pool from a file, rows, a DataFrame or {arm: (n, d) array}; `values` and `items` name the columns.
 
@@ -58,17 +59,18 @@ def read_pool(
     `copies`: what rows are that repeat another one exactly, more of them than chance explains
     (`repeated_rows.py`): with "drop" each counts once, with "keep" they are measurements of their own.
     Where there are such rows and nothing is said, `TableError` of the field "copies" names them.
+    `blocks`: the column of blocks (`block_columns.py`).
 
     Without `values` they are v0, v1, … or all other columns of numbers that may be measurements
     (`columns.py`), never the index of a frame; without `items` it is the column arm, item,
     sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
     if isinstance(pool, Pool):
-        if values is not None or items is not None or wide:
+        if values is not None or items is not None or wide or blocks is not None:
             raise TableError(f"{pool.source} is a pool already: it takes no other columns", field="pool")
         return pool
     if isinstance(pool, Mapping):
-        for given, name in ((wide, "wide"), (leave_out_holes, "leave_out_holes")):
+        for given, name in ((wide, "wide"), (leave_out_holes, "leave_out_holes"), (blocks is not None, "blocks")):
             if given:
                 raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
         return without_copies(_arrays(pool), copies)
@@ -77,14 +79,19 @@ def read_pool(
     table = read_table(pool, sheet)
     _check_shape(table)
     by_column = wide == "columns"
+    of_blocks = None if blocks is None else split_blocks(table, blocks, items, values, wide, leave_out_holes)
+    table = table if of_blocks is None else of_blocks.rest
+    _check_shape(table)
     counting: dict[str, str] = {}
+    table_rows = np.arange(len(table.rows))
     if by_column:
         if values is None:
             counting = _no_measurements(table, range(len(table.columns)), None)
-        table, wide = item_by_item(table, items, values, leave_out=counting), False
+        (table, table_rows), wide = item_by_item(table, items, values, leave_out=counting), False
         values = None
     item, guessed = _item_place(table, items, sheet)
     table, headings = without_second_heading(table, item)
+    table_rows = table_rows[len(table_rows) - len(table.rows) :]
     table, units = without_units(table, item, values)
     column = None if by_column else table.columns[item]
     names, arms = _items(table, item)
@@ -112,7 +119,10 @@ def read_pool(
         names, arms[of_rows], rows, called, table.name, column, guessed, left_out, row_places[of_rows],
         "row" if table.lines is None else BY_LINE, values is not None, tuple(map(table.place, holes.tolist())),
         unmeasured=tuple(counting), remarks=(*headings, *units, *words),
+        likely_block=None if wide or by_column or blocks is not None else likely_block(table, item, arms),
     )  # fmt: skip
+    if of_blocks is not None:
+        read = with_blocks(read, of_blocks, table_rows[of_rows])
     return without_copies(read, copies)
 
 
@@ -274,19 +284,4 @@ def _items(table: Table, item: int) -> tuple[list[str], IntArray]:
     empty = next((i for i, cell in enumerate(cells) if cell is None or not str(cell).strip()), None)
     if empty is not None:
         raise table.problem(empty, table.columns[item], "it is empty: every measurement needs its item")
-    given = [text_of(cell) for cell in cells]
-    order = sorted(set(given))
-    sizes = {name: whole(name) for name in order}
-    if None not in sizes.values():
-        order.sort(key=lambda name: sizes[name] or 0)
-    else:
-        order.sort(key=_by_name)
-    index = {name: arm for arm, name in enumerate(order)}
-    return order, np.array([index[name] for name in given])
-
-
-def _by_name(name: str) -> list[tuple[int, int, str]]:
-    """A key for sorting: whole numbers in a name count as numbers, and capitals as small letters."""
-    parts = re.split(r"([0-9]+)", name.casefold())
-    digits = [part.lstrip("0") for part in parts]  # compared by length first, then digit by digit
-    return [(0, len(digits[i]), digits[i]) if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part]
+    return numbered([text_of(cell) for cell in cells])

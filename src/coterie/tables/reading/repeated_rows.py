@@ -167,7 +167,7 @@ def without_copies(pool: Pool, copies: str | None) -> Pool:
     """The pool after what was said about copies: without them, or with a remark that they were kept."""
     if copies not in (None, *COPIES):
         raise TableError(f"copies must be drop or keep, got {short(copies)}", field="copies")
-    repeats = repeated_rows(pool.arms, pool.rows)
+    repeats = repeated_rows(pool.cells[0], pool.rows)  # in blocks: of one item in one block
     if repeats is None:
         return pool
     of = len(pool.rows)

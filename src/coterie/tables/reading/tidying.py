@@ -12,7 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coterie.problem.checks import short
+import numpy as np
+
+from coterie.problem.checks import IntArray, short
 from coterie.tables.errors import TableError
 from coterie.tables.reading.cells import has_numbers
 from coterie.tables.reading.columns import column_named, listed
@@ -120,8 +122,10 @@ def without_second_heading(table: Table, item: int) -> tuple[Table, tuple[str, .
 
 def item_by_item(
     table: Table, items: str | None, wanted: Sequence[str] | None, leave_out: Collection[str] = ()
-) -> Table:
-    """A table with a column for each item, and in it a measurement in each cell, as one with a row for each."""
+) -> tuple[Table, IntArray]:
+    """A table with a column for each item, and in it a measurement in each cell, as one with a row for each; and the
+    row that each of them stood in.
+    """
     if items is not None:
         raise TableError(f"items in columns have no column of names: leave out --items {items}", field="items")
     if wanted is not None:
@@ -132,15 +136,15 @@ def item_by_item(
     if not places:
         message = f"{table.name} has no column of numbers; its columns are {listed(table.columns)}"
         raise TableError(message, field="values")
-    numbers = range(len(table.rows)) if table.lines is None else table.lines
     cells = [
         (number, [table.columns[i], row[i]])
         for i in places
-        for number, row in zip(numbers, table.rows, strict=True)
+        for number, row in enumerate(table.rows)
         if not is_empty(row[i])
     ]
-    lines = None if table.lines is None else [number for number, _ in cells]
-    return replace(table, columns=(ITEM, VALUE), rows=[row for _, row in cells], lines=lines)
+    lines = None if table.lines is None else [table.lines[number] for number, _ in cells]
+    long = replace(table, columns=(ITEM, VALUE), rows=[row for _, row in cells], lines=lines)
+    return long, np.array([number for number, _ in cells], dtype=np.int64)
 
 
 def item_hint(table: Table) -> str:

@@ -1,0 +1,269 @@
+"""The p-values of all pairs of items of a finished table in blocks, and bounds of differences, recomputed.
+
+The tests are described in `coterie.evidence.exact.block_tests`; this is another program for the same numbers, one pair
+at a time. Variances of differences are those of currents: items are nodes, and a block with a of N results of one item
+and b of another joins the two by a conductance of a·b/N; the variance of a difference is the resistance between them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from coterie.certificate.arithmetic.block_rows import BlockRows, Pair, Rearranged
+from coterie.certificate.arithmetic.table_proofs import RangeLaw, mean_bounds
+from coterie.certificate.arithmetic.table_tests import BETS, MOMENT_BETS, MOST, log_mean
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
+from coterie.problem.noise import Noise
+
+LEAST_DELTA, LISTED = 0.01, 9
+
+
+class BlockTests:
+    """The rows of a table, items and blocks fitted to them, and the tests of pairs under a noise."""
+
+    def __init__(self, arms: IntArray, blocks: IntArray, values: FloatArray, noise: Model, delta: float) -> None:
+        self._rows = BlockRows(arms, blocks, values)
+        self.n_arms, self.dim, self.pairs = self._rows.n_arms, self._rows.dim, self._rows.pairs
+        self._noise, self._delta = noise, delta
+        self._fit()
+        self.name = ""
+        self.seed: int | None = None
+        self.draws: int | None = None
+        self.t: dict[Pair, float] | None = None
+        self.freedom = 0.0
+        self.p: dict[Pair, float] = dict.fromkeys(self.pairs, 1.0)
+        self.groups: Rearranged | None = None
+
+    def run(self) -> BlockTests:
+        """Compute the p-values."""
+        noise, stated = self._noise, getattr(self._noise, "statement", None)
+        if isinstance(noise, Noise) or isinstance(stated, Gaussian):
+            self.name = self._gaussian()
+        elif isinstance(stated, Counts):
+            self.name = self._counts(stated.trials)
+        elif isinstance(stated, Bounded):
+            self.name = self._bounded(stated)
+        elif isinstance(stated, AtMost):
+            self.name = self._moments()
+        else:
+            self.name = self._rearranged(noise.kind == "symmetric")
+        return self
+
+    def _rearranged(self, symmetric: bool) -> str:
+        tests = Rearranged(self._rows)
+        self.seed, self.p = tests.seed, tests.p
+        if not symmetric and self.dim == 1 and 4.0 * len(self.pairs) / self._delta > MOST + 1:
+            tests.signed_ranks()
+            return "block-ranks"
+        tests.by_pairs(symmetric, self._delta)
+        self.draws = tests.draws
+        if symmetric:
+            return "block-signs"
+        if self.dim == 1 and 2 < self.n_arms <= LISTED and self._delta >= LEAST_DELTA:
+            self.groups = tests
+        return "block-permutations"
+
+    # Items and blocks by least squares.
+
+    def _fit(self) -> None:
+        values = self._rows.values - self._rows.values.mean(axis=0)
+        numbers = np.zeros((self.n_arms, self._rows.n_blocks))
+        for (arm, block), rows in self._rows.cells.items():
+            numbers[arm, block] = len(rows)
+        sizes = numbers.sum(axis=0)
+        conductances = np.einsum("ib,jb,b->ij", numbers, numbers, 1.0 / sizes)
+        np.fill_diagonal(conductances, 0.0)
+        laplacian = np.diag(conductances.sum(axis=1)) - conductances
+        means = np.stack([values[self._rows.blocks == block].mean(axis=0) for block in range(self._rows.n_blocks)])
+        centred = values - means[self._rows.blocks]
+        flows = np.stack([centred[self._rows.arms == arm].sum(axis=0) for arm in range(self.n_arms)])
+        self.effects, self.resistance = np.zeros((self.n_arms, self.dim)), np.full((self.n_arms, self.n_arms), np.inf)
+        parts = _parts(conductances)
+        for part in parts:
+            rest = part[1:]  # the first item is grounded
+            potentials = np.zeros((len(part), len(part)))
+            if rest:
+                potentials[1:, 1:] = np.linalg.inv(laplacian[np.ix_(rest, rest)])
+            self.effects[part] = potentials @ flows[part]
+            own = np.diag(potentials)
+            self.resistance[np.ix_(part, part)] = own[:, None] + own - 2.0 * potentials
+        left = values - self.effects[self._rows.arms]
+        offsets = np.stack([left[self._rows.blocks == block].mean(axis=0) for block in range(self._rows.n_blocks)])
+        residuals = left - offsets[self._rows.blocks]
+        self._scatter = residuals.T @ residuals
+        self._freedom = len(values) - self.n_arms - self._rows.n_blocks + len(parts)
+        freed = self._rows.values - offsets[self._rows.blocks]
+        for part in parts:
+            inside = np.isin(self._rows.arms, part)
+            freed[inside] += offsets[self._rows.blocks[inside]].mean(axis=0)
+        self._largest = np.abs(freed).max(axis=0)
+        self.stacks = [freed[self._rows.arms == arm] for arm in range(self.n_arms)]
+
+    def _like_one_way(self) -> bool:
+        """Whether every resistance is the sum of two numbers, one of each item."""
+        r, n = self.resistance, self.n_arms
+        if not np.isfinite(r).all():
+            return False
+        if n == 2:
+            return True
+        own = np.array(
+            [
+                np.mean([(r[i, j] + r[i, k] - r[j, k]) / 2.0 for j, k in ((i - 1, i - 2), (i - n + 1, i - n + 2))])
+                for i in range(n)
+            ]
+        )
+        worst = max(abs(r[i, j] - own[i] - own[j]) for i, j in self.pairs)
+        return bool(worst <= 3e-9 * r.max() and own.min() >= -3e-9 * r.max())
+
+    def _gaussian(self) -> str:
+        noise, dim = self._noise, self.dim
+        apart = {(i, j): self.effects[i] - self.effects[j] for i, j in self.pairs}
+        ratio = {(i, j): float(self.resistance[i, j]) for i, j in self.pairs}
+        if isinstance(noise, Noise):
+            squares = {pair: float((noise.whiten(apart[pair]) ** 2).sum()) / ratio[pair] for pair in self.pairs}
+            if dim == 1:
+                return self._together({pair: math.sqrt(square) for pair, square in squares.items()}, math.inf)
+            self.p = {pair: float(stats.chi2.sf(square, dim)) for pair, square in squares.items()}
+            return "chi-square"
+        freedom = self._freedom
+        covariance = self._scatter / max(1, freedom)
+        own = np.diag(covariance)
+        if freedom < 1 or not (own > 1e-24 * self._largest**2).all():
+            return "t"
+        if dim == 1:
+            t = {pair: float(abs(apart[pair][0]) / math.sqrt(own[0] * ratio[pair])) for pair in self.pairs}
+            return self._together(t, float(freedom))
+        shape = getattr(getattr(noise, "statement", None), "shape", "full")
+        if shape == "scalar":
+            for pair in self.pairs:
+                f = float((apart[pair] ** 2).sum()) / ratio[pair] / float(own.sum())
+                self.p[pair] = float(stats.f.sf(f, dim, dim * freedom))
+            return "f"
+        if shape == "diagonal":
+            for pair in self.pairs:
+                each = 2.0 * stats.t.sf(np.abs(apart[pair]) / np.sqrt(own * ratio[pair]), freedom)
+                self.p[pair] = -math.expm1(dim * math.log1p(-min(float(each.min()), 1.0 - 1e-16)))
+            return "t"
+        second = freedom - dim + 1
+        scaled = covariance / np.sqrt(np.outer(own, own))
+        if second < 1 or np.linalg.matrix_rank(scaled, tol=1e-12) < dim:
+            return "t"
+        for pair in self.pairs:
+            square = float(apart[pair] @ np.linalg.solve(covariance, apart[pair])) / ratio[pair]
+            self.p[pair] = float(stats.f.sf(square * second / (freedom * dim), dim, second))
+        return "hotelling"
+
+    def _together(self, t: dict[Pair, float], freedom: float) -> str:
+        law = stats.norm if math.isinf(freedom) else stats.t(freedom)
+        self.p = {pair: float(min(1.0, 2.0 * law.sf(value))) for pair, value in t.items()}
+        if not self._like_one_way():
+            return "t"
+        self.t, self.freedom = t, freedom
+        return "ranges"
+
+    # Counts.
+
+    def _counts(self, trials: int) -> str:
+        for i, j in self.pairs:
+            least = 1.0 - 1e-16
+            for number in range(self.dim):
+                law, lowest, seen = np.ones(1), 0, 0
+                for block in self._rows.shared(i, j):
+                    first, second = (self._rows.values[self._rows.cells[arm, block], number] for arm in (i, j))
+                    hits, both = round(float(first.sum())), round(float(first.sum() + second.sum()))
+                    of_first, of_both = len(first) * trials, (len(first) + len(second)) * trials
+                    low, high = max(0, both - (of_both - of_first)), min(both, of_first)
+                    values = np.arange(low, high + 1)
+                    part = stats.hypergeom.pmf(values, of_both, both, of_first)
+                    inside = np.flatnonzero(part > 1e-36 * part.max())
+                    law = np.convolve(law, part[inside[0] : inside[-1] + 1])
+                    law, lowest = law / law.sum(), lowest + low + int(inside[0])
+                    seen += hits
+                place = seen - lowest
+                likely = law[place] if 0 <= place < len(law) else 0.0
+                least = min(least, float(law[law <= likely * (1.0 + 1e-7)].sum()))
+            self.p[i, j] = -math.expm1(self.dim * math.log1p(-least))
+        return "mantel-haenszel"
+
+    # Bets of fixed size.
+
+    def _bounded(self, stated: Bounded) -> str:
+        lo, hi = (np.broadcast_to(end, self.dim) for end in (stated.lo, stated.hi))
+        for i, j in self.pairs:
+            apart, weights = self._rows.means(i, j)
+            for number in range(self.dim if len(weights) else 0):
+                moved = apart[:, number] / (hi[number] - lo[number]) * weights / weights.max()
+                logs = [float(np.log1p(sign * bet * moved).sum()) for sign in (1.0, -1.0) for bet in BETS]
+                self.p[i, j] = min(self.p[i, j], self.dim * math.exp(-max(0.0, log_mean(logs))))
+        return "bets"
+
+    def _moments(self) -> str:
+        for i, j in self.pairs:
+            apart, weights = self._rows.means(i, j)
+            if not len(weights):
+                continue
+            moved = self._noise.whiten(weights[:, None] * apart)
+            best = math.sqrt(2.0 * math.log(1.0 / self._delta) / float(weights.sum()))
+            logs: list[float] = []
+            for bet in (sign * size * best for sign in (1.0, -1.0) for size in MOMENT_BETS):
+                gains = np.log1p(bet * moved + 0.5 * (bet * moved) ** 2).sum(axis=0)
+                logs += (gains - float(np.log1p(0.5 * bet**2 * weights).sum())).tolist()
+            self.p[i, j] = min(1.0, math.exp(-max(0.0, log_mean(logs))))
+        return "moments"
+
+    # Bounds of differences.
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """(M, M, d) lower and upper bounds of |μ_i − μ_j|; ValueError if the noise allows none."""
+        noise, stated, dim = self._noise, getattr(self._noise, "statement", None), self.dim
+        if isinstance(stated, Bounded):
+            return self._bounded_bounds(stated)
+        freedom: float = self._freedom
+        if isinstance(noise, Noise):
+            variances, freedom = np.diag(noise.covariance), math.inf
+        elif isinstance(stated, Gaussian):
+            variances = np.diag(self._scatter) / max(1, self._freedom)
+            if stated.shape == "scalar":
+                variances, freedom = np.full(dim, variances.mean()), freedom * dim
+            if freedom < 1 or not (variances > 0.0).all():
+                raise ValueError("the rows do not vary within items and blocks: they bound no difference")
+        else:
+            raise ValueError(f"under {noise.words} no difference is bounded in blocks")
+        if self._like_one_way():
+            largest = RangeLaw(freedom).critical([self.n_arms], self._delta / dim)
+        else:
+            law = stats.norm if math.isinf(freedom) else stats.t(freedom)
+            largest = float(law.isf(self._delta / (2.0 * dim * len(self.pairs))))
+        reach = largest * np.sqrt(self.resistance)[:, :, None] * np.sqrt(variances)
+        apart = np.abs(self.effects[:, None] - self.effects)
+        return np.maximum(0.0, apart - reach), apart + reach
+
+    def _bounded_bounds(self, stated: Bounded) -> tuple[FloatArray, FloatArray]:
+        lo, hi = (np.broadcast_to(end, self.dim) for end in (stated.lo, stated.hi))
+        lower = np.zeros((self.n_arms, self.n_arms, self.dim))
+        upper = np.where(np.eye(self.n_arms, dtype=bool)[:, :, None], 0.0, np.full_like(lower, np.inf))
+        level = math.log(len(self.pairs) * self.dim / self._delta)
+        for i, j in self.pairs:
+            apart, weights = self._rows.means(i, j)
+            for number in range(self.dim if len(weights) else 0):
+                scale = float(hi[number] - lo[number])
+                low, high = mean_bounds(apart[:, number], -scale, scale, level)
+                lower[i, j, number] = lower[j, i, number] = max(0.0, low, -high)
+                upper[i, j, number] = upper[j, i, number] = max(high, -low)
+        return lower, upper
+
+
+def _parts(conductances: FloatArray) -> list[list[int]]:
+    left, parts = set(range(len(conductances))), []
+    while left:
+        reached, new = set(), {min(left)}
+        while new:
+            reached |= new
+            new = {other for item in new for other in np.flatnonzero(conductances[item]).tolist()} - reached
+        parts.append(sorted(reached))
+        left -= reached
+    return parts

@@ -1,0 +1,161 @@
+"""P-values for "these two items are alike" where rows come in blocks: days, plates, raters, questions.
+
+Only differences within blocks count, so that a block may shift all of its results. Let D be the difference of the
+means of two items in a block with a results of one and A of the other (blocks without both are left out), and
+C = w·D with w = a·A/(a + A).
+
+| noise | test | alike means, in every block |
+| --- | --- | --- |
+| any | permutations of both items' results within blocks; signs of the D where a = A = 1 | any order is as likely |
+| symmetric | signs of differences of results in one block | same mean |
+| Gaussian, known | contrasts of items and blocks (`two_way`) | same mean |
+| counts | given the successes of both in each block, the sum of one item's: exact, stratum by stratum | same rate |
+| bounded | bets of fixed size on the D | same mean |
+| at most a covariance | bets of fixed size on the C | same mean |
+
+Results of different blocks do not depend on one another, given the blocks.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from coterie.evidence.exact.block_rearranging import Blocked, rearranged_tests, signed_ranks
+from coterie.evidence.exact.fits import PairTests
+from coterie.evidence.exact.pair_tests import BETS, MOMENT_BETS, bounded_interval
+from coterie.evidence.exact.rearranging import too_many
+from coterie.evidence.exact.two_way import TwoWay, two_way, two_way_bounds, two_way_tests
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import Bounded, Counts, Gaussian, Model
+from coterie.problem.noise import Noise
+
+_NEGLIGIBLE = -80.0  # logarithms of probabilities, relative to the largest, that are left out
+
+
+def test_within_blocks(arms: IntArray, blocks: IntArray, rows: FloatArray, noise: Model, delta: float) -> PairTests:
+    """The tests of all pairs of items; every item and every block has a row."""
+    table = Blocked(arms, blocks, rows)
+    fit = two_way(table.arms, table.blocks, table.rows)
+    order = _in_a_row(fit)
+    stated = None if isinstance(noise, Noise) else noise.statement
+    if isinstance(noise, Noise) or isinstance(stated, Gaussian):
+        return two_way_tests(fit, noise, order)
+    if isinstance(stated, Counts):
+        return PairTests(_conditional(table, stated.trials), "mantel-haenszel", order)
+    if isinstance(stated, Bounded):
+        return PairTests(_bounded(table, stated), "bets", order)
+    if noise.kind == "at-most":
+        p = {key: _moments(*table.contrasts(*key), noise, delta) for key in table.pairs()}
+        return PairTests(table.matrix(p), "moments", order)
+    if noise.kind == "any" and table.dim == 1 and too_many(len(table.pairs()), delta):
+        return signed_ranks(table, order)
+    return rearranged_tests(table, noise.kind, order, delta)
+
+
+def bounds_within_blocks(
+    arms: IntArray, blocks: IntArray, rows: FloatArray, noise: Model, delta: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """(M, M, d) bounds of |μ_i − μ_j|, the same in every block; any is wrong with probability δ. None without any."""
+    table = Blocked(arms, blocks, rows)
+    stated = None if isinstance(noise, Noise) else noise.statement
+    if isinstance(noise, Noise) or isinstance(stated, Gaussian):
+        return two_way_bounds(two_way(table.arms, table.blocks, table.rows), noise, delta)
+    if not isinstance(stated, Bounded):
+        return None
+    n, dim = table.n_arms, table.dim
+    lo, hi = (np.array(np.broadcast_to(end, dim)) for end in (stated.lo, stated.hi))
+    lower, upper = np.zeros((n, n, dim)), np.full((n, n, dim), np.inf)
+    upper[np.arange(n), np.arange(n)] = 0.0
+    level = math.log(len(table.pairs()) * dim / delta)
+    for i, j in table.pairs():
+        differences = table.contrasts(i, j)[0] / (hi - lo)
+        for k in range(dim if len(differences) else 0):
+            low, high = (2.0 * end - 1.0 for end in bounded_interval((differences[:, k] + 1.0) / 2.0, level))
+            lower[i, j, k] = lower[j, i, k] = max(0.0, low, -high) * (hi - lo)[k]
+            upper[i, j, k] = upper[j, i, k] = max(high, -low) * (hi - lo)[k]
+    return lower, upper
+
+
+def _in_a_row(fit: TwoWay) -> IntArray:
+    """The items along the direction in which their effects differ most."""
+    scale = fit.adjusted.std(axis=0)
+    z = (fit.effects - fit.effects.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+    along = z[:, 0] if z.shape[1] == 1 else z @ np.linalg.svd(z, full_matrices=False)[2][0]
+    return np.argsort(along, kind="stable")
+
+
+# Counts.
+
+
+def _conditional(table: Blocked, trials: int) -> FloatArray:
+    """Given the successes of both items in each block, those of one item are hypergeometric there: p of their sum, the
+    probability of all sums that are no more likely.
+    """
+    p_values = {}
+    for i, j in table.pairs():
+        both = table.shared(i, j)
+        each = [
+            _sum_p(table.sums[i, both, k], table.sums[j, both, k], table.counts[i, both], table.counts[j, both], trials)
+            for k in range(table.dim)
+        ]
+        smallest = min(min(each), 1.0 - 1e-16)
+        p_values[i, j] = -math.expm1(table.dim * math.log1p(-smallest))
+    return table.matrix(p_values)
+
+
+def _sum_p(first: FloatArray, second: FloatArray, rows: IntArray, others: IntArray, trials: int) -> float:
+    logs, start = np.zeros(1), 0
+    for hits, other, a, b in zip(first.tolist(), second.tolist(), (rows * trials), (others * trials), strict=True):
+        successes = round(hits + other)
+        values = np.arange(max(0, successes - int(b)), min(successes, int(a)) + 1)
+        block = _log_choose(float(a), values) + _log_choose(float(b), successes - values)
+        block -= logsumexp(block)
+        kept = np.flatnonzero(block > block.max() + _NEGLIGIBLE)
+        top = logs.max()
+        summed = np.convolve(np.exp(logs - top), np.exp(block[kept]))
+        with np.errstate(divide="ignore"):
+            logs = np.log(summed) + top
+        start += int(values[kept[0]])
+        inside = np.flatnonzero(logs > logs.max() + _NEGLIGIBLE)
+        logs, start = logs[inside[0] : inside[-1] + 1], start + int(inside[0])
+    place = round(float(first.sum())) - start
+    if not 0 <= place < len(logs):  # less likely than all that was kept
+        return math.exp(_NEGLIGIBLE)
+    return float(min(1.0, np.exp(logs[logs <= logs[place] + 1e-7]).sum()))
+
+
+def _log_choose(n: float, k: np.ndarray) -> FloatArray:
+    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+
+
+# Bets of fixed size.
+
+
+def _bounded(table: Blocked, stated: Bounded) -> FloatArray:
+    """Differences lie in [−1, 1] in units of the range, with mean 0 if the items are alike: (1 + λD) has mean 1."""
+    low, high = (np.array(np.broadcast_to(end, table.dim)) for end in (stated.lo, stated.hi))
+    p_values = {}
+    for i, j in table.pairs():
+        differences, weights = table.contrasts(i, j)
+        if not len(weights):
+            continue
+        moved = differences / (high - low) * (weights / weights.max())[:, None]
+        bets = np.concatenate([BETS, -BETS])
+        logs = logsumexp(np.log1p(moved[:, :, None] * bets).sum(axis=0), axis=1) - math.log(bets.size)
+        p_values[i, j] = table.dim * math.exp(-max(0.0, float(logs.max())))
+    return table.matrix(p_values)
+
+
+def _moments(differences: FloatArray, weights: FloatArray, noise: Model, delta: float) -> float:
+    """In units of the covariance w·D has variance at most w: (1 + λC + λ²C²/2)/(1 + λ²w/2) has mean at most 1."""
+    if not len(weights):
+        return 1.0
+    moved = noise.whiten(differences * weights[:, None])
+    best = math.sqrt(2.0 * math.log(1.0 / delta) / float(weights.sum()))
+    bets = best * np.concatenate([MOMENT_BETS, -MOMENT_BETS])
+    steps = moved[:, :, None] * bets
+    logs = np.log1p(steps + 0.5 * steps**2).sum(axis=0) - np.log1p(0.5 * bets**2 * weights[:, None]).sum(axis=0)
+    return math.exp(-max(0.0, float(logsumexp(logs)) - math.log(bets.size * moved.shape[1])))
