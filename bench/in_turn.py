@@ -57,4 +57,4 @@ class InTurn(FreezingRun):
 
 def measured_in_turn(settings: Settings) -> ResolutionRun:
     """A run of this kind."""
-    return ResolutionRun(settings, InTurn)
+    return ResolutionRun(settings, sampling=InTurn)

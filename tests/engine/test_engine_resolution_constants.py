@@ -55,7 +55,7 @@ PINS = [
     Pin("run", "LEAST_AGAIN", 0.12, "goes on"),
     Pin("run", "COMPARE_AGAIN", 3, "noise exactly known"),
     Pin("run", "FACTORS", np.geomspace(1.0, 64.0, 41), "a wider resolution"),
-    Pin("questions", "FIRST_RESULTS", 3, "each number"),
+    Pin("epoch", "FIRST_RESULTS", 3, "each number"),
     Pin("questions", "MISPLACED", 25.0, "misplaced, each"),
     Pin("questions", "CLEARLY_NEAR", 0.8, "misplaced, distance"),
     Pin("questions", "CLAIM_WEIGHT", 0.6, "noise exactly known"),
@@ -167,13 +167,13 @@ def test_another_value_differs_from_the_oracle(pin: Pin, monkeypatch: pytest.Mon
 def test_the_least_variance_is_a_share_of_what_is_stated(noise: Any, expected: float) -> None:
     """In scaled units, for η = 2."""
     asked = asked_for(Settings.of(4, None, 1, 0.1, noise=noise, resolution=(0.5, 2.0)))
-    np.testing.assert_allclose(asked.least_variance, expected, rtol=1e-12)
+    np.testing.assert_allclose(asked.evidence.least_variance, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("means", "unit"), [([0.0, 1.0, 2.0], 1.0), ([5.0, 5.0, 5.0], 0.5)])
 def test_a_height_where_distances_tie_is_a_billionth_of_them_or_of_the_noise(means: list[float], unit: float) -> None:
     asked = asked_for(Settings.of(3, 2, 1, 0.1, noise=0.5, groups="linkage"))
-    tally = Tally(3, 1, asked.known_variance, asked.least_variance)
+    tally = Tally(3, 1, asked.evidence.known_variance, asked.evidence.least_variance)
     tally.means[:, 0], tally.counts[:] = means, 2
     height = asked.best(tally, 4.0).height
     longest = means[1] - means[0]

@@ -32,7 +32,7 @@ LEVEL = 3.0
 
 def tally_of(case: Case, means: Any, counts: Any) -> Tally:
     asked = asked_for(case.settings)
-    tally = Tally(len(means), len(means[0]), asked.known_variance, asked.least_variance)
+    tally = Tally(len(means), len(means[0]), asked.evidence.known_variance, asked.evidence.least_variance)
     tally.means[:], tally.counts[:] = means, counts
     return tally
 

@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from coterie.methods.contract import MethodRun
+from coterie.methods.croc.run import CrocRun
+from coterie.methods.paper.run import Run
 from coterie.problem.checks import FloatArray, IntArray
 
-
-class NativeState(Protocol):
-    """What Python sees of a run of the engine, whichever it is."""
-
-    @property
-    def done(self) -> bool: ...
-    @property
-    def t(self) -> int: ...
-    @property
-    def ready(self) -> bool: ...
-    @property
-    def pulls(self) -> Any: ...
-    @property
-    def labels(self) -> Any: ...
-    @property
-    def centers(self) -> FloatArray: ...
-    @property
-    def memory_bytes(self) -> int: ...
-    def memory(self) -> dict[str, Any]: ...
-    def restore(self, memory: Mapping[str, Any]) -> None: ...
-
-
-State = TypeVar("State", bound=NativeState)
+State = TypeVar("State", bound=Run | CrocRun)
 
 
 class NativeRun(MethodRun, Generic[State]):

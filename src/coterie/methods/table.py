@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from coterie.methods.contract import Method, MethodRun, Trial
+from coterie.methods.contract import Method, MethodRun
 from coterie.methods.paper import BOC, LINEAR, ORACLE, UNIFORM
 from coterie.problem.checks import check_distance_ratio, short
 from coterie.problem.families import KINDS, Model
@@ -21,69 +20,37 @@ from coterie.problem.settings import SettingError, Settings, SettingTypeError, c
 
 if TYPE_CHECKING:
     from coterie.methods.present_arms import Past
-    from coterie.methods.trials import Plan, Running, Stops
 
 NEEDS = frozenset({"distance_ratio", "instance"})
 """What a method may need beyond the settings that all have."""
 
 
-def _start_croc(settings: Settings) -> MethodRun:
-    """CROC for K groups of equal items; for the other questions, candidates that are frozen and certified."""
-    if settings.question.kind != ExactGroups.kind:
-        from coterie.methods.resolution.method import ResolutionRun
+def _later(module: str, name: str, *first: Any) -> Callable[..., Any]:
+    """A function of a module of methods, loaded when it is first called: the engine and SciPy take a while to load."""
 
-        return ResolutionRun(settings)
-    from coterie.methods.croc.method import CrocMethodRun
+    def call(*given: Any) -> Any:
+        return getattr(import_module(f"coterie.methods.{module}"), name)(*first, *given)
 
-    return CrocMethodRun(settings)
+    return call
 
 
-def _restart_croc(settings: Settings, past: Past) -> MethodRun:
-    """The same after a revision: what of δ is spent stays spent."""
-    if settings.question.kind != ExactGroups.kind:
-        from coterie.methods.resolution.method import ResolutionRun
+def _croc(settings: Settings, past: Past | None = None) -> MethodRun:
+    """CROC for K groups of equal items; for the other questions, candidates that are frozen and certified.
 
-        return ResolutionRun(settings, past=past)
-    from coterie.methods.croc.method import CrocMethodRun
-
-    return CrocMethodRun(settings, past)
-
-
-def _start_shortlist(settings: Settings) -> MethodRun:
-    from coterie.methods.shortlist.method import ShortlistRun
-
-    return ShortlistRun(settings)
+    `past`: what was before a revision; what of δ is spent stays spent.
+    """
+    exact = settings.question.kind == ExactGroups.kind
+    start = _later("croc.method", "CrocMethodRun") if exact else _later("resolution.method", "ResolutionRun")
+    run: MethodRun = start(settings, past)
+    return run
 
 
-def _paper(sampling: int) -> Callable[[Settings], MethodRun]:
-    """How a run of one of the paper's sampling rules starts."""
+def _paper(name: str, sentence: str, rule: int, sampling: str, **more: Any) -> Method:
+    """A method of the paper, with one of its sampling rules."""
+    stop = "Z(t) ≥ β(δ, t) or β̃(δ, t), equations equation_Z and equation_beta"
+    start, trial = _later("paper.method", "PaperMethodRun", rule), _later("trials", "play_paper", rule)
+    return Method(name, sentence, start, sampling, stop, rules=RULES, trial=trial, **more)
 
-    def start(settings: Settings) -> MethodRun:
-        from coterie.methods.paper.method import PaperMethodRun
-
-        return PaperMethodRun(settings, sampling)
-
-    return start
-
-
-def _croc_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
-    from coterie.methods.trials import play_croc
-
-    return play_croc(plan, seed, running)
-
-
-def _paper_trial(sampling: int) -> Trial:
-    """The loop of trials of one of the paper's sampling rules."""
-
-    def trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
-        from coterie.methods.trials import play_paper
-
-        return play_paper(sampling, plan, seed, running)
-
-    return trial
-
-
-_PAPER_STOP = "Z(t) ≥ β(δ, t) or β̃(δ, t), equations equation_Z and equation_beta"
 
 RULES = 3
 """Number 3 was that of the whole first release, whatever the method; from there on each method counts for itself.
@@ -98,7 +65,7 @@ _table: dict[str, Method] = {
         Method(
             "croc",
             "ours: certified representatives, pools and rounds (docs/CROC.md)",
-            _start_croc,
+            _croc,
             sampling="explore while the estimate may be wrong, then rounds for the claims of a frozen candidate",
             stopping="every claim of a candidate is proven, by rounds or by pairs from the start",
             noises=KINDS,
@@ -109,13 +76,13 @@ _table: dict[str, Method] = {
             exact=True,
             weighs_costs=True,
             rules=4,  # since 3: single linkage keeps the near tests of items that tie
-            trial=_croc_trial,
-            restart=_restart_croc,
+            trial=_later("trials", "play_croc"),
+            restart=_croc,
         ),
         Method(
             "shortlist",
             "CROC with a list of partitions in place of a freeze, where few fit (docs/CROC.md, section 20)",
-            _start_shortlist,
+            _later("shortlist.method", "ShortlistRun"),
             sampling="CROC's; with a list, what tells the partitions on it apart",
             stopping="one partition is left on the list, or CROC's proof",
             certifies=True,
@@ -123,44 +90,27 @@ _table: dict[str, Method] = {
             in_ask_order=True,
             exact=True,
         ),
-        Method(
+        _paper(
             "boc",
             "Alg. 1: track the optimal allocation of the current guess, with forced exploration",
-            _paper(BOC),
-            sampling="track λ* of the guess",
-            stopping=_PAPER_STOP,
-            rules=RULES,
-            trial=_paper_trial(BOC),
+            BOC,
+            "track λ* of the guess",
         ),
-        Method(
+        _paper(
             "boc-linear",
             "Alg. 1 with linear exploration (equation_newsamplingrule): allocation projected on λ ≥ r²/(2M)",
-            _paper(LINEAR),
-            sampling="track λ* of the guess, projected",
-            stopping=_PAPER_STOP,
-            rules=RULES,
+            LINEAR,
+            "track λ* of the guess, projected",
             needs=frozenset({"distance_ratio"}),
-            trial=_paper_trial(LINEAR),
         ),
-        Method(
-            "uniform",
-            "round robin: the least-pulled arm, lowest index first",
-            _paper(UNIFORM),
-            sampling="the least-pulled arm",
-            stopping=_PAPER_STOP,
-            rules=RULES,
-            trial=_paper_trial(UNIFORM),
-        ),
-        Method(
+        _paper("uniform", "round robin: the least-pulled arm, lowest index first", UNIFORM, "the least-pulled arm"),
+        _paper(
             "oracle",
             "track the optimal allocation of the true instance, with forced exploration",
-            _paper(ORACLE),
-            sampling="track λ* of the truth",
-            stopping=_PAPER_STOP,
-            rules=RULES,
+            ORACLE,
+            "track λ* of the truth",
             needs=frozenset({"instance"}),
             simulates_only=True,
-            trial=_paper_trial(ORACLE),
         ),
     )
 }
@@ -254,14 +204,14 @@ def register(method: Method, *, replace_existing: bool = False) -> Method:
     unknown = sorted(set(method.needs) - NEEDS)
     if unknown:
         raise ValueError(f"method {name!r} needs {', '.join(unknown)}: a method may need {', '.join(sorted(NEEDS))}")
-    strange = sorted(set(method.noises) - KINDS)
-    if strange or not method.noises:
-        fault = f"the noises {', '.join(strange)}" if strange else "no noise"
-        raise ValueError(f"method {name!r} takes {fault}: a method may take {', '.join(sorted(KINDS))}")
-    asked = sorted(set(method.questions) - QUESTIONS)
-    if asked or not method.questions:
-        fault = f"the questions {', '.join(asked)}" if asked else "no question"
-        raise ValueError(f"method {name!r} answers {fault}: a method may answer {', '.join(sorted(QUESTIONS))}")
+    for given, known, does, of in (
+        (method.noises, KINDS, "take", "noise"),
+        (method.questions, QUESTIONS, "answer", "question"),
+    ):
+        strange = sorted(set(given) - known)
+        if strange or not given:
+            fault = f"the {of}s {', '.join(strange)}" if strange else f"no {of}"
+            raise ValueError(f"method {name!r} {does}s {fault}: a method may {does} {', '.join(sorted(known))}")
     if not callable(method.start):
         raise TypeError(f"method {name!r} has no start(settings), got {short(method.start)}")
     _table[name] = method
@@ -307,12 +257,17 @@ def prepared(settings: Settings) -> tuple[Settings, Method]:
     return replace(settings, distance_ratio=ratio, instance=instance), method
 
 
+def _first_with(able: Callable[[Method], bool]) -> str | None:
+    """The name of the first method for people that is able to do something; None if none is."""
+    return next((method.name for method in METHODS.values() if able(method) and not method.simulates_only), None)
+
+
 def check_weighs_costs(method: Method, costs: Any) -> None:
     """That a method heeds costs, if there are any; `SettingError` says what to do."""
     if costs is None or method.weighs_costs:
         return
-    others = [other.name for other in METHODS.values() if other.weighs_costs and not other.simulates_only]
-    instead = f', or use method="{others[0]}"' if others else ""
+    other = _first_with(lambda other: other.weighs_costs)
+    instead = f', or use method="{other}"' if other else ""
     raise SettingError(
         f"method {method.name!r} does not weigh costs: it would measure as if all items cost the same, got "
         f"costs={short(list(costs))}; leave costs out{instead}",
@@ -324,8 +279,8 @@ def check_noise(method: Method, noise: Model) -> None:
     """That a method takes this kind of noise; `SettingError` says what to do."""
     if noise.kind in method.noises:
         return
-    others = [other.name for other in METHODS.values() if noise.kind in other.noises and not other.simulates_only]
-    instead = f', or use method="{others[0]}", which takes {noise.words}' if others else ""
+    other = _first_with(lambda other: noise.kind in other.noises)
+    instead = f', or use method="{other}", which takes {noise.words}' if other else ""
     if method.noises == {"known"}:
         said = "nothing was said about it" if noise.kind == "any" else f"all that was said is {noise.words}"
         raise SettingError(
@@ -340,11 +295,9 @@ def check_noise(method: Method, noise: Model) -> None:
 def check_question(method: Method, question: Question, noise: Model) -> None:
     """That a method answers this question, and that this noise allows it; `SettingError` says what to do."""
     if question.kind not in method.questions:
-        others = [
-            other.name for other in METHODS.values() if question.kind in other.questions and not other.simulates_only
-        ]
+        other = _first_with(lambda other: question.kind in other.questions)
         words = {"resolution": "groups up to a resolution", "linkage": "groups by single linkage"}
-        instead = f': use method="{others[0]}"' if others else ""
+        instead = f': use method="{other}"' if other else ""
         field = "groups" if question.kind == "linkage" else "resolution"
         raise SettingError(
             f'method "{method.name}" does not find {words.get(question.kind, "K groups")}{instead}', field

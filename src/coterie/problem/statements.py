@@ -142,6 +142,7 @@ class Counts(_Statement):
         return {"trials": self.trials}
 
 
+@dataclass(frozen=True, repr=False)
 class Bounded(_Statement):
     """Results lie between two bounds; items of a group have equal means, and nothing else is assumed.
 
@@ -157,12 +158,12 @@ class Bounded(_Statement):
     """
 
     kind: ClassVar[str] = "bounded"
-    lo: tuple[float, ...]
-    hi: tuple[float, ...]
+    lo: Any  # a tuple of numbers, whatever was given
+    hi: Any
 
-    def __init__(self, lo: Any, hi: Any) -> None:
+    def __post_init__(self) -> None:
         bounds = []
-        for name, given in (("lo", lo), ("hi", hi)):
+        for name, given in (("lo", self.lo), ("hi", self.hi)):
             value = check_real_array(given, name)
             if value.ndim > 1 or value.size == 0:
                 raise ValueError(f"{name} must be a number, or one for each number of a result, got {short(given)}")
@@ -179,18 +180,9 @@ class Bounded(_Statement):
         object.__setattr__(self, "lo", tuple(low.tolist()))
         object.__setattr__(self, "hi", tuple(high.tolist()))
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"bounds cannot be changed, tried to set {name!r}")
-
     def __repr__(self) -> str:
         lo, hi = (bounds[0] if len(bounds) == 1 else bounds for bounds in (self.lo, self.hi))
         return f"Bounded({lo!r}, {hi!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return (self.lo, self.hi) == (other.lo, other.hi) if isinstance(other, Bounded) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash((self.lo, self.hi))
 
     @property
     def range_in_words(self) -> str:
@@ -222,6 +214,7 @@ class Bounded(_Statement):
         return {"lo": list(self.lo), "hi": list(self.hi)}
 
 
+@dataclass(frozen=True, repr=False)
 class AtMost(_Statement):
     """Results have a covariance of at most this one, whatever their distribution; items of a group have equal means.
 
@@ -244,18 +237,11 @@ class AtMost(_Statement):
     )
     covariance: Any
 
-    def __init__(self, covariance: Any) -> None:
-        value = check_real_array(covariance, "covariance")
-        object.__setattr__(self, "covariance", value.tolist())
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a bound on the covariance cannot be changed, tried to set {name!r}")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covariance", check_real_array(self.covariance, "covariance").tolist())
 
     def __repr__(self) -> str:
         return f"AtMost({short(self.covariance)})"
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.covariance == other.covariance) if isinstance(other, AtMost) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(repr(self.covariance))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from coterie.session.conversation import Conversation
+    from coterie.session.session import Session
 
 _SHOWN = ("__repr__", "_repr_html_")
 
@@ -69,6 +70,16 @@ class Setting(View[T]):
 
     def __init__(self, name: str, doc: str) -> None:
         super().__init__(attrgetter(f"settings.{name}"), doc)
+
+
+def for_session(function: Callable[[Conversation], T]) -> Callable[[Session], T]:
+    """A function of a conversation as one of a session, under its lock."""
+
+    @functools.wraps(function)
+    def read(session: Session) -> T:
+        return session._read(function)
+
+    return read
 
 
 def _holding_the_lock(function: Callable[..., Any]) -> Callable[..., Any]:

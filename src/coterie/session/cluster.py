@@ -24,28 +24,13 @@ ON_ALARM = ("stop", "continue")
 
 
 def cluster(
-    measure: Callable[[Any], Any],
-    n_arms: int | Iterable[Any],
-    n_clusters: int | None = None,
-    delta: float = DELTA,
-    method: str = METHOD,
-    budget: int | None = None,
-    progress: bool = True,
-    *,
-    workers: int = 1,
-    session: Session | None = None,
-    on_alarm: str = "stop",
-    threshold: str = THRESHOLD,
-    noise: Any = None,
-    resolution: Any = None,
-    groups: str = GROUPS[0],
-    distance_ratio: float | None = None,
-    instance: Instance | None = None,
-    names: Iterable[str] | None = None,
-    costs: Any = None,
-    cost_unit: str | None = None,
-    confirm: float = 0.0,
-) -> Result:
+    measure: Callable[[Any], Any], n_arms: int | Iterable[Any], n_clusters: int | None = None, delta: float = DELTA,
+    method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int = 1,
+    session: Session | None = None, on_alarm: str = "stop", threshold: str = THRESHOLD, noise: Any = None,
+    resolution: Any = None, groups: str = GROUPS[0], distance_ratio: float | None = None,
+    instance: Instance | None = None, names: Iterable[str] | None = None, costs: Any = None,
+    cost_unit: str | None = None, confirm: float = 0.0,
+) -> Result:  # fmt: skip
     """Call `measure(item)` until the groups are proven (wrong with probability at most delta), an alarm, or the budget.
 
     Parameters
@@ -127,19 +112,10 @@ def cluster(
 
 
 async def acluster(
-    measure: Callable[[Any], Awaitable[Any]],
-    n_arms: int | Iterable[Any],
-    n_clusters: int | None = None,
-    delta: float = DELTA,
-    method: str = METHOD,
-    budget: int | None = None,
-    progress: bool = True,
-    *,
-    workers: int = 1,
-    session: Session | None = None,
-    on_alarm: str = "stop",
-    **settings: Unpack[FurtherOptions],
-) -> Result:
+    measure: Callable[[Any], Awaitable[Any]], n_arms: int | Iterable[Any], n_clusters: int | None = None,
+    delta: float = DELTA, method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int = 1,
+    session: Session | None = None, on_alarm: str = "stop", **settings: Unpack[FurtherOptions],
+) -> Result:  # fmt: skip
     """`cluster` for an async function: `await coterie.acluster(measure, …, workers=8)`.
 
     Parameters

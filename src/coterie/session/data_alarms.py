@@ -40,8 +40,8 @@ from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import RecordArrays, committed_pairs
 
-NOISE, DRIFT, FAILURES, LATENESS, STILL, COPY = "noise", "drift", "failures", "lateness", "still", "copy"
-DEPENDENCE = "dependence"
+NOISE, DRIFT, DEPENDENCE, FAILURES = "noise", "drift", "dependence", "failures"
+LATENESS, STILL, COPY = "lateness", "still", "copy"
 _PAIRS_SHARE = 0.9  # of the level of the noise's alarm; the rest is for single items
 _EXACT_EVENTS = 512
 _STILL_LEAST = 20  # results, and two for each item, before it is said that they do not vary
@@ -177,7 +177,8 @@ def _noise(settings: Settings, record: RecordArrays, labels: IntArray | None) ->
     if kind not in ("known", "at-most") or record.counted.size == 0:
         return None
     pairs = committed_pairs(record, labels)
-    h = _differences(settings, record, pairs)
+    # The difference is taken in the user's units, so that no digit is lost far from zero.
+    h = settings.noise.whiten(record.values[pairs[:, 0]] - record.values[pairs[:, 1]]) / math.sqrt(2.0)
     if kind == "at-most":
         evidence = evidence_against_bound(h)
         threshold = math.log(1.0 / LEVEL)
@@ -196,12 +197,6 @@ def _noise(settings: Settings, record: RecordArrays, labels: IntArray | None) ->
         seen = f"results of one item differ from one another {_than_stated(alone, None)} ({after} results)"
         return _noise_words(alone, seen, threshold, settings)
     return None
-
-
-def _differences(settings: Settings, record: RecordArrays, pairs: IntArray) -> FloatArray:
-    """h of each pair; the difference is taken in the user's units, so that no digit is lost far from zero."""
-    apart = record.values[pairs[:, 0]] - record.values[pairs[:, 1]]
-    return settings.noise.whiten(apart) / math.sqrt(2.0)
 
 
 def _noise_alarm(
@@ -237,8 +232,7 @@ def _noise_words(evidence: NoiseEvidence, seen: str, threshold: float, settings:
             "Do not rely on groups proven with this noise: start again with these results and noise=None, which "
             "assumes nothing about it, or with a larger one."
         )
-    smaller = evidence.kind == SMALLER
-    contradicted = f"The stated noise is contradicted: {seen}."
+    contradicted, smaller = f"The stated noise is contradicted: {seen}.", evidence.kind == SMALLER
     return DataAlarm(NOISE, contradicted, advice, evidence.value, threshold, harmless=smaller)
 
 
@@ -278,15 +272,12 @@ def drift_alarm(
     evidence, dim = order_evidence(arms, values, n_arms), values.shape[1]
     if not evidence.reached:
         return None
+    way, which = _way(evidence, dim)
     if evidence.of_one:
-        way = "higher" if evidence.arm_upwards else "lower"
         name = str(evidence.arm) if names is None else names[evidence.arm]
-        seen = (
-            f"Item {name} drifts: its later results are {way} than its earlier ones{_which(dim, evidence.arm_column)}."
-        )
+        seen = f"Item {name} drifts: its later results are {way} than its earlier ones{which}."
     else:
-        way = "higher" if evidence.upwards else "lower"
-        seen = f"Results drift: later results of items are {way} than earlier ones{_which(dim, evidence.column)}."
+        seen = f"Results drift: later results of items are {way} than earlier ones{which}."
     return DataAlarm(DRIFT, seen, _TABLE_ADVICE, *_reached(evidence))
 
 
@@ -304,6 +295,12 @@ def _dependence(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     return DataAlarm(DEPENDENCE, seen, advice, evidence.value, evidence.threshold)
 
 
+def _way(evidence: OrderEvidence, dim: int) -> tuple[str, str]:
+    """Whether later, or late, results are higher or lower, and in which number of a result."""
+    up, column = (evidence.arm_upwards, evidence.arm_column) if evidence.of_one else (evidence.upwards, evidence.column)
+    return "higher" if up else "lower", _which(dim, column)
+
+
 def _reached(evidence: OrderEvidence) -> tuple[float, float]:
     return (
         (evidence.single, evidence.single_threshold) if evidence.of_one else (evidence.joint, evidence.joint_threshold)
@@ -317,15 +314,12 @@ def _lateness(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     late[asked] = record.overtaken[tickets[asked]]
     if not late.any():
         return None
-    arms = record.counted_arms
-    evidence = order_evidence(arms, record.counted_values, record.n_arms, lateness_weights(arms, late))
+    weights = lateness_weights(record.counted_arms, late)
+    evidence = order_evidence(record.counted_arms, record.counted_values, record.n_arms, weights)
     if not evidence.reached:
         return None
-    single = evidence.of_one
-    way = "higher" if (evidence.arm_upwards if single else evidence.upwards) else "lower"
-    column = evidence.arm_column if single else evidence.column
-    whose = f"of item {settings.name_of(evidence.arm)} " if single else ""
-    which = _which(settings.dim, column)
+    way, which = _way(evidence, settings.dim)
+    whose = f"of item {settings.name_of(evidence.arm)} " if evidence.of_one else ""
     seen = f"Lateness goes with values: results {whose}that were overtaken by those of later asks are {way}{which}."
     advice = (
         "Tell results as they come, whatever they are. A proof assumes that how long a measurement takes has nothing "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,10 @@ from coterie.problem.partition import canonical
 from coterie.problem.question import ExactGroups
 from coterie.problem.revision import among
 from coterie.problem.settings import Settings
+from coterie.session.atomic import for_session
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
 from coterie.session.verdicts import alarm_of
-
-if TYPE_CHECKING:
-    from coterie.session.session import Session
 
 MOST_ITEMS = 3000
 """Partial answers look at all pairs: of so many items at most."""
@@ -79,11 +77,6 @@ class Moment:
         return Stacks.of(self.arms, self.log[self.rows], self.settings.n_arms)
 
 
-def moment_of(session: Session) -> Moment:
-    """What partial answers of a session rest on, now."""
-    return session._read(conversation_moment)
-
-
 def conversation_moment(conversation: Conversation) -> Moment:
     """What partial answers rest on, now."""
     rows, log, labels = conversation.counted, conversation.log, labels_of(conversation)
@@ -94,6 +87,9 @@ def conversation_moment(conversation: Conversation) -> Moment:
     if not conversation.revisions:
         return moment
     return replace(moment, n_first=conversation.first_settings.n_arms, present=tuple(conversation.items.present))
+
+
+moment_of = for_session(conversation_moment)
 
 
 def check_size(n_arms: int, asker: str) -> None:

@@ -266,10 +266,6 @@ class Session:
         self._conversation.look()
         return self.done
 
-    def see_proven(self) -> None:
-        """Stop if the results so far are enough; the look itself leaves no entry in the history."""
-        self._conversation.look(noted=False)
-
     def arm_named(self, arm: Any) -> int:
         """The number of an item, given by its number or its name."""
         return self._conversation.arm_named(arm)

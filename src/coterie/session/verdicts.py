@@ -13,6 +13,7 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import groups_in_words
 from coterie.problem.settings import METHOD
+from coterie.session.atomic import for_session
 from coterie.session.conversation import Conversation, SessionDone
 from coterie.session.corrections import corrections_in_words
 from coterie.session.data_alarms import DataAlarm, alarms_of
@@ -91,15 +92,11 @@ def _hidden_evidence(conversation: Conversation, labels: IntArray, rows: IntArra
     return hidden_evidence(settings.noise, log.arms_of(rows), log.array[rows], labels, settings.shape[1])
 
 
-def explaining_value(session: Session) -> FarValue | None:
+def _explaining_value(conversation: Conversation) -> FarValue | None:
     """One far value that explains an alarm, or why a group looks mixed: without it nothing speaks against the group.
 
     None if there is neither, or if no single value explains it.
     """
-    return session._read(_explaining_value)
-
-
-def _explaining_value(conversation: Conversation) -> FarValue | None:
     alarm, mixed = alarm_of(conversation), conversation.run.done and _looks_mixed(conversation)
     if alarm is None and not mixed:
         return None
@@ -113,12 +110,8 @@ def _explaining_value(conversation: Conversation) -> FarValue | None:
     return far if (evidence < mixed_threshold(conversation.settings.shape[1])).all() else None
 
 
-def looks_mixed(session: Session) -> bool:
-    """Whether a session that is done has a group that looks mixed."""
-    return session._read(_looks_mixed)
-
-
 def _looks_mixed(conversation: Conversation) -> bool:
+    """Whether a session that is done has a group that looks mixed."""
     homogeneity = homogeneity_of(conversation)
     return homogeneity is not None and not homogeneity
 
@@ -146,15 +139,15 @@ def _proven_in_words(conversation: Conversation) -> str:
     return groups_in_words(k, _proves_at_least(conversation), against)
 
 
-def proves_at_least(session: Session) -> bool:
+def _proves_at_least(conversation: Conversation) -> bool:
     """Whether it is proven, whatever the number of groups, that there are at least K: by CROC, if nothing was revised
     on the way.
     """
-    return session._read(_proves_at_least)
-
-
-def _proves_at_least(conversation: Conversation) -> bool:
     return conversation.settings.method == METHOD and not conversation.revisions
+
+
+explaining_value = for_session(_explaining_value)
+looks_mixed, proves_at_least = for_session(_looks_mixed), for_session(_proves_at_least)
 
 
 def proof_in_words(conversation: Conversation) -> str:

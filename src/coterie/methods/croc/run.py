@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie import _native
 from coterie._native import CrocEntries, croc_constants, seed_of_round
+from coterie._native import CrocRun as EngineRun
 from coterie.problem.checks import FloatArray, IntArray
 
 __all__ = [
@@ -64,7 +64,7 @@ def grid_counts(room: int) -> IntArray:
     return counts
 
 
-class CrocRun(_native.CrocRun):
+class CrocRun(EngineRun):
     """State of one run and the steps on it."""
 
     @property

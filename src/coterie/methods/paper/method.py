@@ -51,7 +51,7 @@ def allocation_of_groups(instance: Instance) -> FloatArray:
 class PaperMethodRun(NativeRun[Run]):
     """One of the paper's methods at work; `sampling` is the engine's number of its sampling rule."""
 
-    def __init__(self, settings: Settings, sampling: int) -> None:
+    def __init__(self, sampling: int, settings: Settings) -> None:
         oracle = None
         if settings.instance is not None:  # the oracle knows the allocation in the units that the engine works in
             white = Instance(settings.instance.labels, settings.noise.whiten(settings.instance.centers))

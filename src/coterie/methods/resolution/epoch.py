@@ -23,6 +23,8 @@ from coterie.problem.question import Question, Resolution
 
 NEAR, FAR = "near", "far"
 
+FIRST_RESULTS = 2
+"""Of every arm, before the first candidate."""
 LEAST_DEVIATION = 1e-3
 """Of the range of a result: its standard deviation is taken for no less, however alike the results."""
 LEAST_OF_COUNTS = 0.1
@@ -157,8 +159,9 @@ class Epoch:
 class RunEvidence:
     """The tests of a run, and what is known about the variance of one result, in scaled units.
 
-    `log_share`: log of the share of δ that the tests may use. `first_results`: of every arm, that were asked for, from
-    which the variance is bounded; 0 if that is not needed.
+    `known_variance` (d): of one result, if it is known; `least_variance` (d): it is taken for no less. `log_share`: log
+    of the share of δ that the tests may use. `first_results`: of those that were asked for, every arm must have so many
+    before the first freeze; where the variance is not known, it is bounded from them.
     """
 
     def __init__(self, noise: Model, question: Question, n_arms: int, dim: int, delta: float) -> None:
@@ -166,7 +169,8 @@ class RunEvidence:
         self._family = family_for(noise, question, dim)
         self.known_variance = np.diag(noise.covariance) / scale**2 if isinstance(noise, Noise) else None
         self.least_variance = np.full(dim, LEAST_VARIANCE)
-        self.log_share, self.first_results = 0.0, 0
+        self.log_share, self.first_results = 0.0, FIRST_RESULTS
+        self._bounding = 0  # first results of every arm from which the variance is bounded
         stated = noise.statement if isinstance(noise, Unknown) else None
         if isinstance(stated, Bounded):
             self.least_variance = (LEAST_DEVIATION * np.subtract(stated.hi, stated.lo) / scale) ** 2
@@ -176,8 +180,9 @@ class RunEvidence:
             self._norm, self._shape, self._delta, self._scale = norm_of(question), stated.shape, delta, scale
             self._least_reach = 1.0 if isinstance(question, Resolution) else 0.0  # η is a unit, that of a user is none
             self.log_share = math.log(1.0 - SHARE_OF_BOUNDS)
-            self.first_results = first_results(n_arms, dim, stated.shape)
-            self._first = np.zeros((n_arms, self.first_results, dim))
+            self._bounding = first_results(n_arms, dim, stated.shape)
+            self.first_results = max(FIRST_RESULTS, self._bounding)
+            self._first = np.zeros((n_arms, self._bounding, dim))
             self._seen = np.zeros(n_arms, dtype=np.int64)
 
     @property
@@ -189,18 +194,18 @@ class RunEvidence:
 
     def take_over(self, earlier: RunEvidence, factor: FloatArray) -> None:
         """The first results that were observed in other units, which are `factor` (d) in these."""
-        if self.first_results:
+        if self._bounding:
             for arm, seen in enumerate(earlier._seen.tolist()):
                 for z in earlier._first[arm, :seen]:
                     self.observe(arm, z * factor)
 
     def observe(self, arm: int, z: FloatArray) -> None:
         """A result that was asked for."""
-        if self._family is not None or self._seen[arm] >= self.first_results:
+        if self._family is not None or self._seen[arm] >= self._bounding:
             return
         self._first[arm, self._seen[arm]] = z
         self._seen[arm] += 1
-        if (self._seen == self.first_results).all():
+        if (self._seen == self._bounding).all():
             upper = upper_variances(self._first, self._shape, self._delta, self._scale, self._least_reach)
             self._family = GaussianFamily(self._norm, self._shape, upper)
             if self._least_reach == 0.0:

@@ -55,7 +55,7 @@ def spent_by(past: Past, settings: Settings) -> float:
 class ResolutionRun(MethodRun):
     """Groups up to a resolution, or by single linkage. `sampling`: how its run chooses what to measure."""
 
-    def __init__(self, settings: Settings, sampling: type[FreezingRun] = FreezingRun, past: Past | None = None) -> None:
+    def __init__(self, settings: Settings, past: Past | None = None, sampling: type[FreezingRun] = FreezingRun) -> None:
         self._settings = settings
         self._scale = scale_of(settings.question, settings.dim)
         self._log_inverse_delta = -math.log(settings.delta) + (0.0 if past is None else spent_by(past, settings))

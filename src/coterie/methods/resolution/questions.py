@@ -24,8 +24,6 @@ MATTERS = 0.8
 """Of η: groups whose references are estimated to be nearer than that may as well have an item of the other."""
 LEAST_LEFT, LEAST_PACE = 0.05, 0.1
 """Of its forecast: a test that is about to be met needs no less; of its level: one that is late has got no less."""
-FIRST_RESULTS = 2
-"""Of every arm, before the first candidate."""
 
 
 class Asked(ABC):
@@ -34,40 +32,12 @@ class Asked(ABC):
     price: FloatArray | None = None
 
     def __init__(self, evidence: RunEvidence, dim: int) -> None:
-        self._evidence, self.dim = evidence, dim
+        self.evidence, self.dim = evidence, dim
 
     @property
     def family(self) -> Family:
         """The near and far tests."""
-        return self._evidence.family
-
-    @property
-    def known_variance(self) -> FloatArray | None:
-        """(d) of one result, in scaled units, if it is known."""
-        return self._evidence.known_variance
-
-    @property
-    def least_variance(self) -> FloatArray:
-        """(d) the variance of one result is taken for no less."""
-        return self._evidence.least_variance
-
-    @property
-    def log_share(self) -> float:
-        """log of the share of δ that the tests may use."""
-        return self._evidence.log_share
-
-    @property
-    def first_results(self) -> int:
-        """Results, of those that were asked for, that every arm must have before the first freeze."""
-        return max(FIRST_RESULTS, self._evidence.first_results)
-
-    def take_over(self, earlier: Asked, factor: FloatArray) -> None:
-        """What was observed under another resolution, whose units are `factor` (d) in these."""
-        self._evidence.take_over(earlier._evidence, factor)
-
-    def observe(self, arm: int, z: FloatArray) -> None:
-        """A result that was asked for."""
-        self._evidence.observe(arm, z)
+        return self.evidence.family
 
     @abstractmethod
     def best(self, tally: Tally, level: float) -> Candidate:

@@ -68,7 +68,7 @@ class FreezingRun:
     def __init__(self, asked: Asked, n_arms: int, log_inverse_delta: float) -> None:
         self.asked, self.n_arms, self._log_inverse_delta = asked, n_arms, log_inverse_delta
         self.price: FloatArray = np.ones(n_arms)  # of a result of each arm, in units of the cheapest
-        self.tally = Tally(n_arms, asked.dim, asked.known_variance, asked.least_variance)
+        self.tally = Tally(n_arms, asked.dim, asked.evidence.known_variance, asked.evidence.least_variance)
         self.epoch: Epoch | None = None
         self.freezes: list[dict[str, Any]] = []
         self.t = 0
@@ -122,7 +122,7 @@ class FreezingRun:
         if asked:
             self._answered(arm, number)
             self._asked_results[arm] += 1
-            self.asked.observe(arm, z)
+            self.asked.evidence.observe(arm, z)
         if asked and self.epoch is not None and number == self.epoch.number + 1:
             self.epoch.add(arm, z)
             self.done = self.epoch.done
@@ -208,8 +208,8 @@ class FreezingRun:
     def _missing(self, taken: IntArray) -> IntArray:
         """(M) results that arms lack before the next freeze, if so many of them count as taken."""
         pending = taken - self.tally.counts
-        wanted = max(self.asked.first_results, len(self.freezes) + 1)  # it grows, so that a run ends
-        return np.asarray(np.maximum(wanted - taken, self.asked.first_results - self._asked_results - pending))
+        wanted = max(self.asked.evidence.first_results, len(self.freezes) + 1)  # it grows, so that a run ends
+        return np.asarray(np.maximum(wanted - taken, self.asked.evidence.first_results - self._asked_results - pending))
 
     def _cost(self, candidate: Candidate) -> float:
         """Results that its tests are forecast to need."""
@@ -221,7 +221,7 @@ class FreezingRun:
     @property
     def _level(self) -> float:
         """Of the tests of the next freeze."""
-        return level_of_epoch(len(self.freezes), self._log_inverse_delta - self.asked.log_share)
+        return level_of_epoch(len(self.freezes), self._log_inverse_delta - self.asked.evidence.log_share)
 
     def _lacking(self, candidate: Candidate, taken: IntArray) -> IntArray:
         """Arms that want a further result before this candidate is frozen."""
@@ -278,8 +278,8 @@ class FreezingRun:
 
         Its level is spent; the next freeze has the new bounds. `factor` (d): the old units in the new ones.
         """
-        asked.take_over(self.asked, factor)
-        self.tally.rescale(factor, asked.known_variance, asked.least_variance)
+        asked.evidence.take_over(self.asked.evidence, factor)
+        self.tally.rescale(factor, asked.evidence.known_variance, asked.evidence.least_variance)
         self.asked, self.epoch = asked, None
         self._queue.clear()
         self._searched_at = -self.n_arms  # the old candidate is only shown: another one is looked for
