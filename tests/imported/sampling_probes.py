@@ -25,6 +25,7 @@ from coterie.methods.resolution.linkage import AskedLinkage
 from coterie.methods.resolution.method import asked_for
 from coterie.methods.resolution.questions import AskedResolution
 from coterie.methods.resolution.run import FreezingRun
+from coterie.problem.partition import canonical
 from coterie.problem.question import Resolution
 
 LEVEL = 3.0
@@ -235,7 +236,7 @@ def clouds() -> list[Any]:
 
 def engine_refined() -> Any:
     passed = [estimates.refined(points, counts, np.array(labels)) for points, counts, labels in clouds()]
-    return [estimates.by_appearance(one).tolist() for one in passed]
+    return [canonical(one).tolist() for one in passed]
 
 
 def oracle_refined() -> Any:

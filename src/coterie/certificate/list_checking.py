@@ -21,6 +21,7 @@ from coterie.certificate.fields import SLACK, TOLERANCE, Bools, against
 from coterie.certificate.group_claim import MOST_PARTITIONS, GroupClaim, ListClaim
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.problem.partition import canonical
 
 _SCALES = 4.0 ** np.arange(4, -6, -1)  # τ²
 _LOWERED = 1e-4  # of the largest chance: by so much every chance is lowered for a bet
@@ -200,7 +201,7 @@ def list_problems(
         many = f"more than {MOST_PARTITIONS}" if wanted is None else str(len(wanted))
         yield f"the list must have the {many} partitions that fit its settled pairs, it has {len(partitions)}"
         return
-    claimed = np.flatnonzero((partitions == _by_appearance(claim.labels)).all(axis=1))
+    claimed = np.flatnonzero((partitions == canonical(claim.labels)).all(axis=1))
     if not claimed.size:
         yield "the claimed groups are not on the list"
         return
@@ -275,8 +276,3 @@ class _Rounds:
 def _has_together(partitions: IntArray, pairs: IntArray) -> Bools:
     """(n): which partitions have a pair in one group."""
     return np.asarray((partitions[:, pairs[:, 0]] == partitions[:, pairs[:, 1]]).any(axis=1))
-
-
-def _by_appearance(labels: IntArray) -> IntArray:
-    numbers: dict[int, int] = {}
-    return np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()])

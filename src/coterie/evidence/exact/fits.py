@@ -30,10 +30,12 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtri, ndtr, stdtr
 
 from coterie.evidence.pair_graphs import far_items
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.partition import canonical
 
 MOST_LISTED = 9
 """Items of which all partitions are listed: there are 21,147 of nine."""
@@ -85,20 +87,8 @@ def most_equal_pairs(apart: np.ndarray, order: IntArray, n_groups: int | None = 
 
 def component_sizes(apart: np.ndarray) -> tuple[int, ...]:
     """The sizes of the sets of items that are joined by pairs not apart: every group lies in one of them."""
-    n, left, sizes = len(apart), np.ones(len(apart), dtype=bool), []
-    for start in range(n):
-        if not left[start]:
-            continue
-        member = np.zeros(n, dtype=bool)
-        member[start] = True
-        while True:
-            more = left & ~member & (~apart[member]).any(axis=0)
-            if not more.any():
-                break
-            member |= more
-        left &= ~member
-        sizes.append(int(member.sum()))
-    return tuple(sorted(sizes, reverse=True))
+    sizes = np.bincount(connected_components(~apart, directed=False)[1])
+    return tuple(sorted(sizes.tolist(), reverse=True))
 
 
 def groupings(apart: np.ndarray, n_groups: int, most: int = 2) -> list[list[int]] | None:
@@ -119,7 +109,7 @@ def groupings(apart: np.ndarray, n_groups: int, most: int = 2) -> list[list[int]
             return False
         if placed == n:
             if used == n_groups:
-                partitions.append(_by_first_item(labels))
+                partitions.append(canonical(labels).tolist())
             return True
         if used + n - placed < n_groups:
             return True
@@ -140,11 +130,6 @@ def groupings(apart: np.ndarray, n_groups: int, most: int = 2) -> list[list[int]
         return True
 
     return partitions if go(0, 0) else None
-
-
-def _by_first_item(labels: list[int]) -> list[int]:
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(label, len(numbers)) for label in labels]
 
 
 def two_sided(t: FloatArray, freedom: float) -> FloatArray:

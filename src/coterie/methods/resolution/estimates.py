@@ -13,6 +13,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.partition import canonical
 
 SURE = 1.0
 """Standard errors by which the means of a group must vary more than those of all groups for that to be believed."""
@@ -136,7 +137,7 @@ class Groupings:
         ward = cut(self._ward, self.n_arms, k)
         groupings = [ward, refined(self._white, self._counts, ward), cut(self._complete, self.n_arms, k)]
         new: list[IntArray] = []
-        for labels in map(by_appearance, groupings):
+        for labels in map(canonical, groupings):
             key = labels.tobytes()
             if key not in self._seen:
                 self._seen.add(key)
@@ -196,11 +197,3 @@ def net(apart: FloatArray, threshold: float) -> tuple[IntArray, IntArray]:
         references.append(arm)
         nearest = np.minimum(nearest, apart[arm])
     return np.asarray(np.argmin(apart[:, references], axis=1), dtype=np.int64), np.array(references)
-
-
-def by_appearance(labels: IntArray) -> IntArray:
-    """The same groups, numbered by first appearance."""
-    _, firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    place = np.empty(firsts.size, dtype=np.int64)
-    place[np.argsort(firsts)] = np.arange(firsts.size)
-    return np.asarray(place[inverse.ravel()])

@@ -16,10 +16,10 @@ import numpy as np
 from coterie.evidence.near_far.family import Guess
 from coterie.methods.resolution.candidate import Candidate, Planned, planned
 from coterie.methods.resolution.epoch import Epoch, RunEvidence, covers_linkage
-from coterie.methods.resolution.estimates import Believed, Tally, by_appearance, distances
+from coterie.methods.resolution.estimates import Believed, Tally, distances
 from coterie.methods.resolution.questions import Asked
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.partition import same_partition
+from coterie.problem.partition import canonical, same_partition
 
 HEIGHTS = (0.35, 0.5, 0.65, 0.8)
 """Places of the height in the gap, between the longest edge within a group and the shortest distance between two."""
@@ -46,7 +46,7 @@ def single_linkage(apart: FloatArray, k: int) -> tuple[IntArray, IntArray]:
     piece = np.arange(len(apart))
     for item, other in kept.tolist():
         piece[piece == piece[other]] = piece[item]
-    labels = by_appearance(piece)
+    labels = canonical(piece)
     return labels, kept[np.lexsort((kept[:, 1], kept[:, 0], labels[kept[:, 0]]))]
 
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from coterie._native import Partitions
 from coterie.evidence.pairs import BLOCK_RATIOS, RATIO_WEIGHTS, mixture_log
 from coterie.methods.croc.run import PREFIX_ROOM, grid_counts
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.partition import canonical
 
 MOST = 200
 """Partitions on a list."""
@@ -57,7 +59,7 @@ def partitions_without(
         if placed > steps:
             return False
         if i == n_arms:
-            partitions.append(_by_appearance(labels))
+            partitions.append(canonical(labels).tolist())
             return len(partitions) <= most
         arm = order[i]
         if len(groups) + n_arms - i > n_clusters:  # otherwise it has to begin a group
@@ -79,26 +81,11 @@ def partitions_without(
     return np.array(sorted(partitions), dtype=np.int64).reshape(-1, n_arms) if place(0) else None
 
 
-def _by_appearance(labels: list[int]) -> list[int]:
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(label, len(numbers)) for label in labels]
-
-
 def blocks_of(listed: IntArray) -> IntArray:
     """(M) blocks of arms, numbered: two arms are in one if a chain of arms joins them, each two of which some listed
     partition has in one group."""
-    n_arms = listed.shape[1]
     together = (listed[:, :, None] == listed[:, None, :]).any(axis=0)
-    blocks = np.full(n_arms, -1, dtype=np.int64)
-    for start in range(n_arms):
-        if blocks[start] < 0:
-            number, new = blocks.max() + 1, [start]
-            while new:
-                arm = new.pop()
-                if blocks[arm] < 0:
-                    blocks[arm] = number
-                    new += np.flatnonzero(together[arm] & (blocks < 0)).tolist()
-    return blocks
+    return canonical(connected_components(together, directed=False)[1])
 
 
 def clique_of(settled: NDArray[np.bool_], size: int) -> tuple[int, ...] | None:
