@@ -20,7 +20,7 @@ from sampling_cases import Case, oracle_run
 
 from coterie.methods.resolution import estimates, linkage
 from coterie.methods.resolution.candidate import Candidate, Forecaster
-from coterie.methods.resolution.estimates import Believed, Tally
+from coterie.methods.resolution.estimates import BelievedMeans, Tally
 from coterie.methods.resolution.linkage import AskedLinkage
 from coterie.methods.resolution.method import asked_for
 from coterie.methods.resolution.questions import AskedResolution
@@ -255,7 +255,7 @@ def engine_central() -> Any:
     for shift in SHIFTS:
         means, doubt = near_tie(shift)
         forecaster = Forecaster(asked_for(ON_A_LINE.settings).family, np.ones(1), np.zeros(1), False)
-        view = Believed(means, doubt, means, np.ones(4))
+        view = BelievedMeans(means, doubt, means, np.ones(4))
         found.append(int(forecaster._references(view, [np.arange(4)])[0]))
     return found
 

@@ -13,7 +13,7 @@ import coterie
 from coterie import methods
 from coterie.methods import Evidence, Method, MethodError, MethodRun, Pull
 from coterie.methods.contract import ASK, NOBODY, RESULT, Departure, Followed, Record
-from coterie.methods.start import Guarded
+from coterie.methods.start import GuardedRun
 from coterie.problem.settings import SettingError, Settings
 
 INST = coterie.Instance([0, 0, 1, 1], [[0.0, 0.0], [4.0, 1.0]])
@@ -168,7 +168,7 @@ def test_what_a_method_keeps_is_not_the_callers() -> None:
         InTurn.count(self, arm, x, of_round, asked)
         kept.append(x)
 
-    run = Guarded(variant(count=keep), settings_of())
+    run = GuardedRun(variant(count=keep), settings_of())
     x = np.array([1.0, 2.0])
     run.count(0, x, 0, True)
     x[:] = 9.0
@@ -180,7 +180,7 @@ def test_what_a_method_keeps_is_not_the_callers() -> None:
 
 def test_done_is_not_taken_back() -> None:
     answers = iter([True, False])
-    run = Guarded(variant(done=property(lambda self: next(answers))), settings_of())
+    run = GuardedRun(variant(done=property(lambda self: next(answers))), settings_of())
     assert run.done
     with pytest.raises(MethodError, match="took back that it is done"):
         run.done
@@ -188,9 +188,9 @@ def test_done_is_not_taken_back() -> None:
 
 def test_evidence_and_decisions_are_checked() -> None:
     with pytest.raises(MethodError, match=r"gave evidence that is no coterie\.methods\.Evidence: 3"):
-        Guarded(variant(evidence=returning(3)), settings_of()).evidence()
+        GuardedRun(variant(evidence=returning(3)), settings_of()).evidence()
     with pytest.raises(MethodError, match="gave decisions that are no list of dictionaries"):
-        Guarded(variant(new_decisions=returning([3])), settings_of()).new_decisions()
+        GuardedRun(variant(new_decisions=returning([3])), settings_of()).new_decisions()
 
 
 def record_of(arms: list[int]) -> Record:
@@ -203,24 +203,24 @@ def record_of(arms: list[int]) -> Record:
 
 
 def test_a_record_is_followed_by_checked_steps() -> None:
-    run = Guarded(variant(), settings_of())
+    run = GuardedRun(variant(), settings_of())
     assert run.follow(record_of([0, 1, 2])) == Followed(6, [])
     assert run.t == 3
     with pytest.raises(Departure, match="the next arm is 3"):
         run.follow(record_of([1]))
     with pytest.raises(MethodError, match="asked for arm 9"):
-        Guarded(variant(ask=returning(9)), settings_of()).follow(record_of([0]))
-    applied = Guarded(variant(ask=raising(AssertionError("a recorded ask consults no rule"))), settings_of())
+        GuardedRun(variant(ask=returning(9)), settings_of()).follow(record_of([0]))
+    applied = GuardedRun(variant(ask=raising(AssertionError("a recorded ask consults no rule"))), settings_of())
     applied.apply(record_of([2, 2]))
     assert applied.pulls.tolist() == [0, 0, 2, 0]
 
 
 def test_methods_of_the_package_are_not_guarded_and_registered_ones_are() -> None:
-    assert not isinstance(methods.start(settings_of("uniform")), Guarded)
+    assert not isinstance(methods.start(settings_of("uniform")), GuardedRun)
     methods.register(variant())
     try:
         run = methods.start(settings_of())
-        assert isinstance(run, Guarded)
+        assert isinstance(run, GuardedRun)
         assert isinstance(run.method_run, InTurn)
     finally:
         methods.unregister("odd")

@@ -147,7 +147,7 @@ def _of_run(run: Any) -> Arrays:
         return {"extra": run._extra, "open": run._open} | _of_run(run.inner)
     if kind == "PresentArms":
         return _of_run(run.inner)
-    if kind == "Guarded":
+    if kind == "GuardedRun":
         return _of_run(run.method_run)
     if kind == "CrocMethodRun":
         return croc_state(run._run)

@@ -96,7 +96,7 @@ def near_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> NearClaim:
     )
 
 
-class _Claimed(NamedTuple):
+class _ClaimedBounds(NamedTuple):
     """How far apart is far, and how near is near: for a resolution, or for linkage."""
 
     norm: str
@@ -106,19 +106,19 @@ class _Claimed(NamedTuple):
     height: float | None
 
 
-def _claimed(given: dict[str, Any], head: Head) -> _Claimed:
+def _claimed(given: dict[str, Any], head: Head) -> _ClaimedBounds:
     """The bounds that are claimed, of a resolution if there is no K, and the sentence that says so."""
     norm = choice_of(given, "norm", NORMS)
     question: Question
     if head.n_clusters is None:
         claims = choice_of(given, "claims", CLAIMS)
         epsilon, eta = bounds_of(given, head.dim, norm)
-        question, claimed = Resolution(epsilon, eta, norm, claims), _Claimed(norm, claims, epsilon, eta, None)
+        question, claimed = Resolution(epsilon, eta, norm, claims), _ClaimedBounds(norm, claims, epsilon, eta, None)
     else:
         if norm != "distance":
             raise ValueError(f'the norm of single linkage is "distance", got {short(norm)}')
         height = check_positive(field_of(given, "height"), "height")
-        question, claimed = SingleLinkage(head.n_clusters), _Claimed(norm, "", None, None, height)
+        question, claimed = SingleLinkage(head.n_clusters), _ClaimedBounds(norm, "", None, None, height)
     sentence = claim_in_words(question, head.delta, claimed.height)
     if field_of(given, "claim") != sentence:
         raise ValueError(f"claim must say what is claimed, {sentence!r}, got {short(given['claim'])}")

@@ -75,7 +75,7 @@ def checked_step(method: str, name: str, step: Callable[[], _Answer]) -> _Answer
         raise MethodError(method, f"failed in {name}: {type(error).__name__}: {error}") from error
 
 
-class Guarded(MethodRun):
+class GuardedRun(MethodRun):
     """A run of `method`, whose every step is checked; `method_run` is the method's own."""
 
     inner: MethodRun
@@ -245,7 +245,7 @@ def start(settings: Settings, method: Method | None = None) -> MethodRun:
     A run of a method that somebody registered is guarded: what breaks the contract is a `MethodError` that names it.
     """
     entry = method_named(settings.method) if method is None else method
-    return confirming(entry.start(settings) if is_packaged(entry) else Guarded(entry, settings), settings)
+    return confirming(entry.start(settings) if is_packaged(entry) else GuardedRun(entry, settings), settings)
 
 
 def confirming(run: MethodRun, settings: Settings) -> MethodRun:

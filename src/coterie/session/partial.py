@@ -59,7 +59,7 @@ class _Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Proven:
+class ProvenPairs:
     """What is proven at a moment, as matrices: `Partial` has it in lists.
 
     `apart`, `alike`: (M, M). `own`: the pairs of `apart` that have evidence of their own. `settled`: (M) which items
@@ -100,14 +100,14 @@ def partial_of(conversation: Conversation) -> Partial:
     return proven_at(conversation_moment(conversation)).listed()
 
 
-def proven_at(moment: Moment) -> Proven:
+def proven_at(moment: Moment) -> ProvenPairs:
     """What is proven at a moment, of at most `MOST_ITEMS` items."""
     if moment.n_first is not None:
         return _among_all(_proven(among_present(moment)), moment)
     return _proven(moment)
 
 
-def _proven(moment: Moment) -> Proven:
+def _proven(moment: Moment) -> ProvenPairs:
     settings, labels, proven = moment.settings, moment.labels, moment.proven
     question = settings.question
     if isinstance(question, ExactGroups):
@@ -241,20 +241,20 @@ def _central(at_most: np.ndarray, labels: IntArray | None) -> tuple[int, ...] | 
 # What is said of it.
 
 
-def _told(pairs: _Pairs, labels: IntArray | None, proven: bool, error: float) -> Proven:
+def _told(pairs: _Pairs, labels: IntArray | None, proven: bool, error: float) -> ProvenPairs:
     apart, alike = pairs.apart, pairs.alike
     n_arms = len(apart)
     own_pairs = apart if pairs.own is None else apart & pairs.own
     shown = letters(apart)
     if labels is None:
         nothing = np.zeros((n_arms, 0), dtype=bool)
-        return Proven(apart, alike, own_pairs, None, (), np.zeros(n_arms, dtype=bool), nothing, shown, error)
+        return ProvenPairs(apart, alike, own_pairs, None, (), np.zeros(n_arms, dtype=bool), nothing, shown, error)
     leads = pairs.representatives or _leads(apart, labels)
     own = np.array([leads[group] for group in labels.tolist()])
     between = apart[np.ix_(leads, leads)] | np.eye(len(leads), dtype=bool)
     sure = np.full(n_arms, proven) | (alike[np.arange(n_arms), own] & (pairs.settles and bool(between.all())))
     possible = ~pairs.beyond[:, leads]
-    return Proven(apart, alike, own_pairs, labels, tuple(leads), sure, possible, shown, error)
+    return ProvenPairs(apart, alike, own_pairs, labels, tuple(leads), sure, possible, shown, error)
 
 
 def _listed(pairs: np.ndarray) -> tuple[tuple[int, int], ...]:
@@ -283,7 +283,7 @@ def _with_leads(apart: np.ndarray, leads: tuple[int, ...]) -> tuple[tuple[int, i
     return tuple(sorted(pairs))
 
 
-def _among_all(proven: Proven, moment: Moment) -> Proven:
+def _among_all(proven: ProvenPairs, moment: Moment) -> ProvenPairs:
     """What is proven about the items present, by the numbers that all items have."""
     here, n_ever = np.array(moment.present, dtype=np.int64), moment.settings.n_arms
 

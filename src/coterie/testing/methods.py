@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from coterie.methods import METHODS, Method, MethodError, MethodRun, Pull, prepared, register, unregister
-from coterie.methods.start import Guarded
+from coterie.methods.start import GuardedRun
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
@@ -114,9 +114,9 @@ class Case:
         white = noise.whiten_fully(x[None]) if self.method.exact else noise.whiten(x[None])
         return np.asarray(white[0])
 
-    def run(self) -> Guarded:
+    def run(self) -> GuardedRun:
         """A run at its beginning, each of whose steps is checked."""
-        return Guarded(self.method, self.settings)
+        return GuardedRun(self.method, self.settings)
 
 
 Check: TypeAlias = Callable[[Case], None]

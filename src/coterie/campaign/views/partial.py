@@ -24,7 +24,7 @@ from coterie.methods import method_named
 from coterie.methods.table import certifying_methods
 from coterie.problem.checks import IntArray, check_count
 from coterie.problem.question import Question, Resolution
-from coterie.session.partial import MOST_ITEMS, Moment, Proven, moment_of, proven_at
+from coterie.session.partial import MOST_ITEMS, Moment, ProvenPairs, moment_of, proven_at
 from coterie.session.resolution_curve import curve_at, no_distances
 
 LISTED_PAIRS = 1000
@@ -234,7 +234,7 @@ MOST_COLUMNS = 100
 REPRESENTATIVE, NEAR, FAR, BOTH, OPEN = "r", "+", "-", "b", "?"
 
 
-def evidence_matrix(proven: Proven, group_ids: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
+def evidence_matrix(proven: ProvenPairs, group_ids: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
     """`columns`: the groups by their ids, each with the item that stands for it; `rows`: a character a column.
 
     An item is compared with the representative of each group (of a resolution: its reference). "r": it is that one;

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coterie.evidence.near_far.family import Family, Guess
-from coterie.methods.resolution.estimates import Believed, Groupings, Tally, believed, distances, net, numbers_of_groups
+from coterie.methods.resolution.estimates import (
+    BelievedMeans,
+    Groupings,
+    Tally,
+    believed,
+    distances,
+    net,
+    numbers_of_groups,
+)
 from coterie.problem.checks import FloatArray, IntArray
 
 MOST_RATIO = 24
@@ -32,7 +40,7 @@ OFF_CENTRE = 1.1
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedTests:
     """Tests that are made at the freeze, one a row: of an item against a reference, of which `ratio` make a block.
 
     `sure` (n): the share of an estimated gap that is left without what the choice of groups made of noise.
@@ -54,11 +62,11 @@ class Planned:
 def planned(
     means: FloatArray, doubt: FloatArray, variance: FloatArray, item: IntArray, reference: IntArray,
     ratio: IntArray, bound: FloatArray, sure: FloatArray | None = None,
-) -> Planned:  # fmt: skip
+) -> PlannedTests:  # fmt: skip
     """Tests of these arms, whose means (M, d) are believed with variances `doubt` (M, d)."""
     guess = Guess(means[item], means[reference], doubt[item] + doubt[reference], variance)
     bounds = np.broadcast_to(bound, guess.item.shape)
-    return Planned(item, reference, ratio, bounds, guess, np.ones(item.size) if sure is None else sure)
+    return PlannedTests(item, reference, ratio, bounds, guess, np.ones(item.size) if sure is None else sure)
 
 
 @dataclass(frozen=True)
@@ -67,11 +75,11 @@ class Candidate:
 
     labels: IntArray
     references: IntArray
-    near: Planned
-    far: Planned
+    near: PlannedTests
+    far: PlannedTests
     pulls: FloatArray
     cost: float
-    view: Believed
+    view: BelievedMeans
     height: float | None = None
     balls: list[tuple[int, float, list[int]]] = field(default_factory=list)
 
@@ -82,7 +90,7 @@ class Sketch:
 
     labels: IntArray
     references: IntArray
-    view: Believed
+    view: BelievedMeans
     near_needed: FloatArray  # (M) contrasts of each item against its reference at ratio 1; any-two: of its worst pair
     far_needed: FloatArray  # (K, K) contrasts at ratio 1
     sure: FloatArray  # (K, K) shares of the gaps between references that are believed
@@ -158,7 +166,7 @@ class Forecaster:
         longer = lengths + CAUTION * np.sqrt(doubt.mean(axis=1))
         return np.asarray(gaps * (longer / np.maximum(lengths, 1e-300))[:, None])
 
-    def _references(self, view: Believed, members: list[IntArray]) -> IntArray:
+    def _references(self, view: BelievedMeans, members: list[IntArray]) -> IntArray:
         """Of each group the item whose largest distance to another one is least; ties go to the most certain."""
         chosen = np.zeros(len(members), dtype=np.int64)
         for k, group in enumerate(members):

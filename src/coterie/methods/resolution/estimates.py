@@ -58,7 +58,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Believed:
+class BelievedMeans:
     """Means as they are believed under a grouping: drawn towards the center of their group.
 
     `centers` (K, d) of the groups, `weights` (K) results of each.
@@ -70,7 +70,7 @@ class Believed:
     weights: FloatArray
 
 
-def believed(tally: Tally, labels: IntArray) -> Believed:
+def believed(tally: Tally, labels: IntArray) -> BelievedMeans:
     """Means drawn towards their groups' centers, as far as the means of a group do not vary beyond the noise."""
     counts = np.maximum(tally.counts, 1).astype(np.float64)
     variance = tally.variance
@@ -102,7 +102,7 @@ def believed(tally: Tally, labels: IntArray) -> Believed:
     doubt = pull * own + variance / weights[labels][:, None]
     alone = ~several
     means[alone], doubt[alone] = tally.means[alone], own[alone]
-    return Believed(means, doubt, centers, weights)
+    return BelievedMeans(means, doubt, centers, weights)
 
 
 def numbers_of_groups(n_arms: int) -> list[int]:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from coterie.evidence.near_far.family import Guess
-from coterie.methods.resolution.candidate import Candidate, Planned, planned
+from coterie.methods.resolution.candidate import Candidate, PlannedTests, planned
 from coterie.methods.resolution.epoch import Epoch, RunEvidence, covers_linkage
-from coterie.methods.resolution.estimates import Believed, Tally, distances
-from coterie.methods.resolution.questions import Asked
+from coterie.methods.resolution.estimates import BelievedMeans, Tally, distances
+from coterie.methods.resolution.questions import AskedQuestion
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import canonical, same_partition
 
@@ -94,7 +94,7 @@ class _Draft:
         return float(self.pulls.sum())
 
 
-class AskedLinkage(Asked):
+class AskedLinkage(AskedQuestion):
     """The K groups of single linkage of the true means."""
 
     def __init__(self, evidence: RunEvidence, n_clusters: int, dim: int) -> None:
@@ -206,7 +206,7 @@ class AskedLinkage(Asked):
         for k in range(self._n_clusters):
             group = _members(labels, k)
             references.append(int(group[int(np.argmin(apart[np.ix_(group, group)].max(axis=1)))]))
-        view = Believed(means, doubt, means[references], counts[references])
+        view = BelievedMeans(means, doubt, means[references], counts[references])
         balls = [(ball.reference, ball.radius, list(ball.items)) for ball in draft.balls]
         return Candidate(
             labels, np.array(references), near, far, draft.pulls, draft.cost, view, draft.height, balls
@@ -214,7 +214,7 @@ class AskedLinkage(Asked):
 
     def _tests(
         self, means: FloatArray, doubt: FloatArray, variance: FloatArray, pairs: IntArray, bound: FloatArray
-    ) -> Planned:
+    ) -> PlannedTests:
         item, reference = pairs
         return planned(means, doubt, variance, item, reference, np.ones(item.size, dtype=np.int64), bound[:, None])
 

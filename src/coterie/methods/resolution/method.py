@@ -20,7 +20,7 @@ from coterie.methods.present_arms import Past
 from coterie.methods.reports import BOUNDS, LINKS, Evidence, Standing, Weakest
 from coterie.methods.resolution.epoch import Epoch, RunEvidence
 from coterie.methods.resolution.linkage import AskedLinkage
-from coterie.methods.resolution.questions import Asked, AskedResolution
+from coterie.methods.resolution.questions import AskedQuestion, AskedResolution
 from coterie.methods.resolution.run import ALPHA, FreezingRun, level_of_epoch
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.costs import unit_costs
@@ -31,7 +31,7 @@ from coterie.problem.sentences import assumption_in_words, choices_in_words, cla
 from coterie.problem.settings import Settings
 
 
-def asked_for(settings: Settings) -> Asked:
+def asked_for(settings: Settings) -> AskedQuestion:
     """The question of a run."""
     question, dim = settings.question, settings.dim
     evidence = RunEvidence(settings.noise, question, settings.n_arms, dim, settings.delta)
@@ -67,7 +67,7 @@ class ResolutionRun(MethodRun):
         self._reported = 0
         self._chosen: list[Decision] = []  # resolutions that were chosen on the way, and not reported yet
 
-    def _question(self) -> Asked:
+    def _question(self) -> AskedQuestion:
         return asked_for(replace(self._settings, delta=self._settings.delta * self._left))
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from coterie.evidence.near_far.family import Family, Guess
 from coterie.methods.resolution.candidate import Candidate, Forecaster
 from coterie.methods.resolution.epoch import Epoch, RunEvidence, covers_any_two, covers_references
-from coterie.methods.resolution.estimates import Believed, Tally, believed, distances
+from coterie.methods.resolution.estimates import BelievedMeans, Tally, believed, distances
 from coterie.problem.checks import FloatArray, IntArray
 
 MISPLACED = 20.0
@@ -26,7 +26,7 @@ LEAST_LEFT, LEAST_PACE = 0.05, 0.1
 """Of its forecast: a test that is about to be met needs no less; of its level: one that is late has got no less."""
 
 
-class Asked(ABC):
+class AskedQuestion(ABC):
     """A question with its evidence. `price` (M): of a result of each arm, where they differ."""
 
     price: FloatArray | None = None
@@ -118,7 +118,7 @@ def move_odds(
     return np.asarray(odds.sum(axis=1))
 
 
-class AskedResolution(Asked):
+class AskedResolution(AskedQuestion):
     """Groups up to a resolution, in scaled units: near is η = `near`, far is ε = `far` (both (d))."""
 
     def __init__(
@@ -165,7 +165,7 @@ class AskedResolution(Asked):
             np.maximum.at(odds, tests.reference, risk)
         return odds
 
-    def _odds(self, labels: IntArray, references: IntArray, view: Believed, tally: Tally) -> FloatArray:
+    def _odds(self, labels: IntArray, references: IntArray, view: BelievedMeans, tally: Tally) -> FloatArray:
         if len(references) == 1:
             return np.zeros(labels.size)
         apart = distances(view.means[references], self.family.norm, self.near)

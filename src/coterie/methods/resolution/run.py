@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from coterie.methods.resolution.candidate import Candidate, Planned
+from coterie.methods.resolution.candidate import Candidate, PlannedTests
 from coterie.methods.resolution.epoch import FAR, NEAR, Epoch
 from coterie.methods.resolution.estimates import Tally
-from coterie.methods.resolution.questions import Asked
+from coterie.methods.resolution.questions import AskedQuestion
 from coterie.problem.checks import FloatArray, IntArray
 
 ALPHA = 0.1
@@ -65,7 +65,7 @@ def level_of_epoch(number: int, log_inverse_delta: float) -> float:
 class FreezingRun:
     """The state of a run: results, the epoch at work, what is planned."""
 
-    def __init__(self, asked: Asked, n_arms: int, log_inverse_delta: float) -> None:
+    def __init__(self, asked: AskedQuestion, n_arms: int, log_inverse_delta: float) -> None:
         self.asked, self.n_arms, self._log_inverse_delta = asked, n_arms, log_inverse_delta
         self.price: FloatArray = np.ones(n_arms)  # of a result of each arm, in units of the cheapest
         self.tally = Tally(n_arms, asked.dim, asked.evidence.known_variance, asked.evidence.least_variance)
@@ -266,14 +266,14 @@ class FreezingRun:
         self._forecast_of_epoch = self._cost(candidate)
         self._candidate = candidate
 
-    def _written(self, kind: str, tests: Planned, level: float) -> list[list[Any]]:
+    def _written(self, kind: str, tests: PlannedTests, level: float) -> list[list[Any]]:
         family = self.asked.family
         make = family.near_parameters if kind == NEAR else family.far_parameters
         parameters = make(tests.bound, tests.ratio, tests.guess, level)
         columns = (column.tolist() for column in (tests.item, tests.reference, tests.ratio, tests.bound))
         return [list(row) for row in zip(*columns, parameters, strict=True)]
 
-    def change(self, asked: Asked, factor: FloatArray) -> None:
+    def change(self, asked: AskedQuestion, factor: FloatArray) -> None:
         """Ask for another resolution from here on: the epoch at work is left, and all results keep serving estimates.
 
         Its level is spent; the next freeze has the new bounds. `factor` (d): the old units in the new ones.
