@@ -109,7 +109,7 @@ browser:
 # Every worker begins with a stretch of the tests and takes over from others at the end: what a module sets up is set
 # up once. Bytecode is kept, whatever the environment says: without it half of the time goes to compiling the tests.
 PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --dist worksteal
-QUICK = $(wildcard $(addprefix tests/,problem theory evidence clustering engine croc methods oracles))
+QUICK = $(wildcard $(addprefix tests/,problem evidence engine croc methods oracles))
 
 quick: $(VENV)/.coterie-dev engine ## Formulas, engine and methods against their oracles: no server, no browser
 	$(PYTEST) -m "not guarantee and not slow" $(QUICK)
@@ -130,7 +130,7 @@ thorough: $(VENV)/.coterie-dev engine browser ## The slow tests
 # Leaks are not looked for: Python leaves much behind at its end.
 CHECKED = tests/recording tests/engine tests/shortlist tests/croc/test_croc_equals_reference.py \
   tests/croc/test_croc_upkeep.py tests/croc/test_croc_workers.py tests/croc/test_croc_constants.py \
-  $(wildcard tests/test_session*.py)
+  $(wildcard tests/session/test_session*.py)
 checked: $(VENV)/.coterie-dev engine ## The engine with asserts and sanitizers
 	@$(PY) packaging/build_here.py --checked
 	PYTHONPATH=$(CURDIR)/build/checked ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \

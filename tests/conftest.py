@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -33,6 +34,10 @@ def pytest_configure() -> None:
 
 
 CHROMIUM = os.environ.get("COTERIE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM_ARGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 NO_CHROMIUM = "there is no Chromium: `make test-browser` installs it, COTERIE_CHROMIUM names another one"
 
 
@@ -42,6 +47,54 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("browser")
         if CHROMIUM is None:
             item.add_marker(pytest.mark.skip(NO_CHROMIUM))
+
+
+class Browser:
+    """The system's Chromium, from the first test that uses it to the next that does not.
+
+    Playwright occupies the thread's event loop: tests that have a loop of their own come while it is closed.
+    """
+
+    def __init__(self) -> None:
+        self._playwright: Any = None
+        self._running: Any = None
+
+    def running(self) -> Any:
+        if self._running is None:
+            from playwright.sync_api import sync_playwright
+
+            self._playwright = sync_playwright().start()
+            self._running = self._playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGS)
+        return self._running
+
+    def close(self) -> None:
+        if self._running is not None:
+            self._running.close()
+            self._playwright.stop()
+            self._playwright = self._running = None
+
+
+BROWSER = Browser()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that use the browser come last, one after the other: it is started once."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("browser") is None:
+        BROWSER.close()
+
+
+def pytest_sessionfinish() -> None:
+    BROWSER.close()
+
+
+@pytest.fixture
+def browser() -> Any:
+    """The system's Chromium."""
+    return BROWSER.running()
 
 
 def pytest_collection_finish() -> None:
@@ -68,6 +121,9 @@ class Postgres:
         packaged = Path(pgserver.__file__).parent / "pginstall" / "bin"
         self._programs: Path = getattr(self.server, "bin_path", packaged)  # the successor knows where
         self._numbers = itertools.count()
+        # Servers are killed here, never the machine: what the system has taken over is safe.
+        self.server.psql("ALTER SYSTEM SET fsync = off;")
+        self.server.psql("SELECT pg_reload_conf();")
 
     def new_database(self) -> str:
         """The address of an empty database."""
@@ -99,12 +155,6 @@ class Postgres:
     def close(self) -> None:
         self.control("-m", "immediate", "stop")  # what is in it is not needed any more
         self.server.cleanup()
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The path of the browser."""
-    return CHROMIUM or pytest.skip(NO_CHROMIUM)
 
 
 @pytest.fixture(scope="session")

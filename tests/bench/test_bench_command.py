@@ -136,6 +136,7 @@ def test_show_of_nothing_says_what_to_do(tmp_path: Path) -> None:
     assert "measure it with coterie bench speed" in shown.stderr
 
 
+@pytest.mark.slow
 def test_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "coterie.cli", "bench", "--quick", "--out", str(tmp_path), "needed", "growth"]
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -35,6 +35,7 @@ def test_worlds_are_as_they_are_described() -> None:
     assert by_name["many"].shape == (300, 5)
 
 
+@pytest.mark.slow
 def test_a_row_has_croc_beside_items_in_turn() -> None:
     cell = next(one for one in all_cells() if one.make is segment and one.label == "noise known")
     row = measured(cell, 2)

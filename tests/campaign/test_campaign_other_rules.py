@@ -91,8 +91,13 @@ def test_a_finished_campaign_shows_everything_under_other_rules(
 
 @pytest.mark.parametrize(
     ("noise", "results"),
-    [(1.0, 60), (None, 90), ("gaussian", 90), (coterie.Bounded(-9, 12), 150), (coterie.Symmetric(), 90)],
-    ids=["known", "any", "gaussian", "bounded", "symmetric"],
+    [
+        pytest.param(1.0, 60, id="known"),
+        pytest.param(None, 90, id="any"),
+        pytest.param("gaussian", 90, id="gaussian"),
+        pytest.param(coterie.Symmetric(), 90, id="symmetric"),
+        pytest.param(coterie.Bounded(-9, 12), 150, id="bounded", marks=pytest.mark.slow),
+    ],
 )
 def test_a_campaign_goes_on_under_other_rules_and_says_so(
     opened: Callable[[], Campaigns], higher_rules: Callable[[], None], tmp_path: Path, noise: Any, results: int

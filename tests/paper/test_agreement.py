@@ -19,7 +19,7 @@ from coterie.paper.summary import agrees, allowed_errors, checks_of, rows_of
 RUN = {"seed": 0, "resume": False, "workers": None, "scheduler": None, "progress": False}
 
 
-@pytest.mark.parametrize("part", ["table1", "table2"])
+@pytest.mark.parametrize("part", [pytest.param("table1", marks=pytest.mark.slow), "table2"])
 def test_tables_agree_as_a_family(part: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the proven threshold, which the paper does not show here and which takes nine tenths of the time."""
     cells = [
@@ -38,6 +38,7 @@ def test_tables_agree_as_a_family(part: str, tmp_path: Any, monkeypatch: pytest.
     assert all(row.wrong <= allowed_errors(row.trials, row.delta) for row in rows)
 
 
+@pytest.mark.slow
 def test_mnist_agrees_within_5_per_cent_at_the_implied_scale(tmp_path: Any) -> None:
     """d = 10 and 50 with 128 trials, the others, whose deviations are below 1 %, with a few."""
     for trials, dims in ((128, ("10", "50")), (6, ("100", "200", "400"))):
@@ -54,6 +55,7 @@ def test_mnist_agrees_within_5_per_cent_at_the_implied_scale(tmp_path: Any) -> N
             assert result.by_threshold["heuristic"].mean()[0] == pytest.approx(printed.mean, rel=0.05), name
 
 
+@pytest.mark.slow
 def test_slopes_fall_to_the_lower_bound(tmp_path: Any) -> None:
     """figure3's three claims, with 48 trials: the standard error of a slope is then below 2 %."""
     cells = [cell for cell in cells_of("figure3", 48) if cell.method != "croc"]

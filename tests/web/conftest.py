@@ -1,4 +1,4 @@
-"""Real servers and a real browser; a real PostgreSQL is in tests/conftest.py."""
+"""Real servers; a real browser and a real PostgreSQL are in tests/conftest.py."""
 
 from __future__ import annotations
 
@@ -22,11 +22,6 @@ from waiting import wait_until
 TOKEN = "a-token-for-tests-0123456789"
 READ_TOKEN = "a-token-for-readers-0123456789"
 CENTERS = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.5]])
-CHROMIUM_ARGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
 
 _NUMBERS = itertools.count(1)
 
@@ -237,17 +232,6 @@ def nursery() -> Iterator[Nursery]:
     running = Nursery()
     yield running
     running.close()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Any]:
-    """The system's Chromium. Playwright occupies the thread's event loop: not longer than one module."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

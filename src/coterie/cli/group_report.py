@@ -31,7 +31,7 @@ def item_states(answer: PairAnalysis | ReplayAnalysis) -> list[str]:
         state = "proven" if _trusted(answer) else "no proof"
     else:
         state = "a guess"
-        if answer.partial is not None and answer.alarm is None and not answer.contradicted:
+        if answer.partial is not None and answer.session.alarm is None and not answer.contradicted:
             certain = set(answer.partial.settled)
     return [
         "does not fit" if arm in misfits else "certain so far" if arm in certain else state
@@ -141,12 +141,13 @@ def print_replay_analysis(answer: ReplayAnalysis) -> None:
 
 
 def _mixed(answer: ReplayAnalysis) -> bool:
-    return bool(answer.homogeneity and answer.homogeneity["mixed"])
+    looks = answer.session.homogeneity
+    return looks is not None and bool(looks.mixed)
 
 
 def _refuted(answer: ReplayAnalysis) -> bool:
     """Whether the measurements speak against the number of groups, or the order in which they were used."""
-    return bool(answer.misfits) or _mixed(answer) or answer.alarm is not None or answer.out_of_order
+    return bool(answer.misfits) or _mixed(answer) or answer.session.alarm is not None or answer.out_of_order
 
 
 def _trusted(answer: ReplayAnalysis) -> bool:
@@ -239,27 +240,27 @@ def _more_groups(answer: Analysis) -> str:
 
 def _contradiction_lines(answer: ReplayAnalysis) -> list[str]:
     """The alarm, and whether each group looks like one."""
-    k, alarm, looks, lines = answer.n_clusters or 0, answer.alarm, answer.homogeneity, []
+    k, alarm, looks, lines = answer.n_clusters or 0, answer.session.alarm, answer.homogeneity_text, []
     if alarm is not None:
         cause = f"there are at least {k + 1} groups{_more_groups(answer)}, or {_other_cause(answer)}"
         if answer.noise_too_small:
             cause = "the noise is larger than stated (see above)"
         lines.append(
-            f"Alarm: {first_names(alarm['names'])} are pairwise known to differ, so {cause}. (If there are {k} groups "
-            f"and the noise is {_as_said(answer)}, an alarm has probability at most {alarm['probability']:g}.)"
+            f"Alarm: {first_names(answer.named(alarm.arms))} are pairwise known to differ, so {cause}. (If there are "
+            f"{k} groups and the noise is {_as_said(answer)}, an alarm has probability at most {alarm.probability:g}.)"
         )
     if looks is not None and _mixed(answer):
         more = f" Try --clusters {k + 1}." if k + 1 < len(answer.pool.names) else ""
-        lines.append(f"warning: {looks['text'][0].lower()}{looks['text'][1:]}{more}")
+        lines.append(f"warning: {looks[0].lower()}{looks[1:]}{more}")
     elif looks is not None and not answer.noise_too_small and not answer.misfits:  # or all that was recorded says more
-        lines.append(looks["text"])
+        lines.append(looks)
     return lines
 
 
 def _partial_lines(answer: ReplayAnalysis) -> list[str]:
     k, known, fewer, lines = answer.n_clusters, answer.partial, answer.fewer, []
     if known is not None and not answer.done and not answer.noise_too_small and not answer.out_of_order:
-        if answer.alarm is None and answer.asks_for_equal_items:
+        if answer.session.alarm is None and answer.asks_for_equal_items:
             settled, undecided = answer.named(known.settled), answer.named(known.undecided)
             lines.append(f"Certain so far, if there are exactly {k} groups: {first_names(settled) or 'no item'}.")
             lines.append(f"Undecided: {first_names(undecided) or 'none'}.")
@@ -284,7 +285,7 @@ def _print_letters_and_groups(answer: ReplayAnalysis) -> None:
     pairs = answer.pairs
     if pairs is None or not answer.groups or answer.noise_too_small or answer.out_of_order:
         return
-    if answer.done and answer.n_clusters is not None and answer.alarm is None:
+    if answer.done and answer.n_clusters is not None and answer.session.alarm is None:
         return
     names, used = answer.pool.names, answer.session.pulls.tolist()
     rows = [

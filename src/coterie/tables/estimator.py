@@ -16,7 +16,7 @@ import numpy as np
 from coterie.certificate import Certificate
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_real_array, short
 from coterie.problem.question import GROUPS
-from coterie.problem.settings import DELTA, METHOD
+from coterie.problem.settings import DELTA, METHOD, Options
 from coterie.session import Session, cluster
 from coterie.tables.errors import TableError
 from coterie.tables.growing import ReplayAnalysis
@@ -163,36 +163,24 @@ class BanditClustering:
         """`fit`, then the groups: `labels_`, one for each of `names_`."""
         return self.fit(X, names).labels_
 
+    @property
+    def _asked(self) -> Options:
+        """What a function that measures and a table are asked alike."""
+        return {
+            "delta": self.delta, "method": self.method, "noise": self.noise, "resolution": self.resolution,
+            "groups": self.groups,
+        }  # fmt: skip
+
     def _measured(self, measure: Callable[[Any], Any], names: Any) -> tuple[Session, tuple[str, ...]]:
         items = _items(names)
-        result = cluster(
-            measure,
-            items,
-            self.n_clusters,
-            self.delta,
-            self.method,
-            self.budget,
-            self.progress,
-            resolution=self.resolution,
-            noise=self.noise,
-            groups=self.groups,
-        )
+        result = cluster(measure, items, self.n_clusters, budget=self.budget, progress=self.progress, **self._asked)
         return result.session, tuple(map(str, items))
 
     def _replayed(self, table: Any, names: Any) -> tuple[Session, tuple[str, ...]]:
         if self.budget is not None:
             raise ValueError(f"budget is for a function that measures, got budget={short(self.budget)} and a table")
         pool = _pool(table, names, self.wide, self.leave_out_holes, self.copies)
-        answer = group_pool(
-            pool,
-            self.n_clusters,
-            self.in_order,
-            delta=self.delta,
-            method=self.method,
-            noise=self.noise,
-            resolution=self.resolution,
-            groups=self.groups,
-        )
+        answer = group_pool(pool, self.n_clusters, self.in_order, **self._asked)
         unmeasured = [f"{left.column} ({left.why})" for left in answer.reading.left_out if left.by_content]
         if unmeasured:
             message = f"columns of numbers were left out, since they measure nothing: {', '.join(unmeasured)}"

@@ -91,14 +91,13 @@ class ReplayAnalysis(Analysis):
         """Whether the method's stop is a proof."""
         return method_named(self.session.method).proves(self.session.threshold)
 
-    @cached_property
-    def alarm(self) -> dict[str, Any] | None:
-        """The items that refute the number of groups."""
-        return alarm_json(self.session, self.pool.names.__getitem__)
+    @property
+    def homogeneity_text(self) -> str | None:
+        """Whether the items of each group look alike, in words; None as long as the groups are not found."""
+        looks = self._homogeneity_json()
+        return None if looks is None else str(looks["text"])
 
-    @cached_property
-    def homogeneity(self) -> dict[str, Any] | None:
-        """Whether the items of each group look alike."""
+    def _homogeneity_json(self) -> dict[str, Any] | None:
         return homogeneity_json(self.session, range(1, (self.session.n_clusters or 0) + 1))
 
     @cached_property
@@ -138,8 +137,8 @@ class ReplayAnalysis(Analysis):
                 "representatives": self.named(known.representatives),
                 "differ": [self.named(pair) for pair in known.differ],
             },
-            "alarm": self.alarm,
-            "homogeneity": self.homogeneity,
+            "alarm": alarm_json(session, self.pool.names.__getitem__),
+            "homogeneity": self._homogeneity_json(),
             "fewer": None if self.fewer is None else asdict(self.fewer),
             "forecast": None if self.forecast is None else self.forecast.to_json(),
         }

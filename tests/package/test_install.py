@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 import coterie
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BUILT = re.compile(r"_native\S*\.(so|pyd)$")  # the engine, beside the sources or in a wheel
 Pip = Callable[..., str]
 

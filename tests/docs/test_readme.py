@@ -29,7 +29,7 @@ import typer.main
 
 from coterie.cli import app
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 STORIES = sorted(page for page in DOCS.glob("[!_]*/**/*.md"))
 ABOUT = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]

@@ -14,7 +14,7 @@ import pytest
 
 from coterie.session import progress_line as progress
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "docs" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 
 PROVEN = "proven: if there are exactly 2 groups, the items of a group are alike, those of different groups are not"
 """What the paper's rules prove of two groups."""

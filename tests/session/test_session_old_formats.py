@@ -1,4 +1,4 @@
-"""Saved sessions of earlier releases are read for ever: some of each number of rules are kept in tests/assets."""
+"""Saved sessions of earlier releases are read for ever: some of each number of rules are kept in assets/."""
 
 from __future__ import annotations
 

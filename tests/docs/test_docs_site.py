@@ -20,7 +20,7 @@ import coterie.plot
 import coterie.tables
 from coterie.cli import app
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow

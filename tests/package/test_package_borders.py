@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "coterie"
+SOURCE = Path(__file__).parents[2] / "src" / "coterie"
 OF_PYTHON = {"_asdict", "_make", "_replace", "_fields"}  # public by Python's own rules, of named tuples
 
 

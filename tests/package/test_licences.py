@@ -10,7 +10,7 @@ import pytest
 
 from bench import licences
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NAMED = {
     (part, re.match(r"[\w.-]+", line)[0].lower())  # type: ignore[index]

@@ -12,7 +12,7 @@ import pytest
 from coterie.methods import METHODS
 from coterie.methods.table import NEEDS, PACKAGED
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "coterie"
 EXCEPT = (
     "methods/",  # the table itself
