@@ -33,12 +33,14 @@ from coterie.evidence.order import (
     order_evidence,
     repeats,
 )
+from coterie.evidence.shifts import SHIFT_LEVEL, SHIFT_THRESHOLD
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import taken_apart
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import RecordArrays, committed_pairs
+from coterie.session.shifts import seen_shift
 
 NOISE, DRIFT, FAILURES, LATENESS, STILL, COPY = "noise", "drift", "failures", "lateness", "still", "copy"
 DEPENDENCE = "dependence"
@@ -106,9 +108,11 @@ def alarms_of(conversation: Conversation) -> tuple[DataAlarm, ...]:
 
 def alarms_by(record: RecordArrays, settings: Settings, labels: IntArray | None) -> tuple[DataAlarm, ...]:
     """The alarms by a record."""
-    ordered = _drift(settings, record), _dependence(settings, record)
-    failing = _failures(settings, record), _lateness(settings, record)
-    alarms = (_noise(settings, record, labels), *ordered, *failing, _still(settings, record), _copy(settings, record))
+    alarms = [_still(settings, record), _copy(settings, record)]
+    if settings.blocks is None:  # else results of an item may change from block to block
+        failing = _failures(settings, record), _lateness(settings, record)
+        alarms = [*failing, *alarms]
+        alarms = [_noise(settings, record, labels), _drift(settings, record, labels), _dependence(settings, record), *alarms]
     return tuple(alarm for alarm in alarms if alarm is not None)
 
 
@@ -250,19 +254,34 @@ def _which(dim: int, column: int) -> str:
     return "" if dim == 1 else f" in number {column + 1} of a result"
 
 
-def _drift(settings: Settings, record: RecordArrays) -> DataAlarm | None:
+def _drift(settings: Settings, record: RecordArrays, labels: IntArray | None) -> DataAlarm | None:
+    """That stretches of results lie apart, where the groups are known or guessed; else that later ones lie apart."""
+    arms = record.counted_arms
+    shifted = shift_alarm(settings, arms, record.counted_values, labels)
+    if shifted is not None:
+        return shifted
     alarm = drift_alarm(record.counted_arms, record.counted_values, record.n_arms, settings.names)
     return None if alarm is None else replace(alarm, advice=_DRIFT_ADVICE)
 
 
 _DRIFT_ADVICE = (
     "Check the instrument, and whether items change with time: equal items may look different because they were "
-    "measured at different times. When the cause is gone, start again."
+    "measured at different times. When the cause is gone, start again; or state days as blocks."
 )
 _TABLE_ADVICE = (
     "The order of the rows goes with their values: if they were sorted, put them in the order of measuring; if that is "
     "it, results changed with time, and equal items may look different."
 )
+
+
+def shift_alarm(
+    settings: Settings, arms: IntArray, values: FloatArray, labels: IntArray | None, days: Sequence[str] | None = None
+) -> DataAlarm | None:
+    """The alarm that results (n, d) of these arms (n) shift from day to day: `coterie.session.shifts`."""
+    seen = seen_shift(settings, arms, values, labels, days)
+    if seen is None:
+        return None
+    return DataAlarm(DRIFT, seen.words, seen.advice, seen.evidence, SHIFT_THRESHOLD, SHIFT_LEVEL)
 
 
 def drift_alarm(
