@@ -82,7 +82,10 @@ def shift_evidence(groups: IntArray, values: FloatArray, days: IntArray | None =
             about += [(column, i)] * len(VARIANCES)
     total = np.logaddexp.reduce(courses, axis=0) - math.log(len(courses))
     at = int(np.argmax(total))
-    column, i = about[int(np.argmax([course[at] for course in courses]))]
+    there = [
+        course[at] if parts[i][-1] > parts[i][0] else -np.inf for course, (_, i) in zip(courses, about, strict=True)
+    ]
+    column, i = about[int(np.argmax(there))]  # of those with two stretches to compare
     before, after, size = _largest_step(groups, values[:, column], parts[i])
     whole = [slice(int(known[part.start]), int(known[part.stop - 1]) + 1) for part in (before, after)]
     return ShiftEvidence(float(total[at]), column, whole[0], whole[1], size)

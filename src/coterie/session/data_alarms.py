@@ -33,14 +33,13 @@ from coterie.evidence.order import (
     order_evidence,
     repeats,
 )
-from coterie.evidence.shifts import SHIFT_LEVEL, SHIFT_THRESHOLD
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import taken_apart
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation
+from coterie.session.drift import seen_drift, seen_shift
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import RecordArrays, committed_pairs
-from coterie.session.shifts import seen_shift
 
 NOISE, DRIFT, FAILURES, LATENESS, STILL, COPY = "noise", "drift", "failures", "lateness", "still", "copy"
 DEPENDENCE = "dependence"
@@ -109,10 +108,10 @@ def alarms_of(conversation: Conversation) -> tuple[DataAlarm, ...]:
 def alarms_by(record: RecordArrays, settings: Settings, labels: IntArray | None) -> tuple[DataAlarm, ...]:
     """The alarms by a record."""
     alarms = [_still(settings, record), _copy(settings, record)]
-    if settings.blocks is None:  # else results of an item may change from block to block
-        failing = _failures(settings, record), _lateness(settings, record)
-        alarms = [*failing, *alarms]
-        alarms = [_noise(settings, record, labels), _drift(settings, record, labels), _dependence(settings, record), *alarms]
+    if getattr(settings, "blocks", None) is None:  # else results of an item may change from block to block
+        alarms = [_failures(settings, record), _lateness(settings, record), *alarms]
+        alarms = [_drift(settings, record, labels), _dependence(settings, record), *alarms]
+        alarms = [_noise(settings, record, labels), *alarms]
     return tuple(alarm for alarm in alarms if alarm is not None)
 
 
@@ -277,11 +276,9 @@ _TABLE_ADVICE = (
 def shift_alarm(
     settings: Settings, arms: IntArray, values: FloatArray, labels: IntArray | None, days: Sequence[str] | None = None
 ) -> DataAlarm | None:
-    """The alarm that results (n, d) of these arms (n) shift from day to day: `coterie.session.shifts`."""
+    """The alarm that results (n, d) of these arms (n) shift from day to day: `coterie.session.drift`."""
     seen = seen_shift(settings, arms, values, labels, days)
-    if seen is None:
-        return None
-    return DataAlarm(DRIFT, seen.words, seen.advice, seen.evidence, SHIFT_THRESHOLD, SHIFT_LEVEL)
+    return None if seen is None else DataAlarm(DRIFT, seen.words, seen.advice, seen.evidence, seen.threshold)
 
 
 def drift_alarm(
@@ -292,21 +289,8 @@ def drift_alarm(
     It assumes nothing about the noise: only that the results of an item are independent of one another and of those of
     other items, and have one distribution. How many of them there are may depend on them.
     """
-    if arms.size == 0:
-        return None
-    evidence, dim = order_evidence(arms, values, n_arms), values.shape[1]
-    if not evidence.reached:
-        return None
-    if evidence.of_one:
-        way = "higher" if evidence.arm_upwards else "lower"
-        name = str(evidence.arm) if names is None else names[evidence.arm]
-        seen = (
-            f"Item {name} drifts: its later results are {way} than its earlier ones{_which(dim, evidence.arm_column)}."
-        )
-    else:
-        way = "higher" if evidence.upwards else "lower"
-        seen = f"Results drift: later results of items are {way} than earlier ones{_which(dim, evidence.column)}."
-    return DataAlarm(DRIFT, seen, _TABLE_ADVICE, *_reached(evidence))
+    seen = seen_drift(arms, values, n_arms, names)
+    return None if seen is None else DataAlarm(DRIFT, seen.words, _TABLE_ADVICE, seen.evidence, seen.threshold)
 
 
 def _dependence(settings: Settings, record: RecordArrays) -> DataAlarm | None:

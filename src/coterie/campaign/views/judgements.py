@@ -27,7 +27,6 @@ from coterie.session.verdicts import (
     proves_at_least,
 )
 
-
 _EPOCH = date(1970, 1, 1).toordinal()
 
 

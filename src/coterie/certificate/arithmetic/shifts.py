@@ -40,7 +40,8 @@ def shift_in_words(arms: IntArray, values: FloatArray, labels: Sequence[int], da
             for variance in _VARIANCES:
                 course = _course(scores, part, variance)
                 logs.append(course)
-                best = max(best, (max(course), column, which))
+                if part[-1] > part[0]:
+                    best = max(best, (float(course.max()), column, which))
     evidence = float((np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))).max())
     if evidence < _THRESHOLD:
         return None

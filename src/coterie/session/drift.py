@@ -1,4 +1,4 @@
-"""Results that lie higher on some days than on others, in words: what was seen, and that days should be blocks."""
+"""Results that change with time, in words: later ones lie higher than earlier ones, or those of one day than others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.evidence.shifts import shift_evidence
+from coterie.evidence.order import order_evidence
+from coterie.evidence.shifts import SHIFT_THRESHOLD, shift_evidence
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.question import ExactGroups
 from coterie.problem.settings import Settings
@@ -19,17 +20,18 @@ _ADVICE = (
 )
 
 
-class SeenShift(NamedTuple):
-    """What was seen, what to do, and the evidence, a log."""
+class SeenDrift(NamedTuple):
+    """What was seen, what to do, the evidence, a log, and what it had to reach."""
 
     words: str
     advice: str
     evidence: float
+    threshold: float
 
 
 def seen_shift(
     settings: Settings, arms: IntArray, values: FloatArray, labels: IntArray | None, days: Sequence[str] | None = None
-) -> SeenShift | None:
+) -> SeenDrift | None:
     """Whether results lie apart from those of the day before, by more than chance allows; None if not.
 
     It is for exactly K groups, since results are compared within groups of equal items.
@@ -58,7 +60,32 @@ def seen_shift(
     else:
         later, earlier = (f"results of {days[part.start]}" for part in (evidence.after, evidence.before))
     way = "higher" if evidence.size > 0.0 else "lower"
-    which = "" if settings.dim == 1 else f" in number {evidence.column + 1} of a result"
+    which = _which(settings.dim, evidence.column)
     words = f"Results drift: {later} lie {abs(evidence.size):.1f} sd {way} than {earlier}{which}."
     advice = _ADVICE.format("days" if days is not None else "days, plates, or whatever changed between them,")
-    return SeenShift(words, advice, evidence.value)
+    return SeenDrift(words, advice, evidence.value, SHIFT_THRESHOLD)
+
+
+def seen_drift(arms: IntArray, values: FloatArray, n_arms: int, names: Sequence[str] | None) -> SeenDrift | None:
+    """Whether later results (n, d) of these arms (n) lie higher, or lower, than earlier ones; None if not.
+
+    It assumes nothing about groups, the noise, or the rule of sampling: `coterie.evidence.order`.
+    """
+    if arms.size == 0:
+        return None
+    evidence, dim = order_evidence(arms, values, n_arms), values.shape[1]
+    if not evidence.reached:
+        return None
+    if evidence.of_one:
+        way = "higher" if evidence.arm_upwards else "lower"
+        name, which = evidence.arm if names is None else names[evidence.arm], _which(dim, evidence.arm_column)
+        words = f"Item {name} drifts: its later results are {way} than its earlier ones{which}."
+        return SeenDrift(words, "", evidence.single, evidence.single_threshold)
+    way = "higher" if evidence.upwards else "lower"
+    words = f"Results drift: later results of items are {way} than earlier ones{_which(dim, evidence.column)}."
+    return SeenDrift(words, "", evidence.joint, evidence.joint_threshold)
+
+
+def _which(dim: int, column: int) -> str:
+    """Which number of a result is meant, where there are several."""
+    return "" if dim == 1 else f" in number {column + 1} of a result"
