@@ -55,3 +55,26 @@ def test_certificate_has_remarks(url: str) -> None:
         certificate = json.loads(store.export(id, "certificate"))
         assert [one["kind"] for one in certificate["remarks"]] == [one["kind"] for one in store.status(id)["alarms"]]
         assert "noise" in [one["kind"] for one in certificate["remarks"]]
+
+
+def test_days_that_lie_apart_are_named(url: str) -> None:
+    """A campaign knows when results were told: those of a day lie a standard deviation higher."""
+    rng, clock = np.random.default_rng(3), [1_794_906_000.0]  # a Tuesday in November 2026, 09:00
+    shifts = (0.0, 1.5, 0.0, 1.5)
+    with Campaigns(url, clock=lambda: clock[0]) as store:
+        id: str = store.create(name="days", n_arms=6, n_clusters=2, dim=1, noise=1.0, delta=1e-4)["id"]
+        for day, shift in enumerate(shifts):
+            clock[0] = 1_794_906_000.0 + 86400.0 * day
+            for number in range(30):
+                (ask,) = store.ask(id, "Ada", 1)["asks"]
+                value = 0.5 * (ask["arm"] % 2) + shift + rng.standard_normal()
+                told = {"id": f"{day}.{number}", "arm": ask["arm"], "values": [value], "lease": ask["lease"]}
+                store.tell(id, [told])
+        alarms = store.status(id)["alarms"]
+        (alarm,) = (one for one in alarms if one["kind"] == "drift")
+    assert alarm["seen"].startswith("Results drift: results of ")
+    assert "day, 2026-11-1" in alarm["seen"]
+    assert " sd higher than results of " in alarm["seen"] or " sd lower than results of " in alarm["seen"]
+    assert "state days as blocks" in alarm["advice"]
+    with Campaigns(url) as store:
+        assert store.status(id)["alarms"] == alarms

@@ -112,8 +112,8 @@ def test_drift_is_seen() -> None:
     up, down = converse(5, drift=0.01, gap=0.5), converse(5, drift=-0.01, gap=0.5)
     for session, way in ((up, "higher"), (down, "lower")):
         (alarm,) = (one for one in session.alarms if one.kind == "drift")
-        assert f"are {way} than" in alarm.seen
-        assert "instrument" in alarm.advice
+        assert f"sd {way} than results" in alarm.seen
+        assert "state days, plates, or whatever changed between them, as blocks" in alarm.advice
 
 
 def test_one_item_that_drifts_is_named() -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie.certificate.arithmetic.alarms import LogResults, alarms_of_log, in_words
+from coterie.certificate.arithmetic.shifts import shift_in_words
 from coterie.certificate.fields import TOLERANCE, list_of
 from coterie.certificate.log import CORRECTION, HEAD, MISSED
 from coterie.certificate.traces import (
@@ -65,7 +66,8 @@ def stated_beside(certificate: dict[str, Any], events: Sequence[Any]) -> dict[st
     ]}  # fmt: skip
     if log.missed:
         stated["failures"] = counted_failures(log.missed)
-    alarms = alarms_of_log(_results(certificate, log), noise, in_blocks=certificate.get("blocks") is not None)
+    in_blocks = certificate.get("blocks") is not None  # there results of an item change from block to block
+    alarms = [] if in_blocks else alarms_of_log(_results(certificate, log), noise)
     return stated | {"remarks": [alarm.to_json() for alarm in alarms]}
 
 
@@ -94,14 +96,31 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     record = _results(certificate, log)
     if log.missed:
         warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names")))
-    possible = alarms_of_log(record, noise, TOLERANCE, certificate.get("blocks") is not None)
+    in_blocks = certificate.get("blocks") is not None
+    possible = [] if in_blocks else alarms_of_log(record, noise, TOLERANCE)
     sure = [alarm for alarm in possible if alarm.evidence >= alarm.threshold + TOLERANCE]
     warnings += in_words(possible)
+    shifted = _shift(certificate, log, record)
+    warnings += [shifted] if shifted is not None else []
     if traced:
         problems += _remarks(
             certificate.get("remarks"), [alarm.to_json() for alarm in sure], [alarm.to_json() for alarm in possible]
         )
     return problems, warnings
+
+
+def _shift(certificate: dict[str, Any], log: Split, record: LogResults) -> str | None:
+    """That results lie higher on some days than on others; a log of a campaign knows the days. Not in blocks."""
+    if "question" in certificate or certificate.get("blocks") is not None:
+        return None
+    labels = [-1] * record.n_arms
+    present = certificate.get("present", range(certificate["n_arms"]))
+    for arm, label in zip(present, certificate["labels"], strict=True):
+        labels[arm] = label
+    results = [event for event in log.proof if event.get("event") == "result"][: record.arms.size]
+    days = [event["at"][:10] for event in results if isinstance(event.get("at"), str)]
+    known = len(days) == len(results) and len(set(days)) > 1
+    return shift_in_words(record.arms, record.values, labels, days if known else None)
 
 
 def _remarks(stated: Any, sure: list[dict[str, Any]], possible: list[dict[str, Any]]) -> list[str]:

@@ -37,6 +37,7 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import taken_apart
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation
+from coterie.session.drift import seen_drift, seen_shift
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import RecordArrays, committed_pairs
 
@@ -106,9 +107,11 @@ def alarms_of(conversation: Conversation) -> tuple[DataAlarm, ...]:
 
 def alarms_by(record: RecordArrays, settings: Settings, labels: IntArray | None) -> tuple[DataAlarm, ...]:
     """The alarms by a record."""
-    ordered = _drift(settings, record), _dependence(settings, record)
-    failing = _failures(settings, record), _lateness(settings, record)
-    alarms = (_noise(settings, record, labels), *ordered, *failing, _still(settings, record), _copy(settings, record))
+    alarms = [_still(settings, record), _copy(settings, record)]
+    if getattr(settings, "blocks", None) is None:  # else results of an item may change from block to block
+        alarms = [_failures(settings, record), _lateness(settings, record), *alarms]
+        alarms = [_drift(settings, record, labels), _dependence(settings, record), *alarms]
+        alarms = [_noise(settings, record, labels), *alarms]
     return tuple(alarm for alarm in alarms if alarm is not None)
 
 
@@ -244,19 +247,32 @@ def _which(dim: int, column: int) -> str:
     return "" if dim == 1 else f" in number {column + 1} of a result"
 
 
-def _drift(settings: Settings, record: RecordArrays) -> DataAlarm | None:
+def _drift(settings: Settings, record: RecordArrays, labels: IntArray | None) -> DataAlarm | None:
+    """That stretches of results lie apart, where the groups are known or guessed; else that later ones lie apart."""
+    arms = record.counted_arms
+    shifted = shift_alarm(settings, arms, record.counted_values, labels)
+    if shifted is not None:
+        return shifted
     alarm = drift_alarm(record.counted_arms, record.counted_values, record.n_arms, settings.names)
     return None if alarm is None else replace(alarm, advice=_DRIFT_ADVICE)
 
 
 _DRIFT_ADVICE = (
     "Check the instrument, and whether items change with time: equal items may look different because they were "
-    "measured at different times. When the cause is gone, start again."
+    "measured at different times. When the cause is gone, start again; or state days as blocks."
 )
 _TABLE_ADVICE = (
     "The order of the rows goes with their values: if they were sorted, put them in the order of measuring; if that is "
     "it, results changed with time, and equal items may look different."
 )
+
+
+def shift_alarm(
+    settings: Settings, arms: IntArray, values: FloatArray, labels: IntArray | None, days: Sequence[str] | None = None
+) -> DataAlarm | None:
+    """The alarm that results (n, d) of these arms (n) shift from day to day: `coterie.session.drift`."""
+    seen = seen_shift(settings, arms, values, labels, days)
+    return None if seen is None else DataAlarm(DRIFT, seen.words, seen.advice, seen.evidence, seen.threshold)
 
 
 def drift_alarm(
@@ -267,18 +283,8 @@ def drift_alarm(
     It assumes nothing about the noise: only that the results of an item are independent of one another and of those of
     other items, and have one distribution. How many of them there are may depend on them.
     """
-    if arms.size == 0:
-        return None
-    evidence, dim = order_evidence(arms, values, n_arms), values.shape[1]
-    if not evidence.reached:
-        return None
-    way, which = _way(evidence, dim)
-    if evidence.of_one:
-        name = str(evidence.arm) if names is None else names[evidence.arm]
-        seen = f"Item {name} drifts: its later results are {way} than its earlier ones{which}."
-    else:
-        seen = f"Results drift: later results of items are {way} than earlier ones{which}."
-    return DataAlarm(DRIFT, seen, _TABLE_ADVICE, *_reached(evidence))
+    seen = seen_drift(arms, values, n_arms, names)
+    return None if seen is None else DataAlarm(DRIFT, seen.words, _TABLE_ADVICE, seen.evidence, seen.threshold)
 
 
 def _dependence(settings: Settings, record: RecordArrays) -> DataAlarm | None:

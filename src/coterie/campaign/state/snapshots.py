@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LARGEST = 256 * 2**20
 """Bytes: a state that takes more is not kept."""
-_FORMAT = 6
+_FORMAT = 7
 _NAMES = "\n"  # no id and no lease has a line break in it
 
 
@@ -81,6 +81,7 @@ def state_bytes(state: State) -> Callable[[], bytes | None] | None:
         "workers": {name: [worker.told, worker.last, worker.asked] for name, worker in state.workers.items()},
         "open": len(state.open),
         "answer_times": list(state.answer_times),
+        "days": state.days,
         "surplus": dict(state.surplus),
         "missed": [list(one) for one in state.missed],
         "corrections": list(state.corrections),
@@ -155,6 +156,7 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     state.workers = {name: Worker(*worker) for name, worker in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None
     state.answer_times.extend(plain["answer_times"])
+    state.days = [(place, day) for place, day in plain["days"]]
     if plain["open"] or plain["passed_on"]:
         state.open = OpenLeases.of(state.leases.values())
     return state

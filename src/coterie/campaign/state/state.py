@@ -44,6 +44,7 @@ from coterie.store.rows import Ask, Ending, Note, Row, Told
 
 _MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
 _NEWEST = 500  # results by which the usual spread of repeats is judged
+DAY = 86400.0
 ANSWERS_KEPT = 201  # newest answers by whose times the usual one is judged
 _FEWEST_REPEATS, _ENOUGH_REPEATS = 3, 12  # below the first it is not; below the second only with a margin
 
@@ -94,6 +95,7 @@ class State:
     computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # by views, each with its key
     missed: list[Missed] = field(default_factory=list)  # asks without a result, or with one that was late
     passed_on: int = 0  # how often an ask was asked of somebody else too
+    days: list[tuple[int, int]] = field(default_factory=list)  # of results: the first of each day, and the day (UTC)
     answer_times: deque[float] = field(default_factory=lambda: deque(maxlen=ANSWERS_KEPT))  # seconds, newest last
     surplus: dict[str, list[Any]] = field(default_factory=dict)  # results that do not count: id to arm, values, lease
     archived: float | None = None  # since when
@@ -254,6 +256,9 @@ class State:
         place = len(self.results)
         self.results.append((row.arm, values, row.lease))
         self.ids[row.id] = place
+        day = int(row.told_at // DAY)
+        if not self.days or self.days[-1][1] != day:
+            self.days.append((place, day))
         if row.token is not None:
             self.registry.tokens[place] = row.token
         count, total = self.sums.get(row.arm, (0, 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import assumption_in_words, error_in_words, groups_in_words, rates_in_words
 from coterie.session.corrections import in_words as corrections_in_words
+from coterie.session.data_alarms import DataAlarm, shift_alarm
 from coterie.session.remarks import FarValue, confirming_words, far_value
 from coterie.session.verdicts import (
     alarm_json,
@@ -25,6 +27,8 @@ from coterie.session.verdicts import (
     proves_at_least,
 )
 
+_EPOCH = date(1970, 1, 1).toordinal()
+
 
 def alarm(state: State) -> dict[str, Any] | None:
     """More items than groups, pairwise known to differ: there are more groups than the campaign was told."""
@@ -33,7 +37,33 @@ def alarm(state: State) -> dict[str, Any] | None:
 
 def alarms(state: State) -> list[dict[str, Any]]:
     """What speaks against the way in which the data were made: noise, drift, failures, lateness, workers."""
-    return [*alarms_json(state.session), *worker_alarm.alarm_json(state)]
+    shifted = _shift_by_days(state)
+    kept = [one for one in alarms_json(state.session) if shifted is None or one["kind"] != shifted.kind]
+    by_days = [] if shifted is None else [shifted.to_json() | {"text": str(shifted)}]
+    return [*kept, *by_days, *worker_alarm.alarm_json(state)]
+
+
+def _shift_by_days(state: State) -> DataAlarm | None:
+    """That results of a day lie higher or lower than those of another: a campaign knows when each was told.
+
+    Of a long record it is looked for once in every 256th of it.
+    """
+    session, run = state.session, state.settings.run
+    if len(state.days) < 2 or getattr(run, "blocks", None) is not None:
+        return None
+    n = state.n_results
+    key = (n if n < 512 or state.done else n >> (n.bit_length() - 9), state.done)
+    kept = state.computed.get("days")
+    if kept is None or kept[0] != key:
+        counted, log = session.counted, session.log_arrays
+        firsts, days = (np.array(column, dtype=np.int64) for column in zip(*state.days, strict=True))
+        of_result = days[np.searchsorted(firsts, counted, side="right") - 1]
+        dates = {day: date.fromordinal(_EPOCH + day) for day in np.unique(of_result).tolist()}
+        names = [f"{dates[day]:%A}, {dates[day].isoformat()}" for day in of_result.tolist()]
+        alarm = shift_alarm(run, log.arms_of(counted), log.array[counted], session.labels, names)
+        kept = state.computed["days"] = (key, alarm)
+    shifted: DataAlarm | None = kept[1]
+    return shifted
 
 
 def harmful(state: State) -> list[dict[str, Any]]:

@@ -60,12 +60,9 @@ class LogAlarm:
                 "level": LEVEL}  # fmt: skip
 
 
-def alarms_of_log(results: LogResults, noise: Model, slack: float = 0.0, in_blocks: bool = False) -> list[LogAlarm]:
-    """All alarms of a log; `slack`: so much less than the threshold is enough.
-
-    `in_blocks`: results of an item may change from block to block, so only the alarm about failures is left.
-    """
-    alarms = [_failures(results)] if in_blocks else [_noise(results, noise), *_order(results), _failures(results)]
+def alarms_of_log(results: LogResults, noise: Model, slack: float = 0.0) -> list[LogAlarm]:
+    """All alarms of a log; `slack`: so much less than the threshold is enough."""
+    alarms = [_noise(results, noise), *_order(results), _failures(results)]
     return [alarm for alarm in alarms if alarm is not None and alarm.evidence >= alarm.threshold - slack]
 
 
