@@ -110,9 +110,9 @@ Drawn = tuple[FloatArray, FloatArray, Any]  # the rows, the true means of the it
 
 def _any(rng: Rng, arms: IntArray, blocks: IntArray, mu: FloatArray) -> Drawn:
     """Every block has a law of its own: another shift, another spread, another kind of noise."""
-    size = blocks.max() + 1
-    laws: list[Callable[..., Any]] = [rng.normal, rng.standard_cauchy, lambda size: rng.integers(0, 2, size)]
-    noise = np.select([rng.integers(0, 3, size)[blocks] == k for k in range(3)], [law(size=arms.size) for law in laws])
+    size, kinds = blocks.max() + 1, rng.integers(0, 3, blocks.max() + 1)[blocks]
+    laws = [rng.normal(size=arms.size), rng.standard_cauchy(arms.size), rng.integers(0, 2, arms.size)]
+    noise = np.select([kinds == k for k in range(3)], laws)
     rows = mu[arms] + 3.0 * rng.normal(size=size)[blocks] + (10.0 ** rng.uniform(-1, 1, size))[blocks] * noise
     return rows[:, None], mu[:, None], None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binom
 
+from bench import block_tables
 from bench.null_tables import FAMILIES, wrong_tables
 
 DELTA, TABLES = 0.1, 400
@@ -18,4 +19,11 @@ DELTA, TABLES = 0.1, 400
 @pytest.mark.parametrize("family", FAMILIES)
 def test_wrong_tables_are_rare(family: str) -> None:
     wrong = wrong_tables(family, TABLES, DELTA, seed=23)
+    assert wrong <= binom.isf(1e-6, TABLES, DELTA), f"{wrong} of {TABLES} tables are wrong at δ = {DELTA}"
+
+
+@pytest.mark.guarantee
+@pytest.mark.parametrize("family", block_tables.FAMILIES)
+def test_wrong_tables_in_blocks_are_rare(family: str) -> None:
+    wrong = block_tables.wrong_tables(family, TABLES, DELTA, seed=23)
     assert wrong <= binom.isf(1e-6, TABLES, DELTA), f"{wrong} of {TABLES} tables are wrong at δ = {DELTA}"

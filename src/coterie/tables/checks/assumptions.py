@@ -7,7 +7,7 @@ then it is said what is assumed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from coterie.tables.pool import Pool
 
 _SAME_DISTRIBUTION = ("any", "gaussian", "counts")  # under which equal items have the same distribution
 _MOST_THIN = 12  # items of a group that are named
+_MOST_SLIPS = 12  # values of a table in blocks that are named
 
 
 # The fields of `Misfit` and `ThinItem` are keys in the JSON of an answer, in their order.
@@ -190,8 +191,7 @@ def checked_pool(pool: Pool, noise: Model) -> Checked:
     _check_rows(pool, noise)
     whole, freed = pool.spread(), pool.freed
     # Of counts the spread follows from the rate, and differs from item to item: there are no slips to be told by it.
-    none = Slips((), (), (None,) * pool.dim)
-    slips = slips_in(pool.arms, freed.rows, len(pool.names)) if noise.kind != "counts" else none
+    slips = _slips(pool) if noise.kind != "counts" else Slips((), (), (None,) * pool.dim)
     kept = slips.belonging(len(pool.rows))
     spread = whole if kept.all() else pool.only(kept).spread()
     if isinstance(noise, Unknown):
@@ -202,6 +202,27 @@ def checked_pool(pool: Pool, noise: Model) -> Checked:
     by_all = "too small" in (*whole.column_verdicts(noise), whole.direction_verdict(noise))
     contradict = "too small" not in (*verdicts, direction) and (by_all or bool(beyond))
     return Checked(pool, noise, slips, spread, verdicts, direction, beyond, contradict)
+
+
+def _slips(pool: Pool) -> Slips:
+    """The values that do not belong. A slip moves the mean of its block, so that in blocks the farthest value is named
+    first, and the others are then looked at without it.
+    """
+    n_arms = len(pool.names)
+    at_once = slips = slips_in(pool.arms, pool.freed.rows, n_arms)
+    if pool.blocks is None:
+        return at_once
+    named: list[Slip] = []
+    kept = np.ones(len(pool.rows), dtype=bool)
+    while slips.values and len(named) < _MOST_SLIPS:
+        row = int(np.flatnonzero(kept)[slips.values[0].row])
+        named.append(replace(slips.values[0], row=row))
+        kept[row] = False
+        rest = pool.only(kept)
+        if rest.counts.min() == 0:
+            break
+        slips = slips_in(rest.arms, rest.freed.rows, n_arms)
+    return at_once if slips.values else Slips(tuple(named), slips.heavy, slips.limits)
 
 
 def _check_rows(pool: Pool, noise: Model) -> None:
