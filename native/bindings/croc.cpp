@@ -12,6 +12,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/fields.hpp"
 #include "bindings/generator.hpp"
+#include "croc/shape.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,8 +1,12 @@
 // The numbers of a CROC run, as Python reads them: views that keep the run alive.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings/croc.hpp"
+#include "croc/shape.hpp"
 
 namespace nb = nanobind;
 
@@ -79,12 +83,12 @@ void bind_views(nb::class_<Run>& run) {
   array("offset", [](State& s) -> auto& { return s.arms.offset; }, "(M, d) of the arm's own origin.");
   array("offset_rest", [](State& s) -> auto& { return s.arms.offset_rest; }, "(M, d) what floats do not hold of it.");
   array("sums", [](State& s) -> auto& { return s.arms.sums; }, "(M, d) of the results, from the arm's origin.");
-  array("labels", [](State& s) -> auto& { return s.estimate.labels; }, "(M) the estimate.");
-  array("totals", [](State& s) -> auto& { return s.estimate.totals; }, "(K) W.");
+  array("labels", [](State& s) -> auto& { return leading(s).estimate.labels; }, "(M) the estimate.");
+  array("totals", [](State& s) -> auto& { return leading(s).estimate.totals; }, "(K) W.");
   array(
       "positions", [](State& s) -> auto& { return s.estimate.centers; },
       "(K, d) Û, from the origin, in units of the metric.");
-  array("representative", [](State& s) -> auto& { return s.estimate.representative; }, "(K) arms.");
+  array("representative", [](State& s) -> auto& { return leading(s).estimate.representative; }, "(K) arms.");
   array(
       "settled", [](State& s) -> auto& { return s.pairs.settled; },
       "(M, K) 1: arm and representative are known to differ.");
@@ -94,6 +98,33 @@ void bind_views(nb::class_<Run>& run) {
   array(
       "pair_bound", [](State& s) -> auto& { return s.pairs.bound; },
       "(M, K) t of the bound on the variance in `evidence`; empty without one.");
+  number(
+      "has_shape", [](State& s) { return s.shape != nullptr; },
+      "Whether there is a second estimate, of features, beside that of the location.");
+  number(
+      "shape_leads", [](State& s) { return s.shape != nullptr && s.shape->leads; },
+      "Whether it is the one that the run goes by.");
+  run.def_prop_ro(
+      "label_information",
+      [](Run& its) {
+        const auto* shape = its.state.shape.get();
+        return shape == nullptr ? std::vector<double>{} : std::vector<double>{shape->predicted[0], shape->predicted[1]};
+      },
+      "J: what the estimates of the location and of the shape have predicted, in nats; empty without the second.");
+  run.def_prop_ro(
+      "feature_names",
+      [](Run& its) {
+        const auto* shape = its.state.shape.get();
+        return shape == nullptr ? std::vector<std::string>{} : shape->features.names();
+      },
+      "Of the second estimate.");
+  run.def_prop_ro(
+      "feature_seed",
+      [](Run& its) {
+        const auto* shape = its.state.shape.get();
+        return shape != nullptr && shape->features.are_random() ? std::optional(Features::SEED) : std::nullopt;
+      },
+      "Of random features; None if they are not random.");
   run.def_prop_ro("pair_counts", &pair_counts, "(M, K, 2) counts of arm and representative when that was found.");
 }
 

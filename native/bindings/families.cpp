@@ -46,9 +46,9 @@ Made gaussian(Index n_groups, Index dim, const std::string& shape) {
   return std::make_shared<const Gaussian>(n_groups, dim, shape_named(shape, "shape"));
 }
 
-Made any_noise(Index n_arms, Index n_groups, Index dim) {
+Made any_noise(Index n_arms, Index n_groups, Index dim, bool shape) {
   check_shape(n_groups, dim);
-  return std::make_shared<const AnyNoise>(n_arms, n_groups, dim, Constants());
+  return std::make_shared<const AnyNoise>(n_arms, n_groups, dim, shape, Constants());
 }
 
 Made counts(Index n_groups, Index dim, Index trials) {
@@ -131,7 +131,8 @@ void bind_families(nb::module_& module) {
       .def_static("known", &known, "pair_share"_a = Traits().pair_share, "A known covariance.")
       .def_static("gaussian", &gaussian, "n_groups"_a, "dim"_a, "shape"_a,
                   "Gaussian noise whose covariance is unknown; 'full', 'diagonal' or 'scalar'.")
-      .def_static("any_noise", &any_noise, "n_arms"_a, "n_groups"_a, "dim"_a, "Any noise.")
+      .def_static("any_noise", &any_noise, "n_arms"_a, "n_groups"_a, "dim"_a, "shape"_a = false,
+                  "Any noise; with `shape`, groups may differ in more than their location.")
       .def_static("counts", &counts, "n_groups"_a, "dim"_a, "trials"_a, "Counts of successes out of so many trials.")
       .def_static("bounded", &bounded, "n_groups"_a, "dim"_a, "widths"_a,
                   "Results within bounds, hi − lo for each number.")

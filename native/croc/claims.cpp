@@ -1,6 +1,8 @@
 // The claims of a frozen candidate and what they still need (docs/CROC.md, sections 3 and 5).
 #include "croc/claims.hpp"
 
+#include "croc/shape.hpp"
+
 namespace coterie::croc {
 
 namespace {
@@ -8,8 +10,9 @@ namespace {
 /// The core of group k: its representative, then its clearest arms, none of them dear.
 void choose_core(const State& s, Epoch& epoch, Index k) {
   const Constants& c = s.constants;
-  const std::span<const Index> labels = s.estimate.labels;
-  const Index room = c.core_room(), lead = s.estimate.representative[k];
+  const State& estimated = leading(s);
+  const std::span<const Index> labels = estimated.estimate.labels;
+  const Index room = c.core_room(), lead = estimated.estimate.representative[k];
   Index size = 0;
   double dearest = INFINITE;
   for (Index m = 0; m < s.n_arms(); ++m) {
@@ -24,7 +27,7 @@ void choose_core(const State& s, Epoch& epoch, Index k) {
     Index best = -1;
     for (Index m = 0; m < s.n_arms(); ++m) {
       if (labels[m] != k || epoch.in_core[m] == 1 || s.arms.price[m] > dearest) continue;
-      if (best < 0 || s.risk.margin[m] > s.risk.margin[best]) best = m;
+      if (best < 0 || estimated.risk.margin[m] > estimated.risk.margin[best]) best = m;
     }
     if (best < 0) break;
     epoch.core[k * room + i] = best;

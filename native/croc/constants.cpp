@@ -15,10 +15,11 @@ Constants::Constants() {
 
 bool Constants::is_sound() const {
   const auto all = [](auto... sizes) { return ((sizes >= 1 && sizes <= (Index(1) << 30)) && ...); };
-  bool sound = all(epochs, core, grid_step, octaves, prefix_room, prefix_numbers, flight, scale_up, round_places,
-                   most_repeats, passes, doublings, lead_levels, first_results, innovations, rates, root_steps,
-                   pairs_per_pull, starts_results, starts_work, patience_results, patience_work, estimate_arms,
-                   estimate_results, block_ratios[0], block_ratios[1], block_ratios[2], block_ratios[3]);
+  bool sound =
+      all(epochs, core, grid_step, octaves, prefix_room, prefix_numbers, flight, scale_up, round_places, most_repeats,
+          passes, doublings, lead_levels, first_results, innovations, rates, root_steps, pairs_per_pull, starts_results,
+          starts_work, patience_results, patience_work, estimate_arms, estimate_results, shape_results, shape_repeats,
+          shape_numbers, block_ratios[0], block_ratios[1], block_ratios[2], block_ratios[3]);
   sound = sound && octaves <= 32 && flight >= 2 && doublings <= 32 && lead_levels <= 32 && !steps.empty() &&
           prefix_room % grid_step == 0 && subspace_extra >= -1 && look_ahead >= 0;
   for (Index each : steps) sound = sound && each >= 0;

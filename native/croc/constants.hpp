@@ -104,6 +104,15 @@ struct Constants {
   double arm_prior = 4.0;     // so many results with the pooled variance go into the variance of an arm
   double small_sample = 2.0;  // a variance from ν degrees of freedom is enlarged by this many ν-ths
 
+  // a second estimate, of features (docs/EVIDENCE.md, section 3)
+  Index shape_results = 1024, shape_repeats = 8;  // results that are kept to find o and s: so many, or so many an arm …
+  Index shape_numbers = Index(1) << 21;           // … but no more than so many numbers
+  double shape_most_information = 3.0;            // nats by which a result speaks for or against an estimate
+  double shape_forgetting = 3.0;                  // what was predicted at s counts (s/t)^3 at t
+  double shape_lead = 3.0, shape_lead_ratio = 2.0;  // it leads if J is above 3 + 2·max(J of the location, 0)
+  double shape_least_weight = 0.02;                 // of the scores of either estimate
+  double shape_small_share = 0.02;                  // of the weight of the shape: small bets
+
   // an upper bound on the variance (docs/EVIDENCE.md, section 4)
   Index rates = 13;  // λ = 8, 4, …, 2⁻⁹, each with the weight ½/13, beside λ = 0 with the weight ½
   double largest_rate = 8.0;
@@ -204,6 +213,15 @@ struct Constants {
     visit("least_shrinkage", least_shrinkage);
     visit("arm_prior", arm_prior);
     visit("small_sample", small_sample);
+    visit("shape_results", shape_results);
+    visit("shape_repeats", shape_repeats);
+    visit("shape_numbers", shape_numbers);
+    visit("shape_most_information", shape_most_information);
+    visit("shape_forgetting", shape_forgetting);
+    visit("shape_lead", shape_lead);
+    visit("shape_lead_ratio", shape_lead_ratio);
+    visit("shape_least_weight", shape_least_weight);
+    visit("shape_small_share", shape_small_share);
     visit("rates", rates);
     visit("largest_rate", largest_rate);
     visit("root_steps", root_steps);

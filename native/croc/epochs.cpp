@@ -1,5 +1,6 @@
 // Levels and candidates of epochs (docs/CROC.md, sections 4 and 6).
 #include "croc/claims.hpp"
+#include "croc/shape.hpp"
 
 namespace coterie::croc {
 
@@ -11,6 +12,7 @@ double next_level(const State& s) {
 
 Index open_epoch(State& s) {
   const Index e = s.freezes % Index(s.epochs.size()), dim = s.dim();
+  const Estimate& now = leading(s).estimate;
   Epoch& epoch = s.epochs[e];
   epoch.frozen_at = s.arms.t;
   epoch.number = s.freezes;
@@ -19,7 +21,7 @@ Index open_epoch(State& s) {
   epoch.totals.fill(0.0);
   epoch.centers.fill(0.0);
   for (Index m = 0; m < s.n_arms(); ++m) {  // Û anew, from the origin of the group's representative
-    const Index k = s.estimate.labels[m], lead = s.estimate.representative[k];
+    const Index k = now.labels[m], lead = now.representative[k];
     const double pulls = double(s.arms.pulls[m]);
     epoch.labels[m] = k;
     epoch.totals[k] += pulls;
@@ -54,7 +56,7 @@ Index find_epoch(State& s) {
   const Index slots = Index(s.epochs.size());
   for (Index back = 0; back < std::min(slots, s.freezes); ++back) {
     const Index e = (s.freezes - 1 - back) % slots;
-    if (same_partition(s.estimate.labels, s.epochs[e].labels, s.work.names)) return e;
+    if (same_partition(leading(s).estimate.labels, s.epochs[e].labels, s.work.names)) return e;
   }
   return -1;
 }

@@ -1,6 +1,8 @@
 // What a round does to a test (docs/CROC.md, sections 4 and 15).
 #include "croc/factors.hpp"
 
+#include "croc/shape.hpp"
+
 namespace coterie::croc {
 
 double directed(ConstRow total, ConstRow guess, double spread, double weight) {
@@ -72,7 +74,7 @@ namespace {
 /// Û and W of the groups of epoch e's candidate, which the estimate is, from all results so far, in the units in which
 /// results come. OUT: work.raw, work.totals.
 void candidate_centers(State& s, Index e) {
-  if (s.metric.estimated) return raw_centers(s, e);
+  if (s.metric.estimated) return raw_centers(s, s.epochs[e].labels);
   const Estimate& now = s.estimate;
   for (Index k = 0; k < s.n_groups(); ++k) {
     const Index name = s.epochs[e].labels[now.representative[k]];  // the group's number in the candidate
@@ -89,6 +91,7 @@ void fix_bet(State& s, Index number, Index e) {
   if (s.metric.winsorised && s.learned.size() > 0) s.learned[0] = s.metric.far_share;
   const Row bet = s.flight.bets[s.flight.place(number)];
   ask_family(s, [&](const Family& its) { its.bet(s.work.raw, s.work.totals, s.metric.to_units, s.learned, bet); });
+  if (s.shape) fix_shape_bet(s, s.epochs[e].labels, bet);
   if (!s.metric.arm_scales) return;
   for (Index i = round.first; i < round.first + round.size; ++i) {
     const Entry& entry = s.flight.entries[i];
@@ -97,6 +100,7 @@ void fix_bet(State& s, Index number, Index e) {
 }
 
 void fix_shared(State& s, Index e) {
+  if (s.shape) fix_weights(s, s.epochs[e].shared);
   if (!s.traits.has_freeze) return;
   candidate_centers(s, e);
   const Row shared = s.epochs[e].shared;

@@ -19,6 +19,8 @@ double Family::pulls_needed(double, double, double, Index) const { missing(trait
 
 void Family::bet(const Numbers&, ConstRow, const Numbers&, ConstRow, Row) const { missing(traits.name, "bet"); }
 
+void Family::bet_on_shape(const ShapedGroups&, Row) const { missing(traits.name, "bet_on_shape"); }
+
 void Family::score(ConstRow, ConstRow, ConstRow, Row, Row, Index) const { missing(traits.name, "score"); }
 
 void Family::pool(ConstRow, Row) const { missing(traits.name, "pool"); }

@@ -38,13 +38,24 @@ struct Traits {
   bool shuffled = false;         // the asks of a round come in a random order: a drift within it does no harm
   bool from_zero = false;        // positions count from zero, not from the first result
   bool pools_by_growth = false;  // the pools of a round are as large as `pulls_needed` says that they pay
-  bool arm_scales = false;  // the first score of an arm is its pulls times the variance of its results, fixed with it
-  double trials = 0.0;      // of a count of successes; 0 if results are no counts
+  bool exact_moves = false;  // between two estimates, a center moves by the result; else about towards its arm's mean
+  bool arm_scales = false;   // the first score of an arm is its pulls times the variance of its results, fixed with it
+  double trials = 0.0;       // of a count of successes; 0 if results are no counts
   // which of the optional kernels there are
   bool has_factor = false;  // without it: the known covariance, which is part of croc/factors
   bool has_bet = false, has_score = false, has_pool = false, has_freeze = false, has_gather = false;
   bool has_quality = false;
   bool has_pulls_needed = false;
+  bool has_shape = false;  // a second estimate, of features, beside that of the location (croc/shape.hpp)
+};
+
+/// The groups in the space of features, for a bet.
+struct ShapedGroups {
+  const Numbers& centers;  // (K, D) from `origin`
+  ConstRow totals;         // (K)
+  const Numbers& metric;   // (D, D)
+  ConstRow origin;         // (D)
+  ConstRow middle, scale;  // (d) o, from the common origin, and s
 };
 
 /// A round's results as one test sees them.
@@ -75,6 +86,8 @@ class Family {
   /// What the round's tests will be judged by. `centers` (K, d), `totals`: Û and W of the candidate's groups; `metric`:
   /// T with T'·T = Σ̂⁻¹, empty if the metric is not estimated. OUT: bet.
   virtual void bet(const Numbers& centers, ConstRow totals, const Numbers& metric, ConstRow learned, Row bet) const;
+  /// The rest of the bet, if there is a second estimate. OUT: bet, behind what the other one has filled.
+  virtual void bet_on_shape(const ShapedGroups& groups, Row bet) const;
   /// Add a result of the round to the scores, in the coordinates of the centers that `bet` was given. INOUT: scores, of
   /// its arm; round_scores.
   virtual void score(ConstRow position, ConstRow bet, ConstRow shared, Row scores, Row round_scores, Index home) const;

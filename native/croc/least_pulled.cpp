@@ -1,7 +1,7 @@
 #include "croc/least_pulled.hpp"
 
 #include "base/heap.hpp"
-#include "croc/state.hpp"
+#include "croc/shape.hpp"
 
 namespace coterie::croc {
 
@@ -56,6 +56,15 @@ void commit(State& s, Index arm) {
   ++s.arms.open_pulls;
   ++s.arms.committed[arm];
   if (s.heaps.fits) sink(s, s.estimate.labels[arm], s.heaps.slot[arm]);
+  if (s.shape) commit(s.shape->space, arm);
+}
+
+void uncommit(State& s, Index arm) {
+  --s.arms.committed[arm];
+  --s.arms.open_pulls;
+  if (s.arms.alone == arm) s.arms.alone = -1;  // perhaps: then the arm's next result is of another ask
+  s.heaps.fits = false;
+  if (s.shape) uncommit(s.shape->space, arm);
 }
 
 double spent(const State& s, Index arm) { return double(s.arms.committed[arm]) * s.arms.price[arm]; }

@@ -29,6 +29,8 @@ struct LeastPulled {
 
 /// A pull of the arm is under way; perhaps it is the only one. INOUT: arms, heaps.
 void commit(State& s, Index arm);
+/// A pull under way will not come. INOUT: arms, heaps.
+void uncommit(State& s, Index arm);
 /// What the committed pulls of an arm cost.
 double spent(const State& s, Index arm);
 /// The arm of group k with the fewest committed pulls, the lowest index first; if costs differ, by these.

@@ -176,6 +176,7 @@ void take_position(State& s, Index arm, ConstRow result) {
       metric.squares(arm, 1) += 1.0;
     }
   }
+  if (s.traits.exact_moves) to_metric(metric, metric.location[arm], mean);  // else it is in the units of the results
   locate(s, arm, x, n);
   for (Index q = 0; q < d; ++q) part[q] = -(double(n) - 1.0) * mean[q];
   to_metric(metric, metric.location[arm], mean);
@@ -236,14 +237,14 @@ double arm_variance(const State& s, Index arm) {
   return (s.metric.squares(arm, 0) + prior) / (s.metric.squares(arm, 1) + prior);
 }
 
-void raw_centers(State& s, Index e) {
+void raw_centers(State& s, std::span<const Index> labels) {
   Numbers& raw = s.work.raw;
   const Row totals = s.work.totals;
   const Index d = s.dim();
   std::fill(totals.begin(), totals.end(), 0.0);
   raw.fill(0.0);
   for (Index m = 0; m < s.n_arms(); ++m) {
-    const Index k = s.epochs[e].labels[m];
+    const Index k = labels[m];
     const double pulls = double(s.arms.pulls[m]);
     const Row its = raw[k];
     totals[k] += pulls;

@@ -62,7 +62,7 @@ void estimate_metric(State& s);
 bool renew_metric(State& s);
 /// The variance of an arm's results in units of the metric, for each coordinate, drawn towards 1 by four results.
 double arm_variance(const State& s, Index arm);
-/// Û and W of the groups of an epoch's candidate, in the units of the results. OUT: work.raw, work.totals.
-void raw_centers(State& s, Index e);
+/// Û and W of these groups, in the units of the results. OUT: work.raw, work.totals.
+void raw_centers(State& s, std::span<const Index> labels);
 
 }  // namespace coterie::croc

@@ -4,6 +4,7 @@
 #include "croc/estimate.hpp"
 #include "croc/exploring.hpp"
 #include "croc/factors.hpp"
+#include "croc/shape.hpp"
 
 namespace coterie::croc {
 
@@ -31,13 +32,13 @@ bool pairs_are_cheaper(State& s, double rival) {
   return true;
 }
 
-/// What to do next; `certified` when nothing is left to do.
-Mode decide(State& s) {
+/// What to do next; `certified` when nothing is left to do. `estimated`: the state whose estimate leads.
+Mode decide(State& s, State& estimated) {
   const Constants& constants = s.constants;
   if (pairs_done(s) && certify(s, Proof::by_pairs, -1)) return Mode::certified;
   Index e = find_epoch(s);
-  const double risk = misgrouping_risk(s);
-  bool steady = is_steady(s);
+  const double risk = misgrouping_risk(estimated);
+  bool steady = is_steady(estimated);
   if (s.metric.estimated) {
     steady = steady || risk <= constants.sure_risk;
     if (e >= 0 && risk <= freeze_risk(s) && unmet(s, e) > 0 && is_stale(s, e)) e = -1;
@@ -51,7 +52,7 @@ Mode decide(State& s) {
   if (e >= 0)
     rival = cost_of_marked(s);
   else if (risk < constants.largest_risk)
-    rival = pulls_for_freeze(s, s.arms.price);
+    rival = pulls_for_freeze(estimated, s.arms.price);
   if (may_be_greedy && (e >= 0 || risk < constants.largest_risk) && pairs_are_cheaper(s, rival)) return Mode::pairs;
   if (e < 0 && risk <= freeze_risk(s) && steady)
     e = freeze(s);
@@ -63,16 +64,24 @@ Mode decide(State& s) {
 }
 
 /// Plan as before for the candidates of the last full plan, if it is not long ago. OUT: the queue. False if not.
-bool go_on(State& s) {
-  const Index since = s.arms.t - s.plan.planned_at, wait = patience(s);
+bool go_on(State& s, State& estimated) {
+  const Index since = s.arms.t - estimated.plan.planned_at, wait = patience(estimated);
   if (since >= wait) return false;
   if (s.queue.mode == Mode::pairs) return s.plan.greedy_spent <= s.plan.greedy_limit && pull_greedily(s);
   if (s.queue.mode != Mode::explore) return false;
-  const double before = s.risk.total, risk = update_misgrouping_risk(s), largest = s.constants.largest_risk;
-  const bool may_freeze = risk <= freeze_risk(s) && is_steady(s) && s.constants.freeze_looks * since >= wait;
+  const double before = estimated.risk.total, risk = update_misgrouping_risk(estimated),
+               largest = s.constants.largest_risk;
+  const bool may_freeze = risk <= freeze_risk(s) && is_steady(estimated) && s.constants.freeze_looks * since >= wait;
   if ((risk < largest && largest <= before) || may_freeze) return false;
-  explore(s);
+  explore(estimated);
   return true;
+}
+
+/// What is to be pulled, planned by the other estimate. OUT: the queue.
+void take_queue(const Queue& from, Queue& to) {
+  std::copy_n(from.arms.begin(), from.tail, to.arms.begin());
+  to.head = 0;
+  to.tail = from.tail;
 }
 
 }  // namespace
@@ -94,13 +103,17 @@ void plan(State& s) {
   }
   renew_bound(s);
   renew(s);
-  if (!go_on(s)) {
-    s.plan.planned_at = s.arms.t;
+  renew_shape(s);
+  State& estimated = leading(s);
+  estimated.queue.head = estimated.queue.tail = 0;
+  if (!go_on(s, estimated)) {
+    estimated.plan.planned_at = s.arms.t;
     raise_alarm(s);
-    const Mode mode = s.queue.mode = decide(s);
-    if (mode == Mode::pairs || mode == Mode::explore) choose_candidates(s, mode);
-    if (mode == Mode::explore || (mode == Mode::pairs && !pull_greedily(s))) explore(s);
+    const Mode mode = s.queue.mode = decide(s, estimated);
+    if (mode == Mode::pairs || mode == Mode::explore) choose_candidates(estimated, mode);
+    if (mode == Mode::explore || (mode == Mode::pairs && !pull_greedily(s))) explore(estimated);
   }
+  if (&estimated != &s) take_queue(estimated.queue, s.queue);
   forget_touched(s);
 }
 
@@ -108,6 +121,7 @@ void see_proven(State& s) {
   s.flight.closed = false;
   renew_bound(s);
   renew(s);
+  renew_shape(s);
   forget_touched(s);
   raise_alarm(s);
   if (pairs_done(s) && certify(s, Proof::by_pairs, -1)) return;

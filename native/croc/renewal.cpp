@@ -1,5 +1,6 @@
 // Keeping the estimate, the representatives and their pairs up to date (docs/CROC.md, sections 3 and 7).
 #include "croc/estimate.hpp"
+#include "croc/shape.hpp"
 
 namespace coterie::croc {
 
@@ -80,6 +81,7 @@ void renew(State& s) {
 void forget_touched(State& s) {
   for (Index i = 0; i < s.arms.n_touched; ++i) s.arms.is_touched[s.arms.touched[i]] = 0;
   s.arms.n_touched = 0;
+  if (s.shape) forget_touched(s.shape->space);
 }
 
 }  // namespace coterie::croc

@@ -3,6 +3,7 @@
 #include "croc/claims.hpp"
 #include "croc/factors.hpp"
 #include "croc/planning.hpp"
+#include "croc/shape.hpp"
 
 namespace coterie::croc {
 
@@ -26,15 +27,16 @@ struct PoolsWanted {
 /// faster with a larger pool, and some families hardly at all with a small one. `pulled`: pulls of the group that the
 /// round has anyway. Tests against the core need half the level, so half the growth is enough for them.
 PoolsWanted pools_wanted(const State& s, Index e, Index k, Index pulled) {
-  const Index n_groups = s.n_groups(), dim = s.dim();
+  const Estimate& now = leading(s).estimate;
+  const Index n_groups = s.n_groups(), dim = leading(s).dim();
   const double in_cores = s.work.against[k], in_groups = s.work.against[n_groups + k];
   if (in_cores + in_groups == 0.0) return {0, 0};
-  const Index here = s.estimate.labels[s.epochs[e].core[k * s.constants.core_room()]];
+  const Index here = now.labels[s.epochs[e].core[k * s.constants.core_room()]];
   double square = INFINITE;
   for (Index j = 0; j < n_groups; ++j) {
     if (j == here) continue;
-    const double gap = squared_gap(s.estimate.centers, here, j);
-    const double sure = gap - double(dim) * (1.0 / s.estimate.totals[here] + 1.0 / s.estimate.totals[j]);
+    const double gap = squared_gap(now.centers, here, j);
+    const double sure = gap - double(dim) * (1.0 / now.totals[here] + 1.0 / now.totals[j]);
     square = std::min(square, std::max({sure, s.constants.least_gap * gap, 1e-300}));
   }
   const auto needed = [&](Index pool) { return pulls_needed(s, 1.0, square, double(pool)); };
@@ -102,7 +104,7 @@ void enlarge(State& s, Index e) {
   const Lack lack = least_lack(s, e, pulls, in_round);
   double square = INFINITE;
   for (Index k = 0; k < n_groups; ++k)
-    for (Index j = 0; j < k; ++j) square = std::min(square, squared_gap(s.estimate.centers, k, j));
+    for (Index j = 0; j < k; ++j) square = std::min(square, squared_gap(leading(s).estimate.centers, k, j));
   if (!std::isfinite(lack.evidence)) return;
   const double bound = std::log(1.0 + lack.pool);
   if (lack.evidence <= bound || 1.0 / pulls_needed(s, 1.0, square, lack.pool) < constants.at_bound * bound) return;
@@ -183,7 +185,7 @@ bool compose_round(State& s, Index e, double floor) {
   auto& pulls = s.work.composition;
   for (Index m = 0; m < s.n_arms(); ++m) pulls[m] = s.work.mark[m] == 1 || double(s.arms.committed[m]) < floor ? 1 : 0;
   for (Index k = 0; k < s.n_groups(); ++k) top_up(s, e, k);
-  if (s.traits.has_pool && s.risk.total <= s.constants.enlarge_risk) enlarge(s, e);
+  if (s.traits.has_pool && leading(s).risk.total <= s.constants.enlarge_risk) enlarge(s, e);
   const Index times = Index(1) << (s.flight.open / s.constants.scale_up);
   for (Index& count : pulls) count *= times;
   if (!s.flight.start(pulls, s.epochs[e].number)) return false;

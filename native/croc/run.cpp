@@ -3,6 +3,7 @@
 #include "croc/claims.hpp"
 #include "croc/estimate.hpp"
 #include "croc/planning.hpp"
+#include "croc/shape.hpp"
 #include "croc/steps.hpp"
 
 namespace coterie::croc {
@@ -72,10 +73,7 @@ void Run::absorb(Index arm, ConstRow value, Index of_round, bool asked) {
 
 void Run::give_up(Index arm, Index of_round) {
   if (is_done()) return;
-  --state.arms.committed[arm];
-  --state.arms.open_pulls;
-  if (state.arms.alone == arm) state.arms.alone = -1;  // perhaps: then the arm's next result is of another ask
-  state.heaps.fits = false;
+  uncommit(state, arm);
   if (of_round > 0)  // also where a record is applied: no plan was made, so the mode is still that of the first pass
     state.flight.ask_again(of_round, arm);
   else if (state.queue.mode == Mode::first_pass)
@@ -190,13 +188,14 @@ void Run::estimate() {
   if (is_done() || state.arms.unseen > 0) return;
   renew_bound(state);
   renew(state);
+  renew_shape(state);
   forget_touched(state);
 }
 
 /// On the pairs from the start or a freeze, at these prices.
 double Run::left_at(ConstRow price) {
   if (!ready()) return std::numeric_limits<double>::quiet_NaN();
-  const double frozen = pulls_for_freeze(state, price);
+  const double frozen = pulls_for_freeze(leading(state), price);
   return std::min(frozen, pulls_for_pairs(state, frozen + 1.0, price));
 }
 

@@ -3,6 +3,8 @@
 #include <map>
 #include <mutex>
 
+#include "croc/shape.hpp"
+
 namespace coterie::croc {
 
 namespace {
@@ -118,6 +120,11 @@ State::State(Index n_arms, Index n_groups, Index dim, double log_inverse_delta, 
       queue(n_arms),
       plan(n_arms),
       learned(traits.learned),
-      work(n_arms, n_groups, dim, traits, constants) {}
+      work(n_arms, n_groups, dim, traits, constants) {
+  if (traits.has_shape)
+    shape = std::make_unique<ShapeEstimate>(n_arms, n_groups, dim, log_inverse_delta, family, prices, constants);
+}
+
+State::~State() = default;
 
 }  // namespace coterie::croc

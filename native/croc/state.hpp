@@ -164,6 +164,8 @@ struct Work {
   Numbers correlation, inverse;              // (d, d)
 };
 
+struct ShapeEstimate;
+
 struct State {
   /// `prices` (M): what a pull of each arm costs, in units of the cheapest; empty: all the same. Memory: 8·M·d·(P + 4)
   /// for the prefixes, and up to 16·E·M·K·d for the tests of the remembered epochs, touched only where a frozen test is
@@ -173,6 +175,7 @@ struct State {
         ConstRow prices, const Constants& constants, bool with_pairs = true);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
+  ~State();
 
   Index n_arms() const { return arms.size(); }
   Index n_groups() const { return estimate.n_groups(); }
@@ -214,6 +217,7 @@ struct State {
   Plan plan;
   Zeros<double> learned;  // of the family of evidence
   Work work;
+  std::unique_ptr<ShapeEstimate> shape;  // a second estimate, if the family has one: croc/shape.hpp
 
   template <class Visit>
   void each_field(Visit&& visit) {
@@ -232,6 +236,7 @@ struct State {
     visit("queue", queue);
     visit("plan", plan);
     visit("learned", learned);
+    if (shape) visit("shape", *shape);
   }
 };
 

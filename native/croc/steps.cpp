@@ -3,6 +3,7 @@
 #include "croc/claims.hpp"
 #include "croc/factors.hpp"
 #include "croc/planning.hpp"
+#include "croc/shape.hpp"
 
 namespace coterie::croc {
 
@@ -101,6 +102,7 @@ void observe(State& s, Index arm, Row with_rest, Index of_round) {
   Arms& arms = s.arms;
   place(s, arm, with_rest);
   const Row x = with_rest.first(static_cast<std::size_t>(s.dim()));
+  if (s.shape) take_features(s, arm, x);
   --arms.open_pulls;
   if (s.bound.used) take_residual(s, arm, x);
   if (arms.alone == arm) arms.alone = -1;

@@ -19,6 +19,7 @@ _HOMES = {
     "Gaussian": "coterie.problem.families",
     "Counts": "coterie.problem.families",
     "Bounded": "coterie.problem.families",
+    "AnyNoise": "coterie.problem.families",
     "AtMost": "coterie.problem.families",
     "Symmetric": "coterie.problem.families",
     "same_partition": "coterie.problem.partition",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from coterie.evidence.stopping import closest_alternative as closest_alternative
     from coterie.evidence.stopping import threshold as threshold
     from coterie.methods.maximin import kmeans_maximin as kmeans_maximin
+    from coterie.problem.families import AnyNoise as AnyNoise
     from coterie.problem.families import AtMost as AtMost
     from coterie.problem.families import Bounded as Bounded
     from coterie.problem.families import Counts as Counts

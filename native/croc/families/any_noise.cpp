@@ -1,5 +1,8 @@
 #include "croc/families/any_noise.hpp"
 
+#include <array>
+#include <limits>
+
 #include "croc/families/parts.hpp"
 #include "croc/flight.hpp"
 
@@ -15,19 +18,28 @@ constexpr double LEAST_WEIGHT = 0.02;            // of either score
 constexpr double FAR_EXPECTED = 0.012, FAR_STEP = 0.008;  // the robust score is trusted more if more results are far …
 constexpr double FAR_TRUST = 4.0;                         // … by up to this in its logit
 constexpr double GROWTH_SHARE = 0.25;  // of the growth of the robust score over the linear one, in that logit
+constexpr double SMALL_BET = 0.1;      // f of the small bets on the shape
+constexpr double CHANCE = 1.0;         // variances that a coordinate of a center loses to chance
+constexpr Index PROCESSES = 3;         // with `shape`: location, shape, small bets
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 double clipped(double x, double least, double most) { return std::min(std::max(x, least), most); }
 
 template <class T>
 struct Bet {
-  Bet(std::span<T> all, Index n_groups, Index dim)
+  Bet(std::span<T> all, Index n_groups, Index dim, Index n_features = 0)
       : parts(all),
         robust(parts.number()),
         order(parts.number()),
         weighted(parts.table(n_groups, dim)),
         half_square(parts.table(1, n_groups)[0]),
         trust(parts.table(n_groups, n_groups)),
-        gap(parts.table(n_groups, n_groups)) {}
+        gap(parts.table(n_groups, n_groups)),
+        units(parts.table(2, n_features > 0 ? dim : 0)),
+        shaped(parts.table(n_groups, n_features)),
+        shape_height(parts.table(n_features > 0 ? 1 : 0, n_groups)),
+        shape_trust(parts.table(n_features > 0 ? n_groups : 0, n_groups)) {}
 
   /// G_k·x − h_k: the log-density of group k at x, up to what all groups share.
   double log_density(Index k, ConstRow x) const {
@@ -43,6 +55,10 @@ struct Bet {
   std::span<T> half_square;  // h = ½·Û·G (K)
   Part<T> trust;             // f (K, K)
   Part<T> gap;               // Δ (K, K)
+  Part<T> units;             // o and s (2, d), with `shape`
+  Part<T> shaped;            // P = Ĉ⁻¹·m (K, D)
+  Part<T> shape_height;      // p (1, K)
+  Part<T> shape_trust;       // f of the shape (K, K)
 };
 
 /// What is learned over all rounds.
@@ -55,19 +71,25 @@ struct Learned {
   std::span<T> growth;  // of the linear and of the robust score
 };
 
-Index order_for(Index n_arms, Index n_groups, const Constants& constants) {
+Index order_for(Index n_arms, Index n_groups, bool shape, const Constants& constants) {
   Index order = ORDER;
-  while (order > 1 && 4 * n_groups * order * entry_room(n_arms, constants) > ORDER_NUMBERS) order /= 2;
+  while (order > 1 && (shape ? 8 : 4) * n_groups * order * entry_room(n_arms, constants) > ORDER_NUMBERS) order /= 2;
   return order;
 }
 
-Traits traits_of(Index n_groups, Index dim, Index order) {
+Traits traits_of(Index n_groups, Index dim, Index n_features, Index order) {
   Traits traits;
   traits.name = "any noise";
   traits.pair_share = 0.0;
   traits.kept = 1;
   traits.bet_size = 2 + n_groups * (dim + 1) + 2 * n_groups * n_groups;
   traits.scores = 4 * n_groups * order;
+  if (n_features > 0) {
+    traits.has_shape = traits.exact_moves = true;
+    traits.kept = traits.shared = PROCESSES;
+    traits.bet_size += 2 * dim + n_groups * (n_features + 1) + n_groups * n_groups;
+    traits.scores *= 2;
+  }
   traits.learned = 3;
   traits.estimated = traits.winsorised = traits.shuffled = traits.pools_by_growth = true;
   traits.has_factor = traits.has_bet = traits.has_score = traits.has_pool = traits.has_pulls_needed = true;
@@ -76,11 +98,16 @@ Traits traits_of(Index n_groups, Index dim, Index order) {
 
 }  // namespace
 
-AnyNoise::AnyNoise(Index n_groups, Index dim, Index order)
-    : Family(traits_of(n_groups, dim, order)), n_groups_(n_groups), dim_(dim), order_(order) {}
+AnyNoise::AnyNoise(Index n_groups, Index dim, bool shape, Index order)
+    : Family(traits_of(n_groups, dim, shape ? Features(dim).size() : 0, order)),
+      n_groups_(n_groups),
+      dim_(dim),
+      order_(order) {
+  if (shape) features_.emplace(dim);
+}
 
-AnyNoise::AnyNoise(Index n_arms, Index n_groups, Index dim, const Constants& constants)
-    : AnyNoise(n_groups, dim, order_for(n_arms, n_groups, constants)) {}
+AnyNoise::AnyNoise(Index n_arms, Index n_groups, Index dim, bool shape, const Constants& constants)
+    : AnyNoise(n_groups, dim, shape, order_for(n_arms, n_groups, shape, constants)) {}
 
 void AnyNoise::bet(const Numbers& centers, ConstRow totals, const Numbers& metric, ConstRow learned, Row bet) const {
   const Bet<double> out(bet, n_groups_, dim_);
@@ -103,6 +130,76 @@ void AnyNoise::bet(const Numbers& centers, ConstRow totals, const Numbers& metri
     }
 }
 
+/// In units of the metric every coordinate of a center, counted from the mean of all, has the variance 1/W: what is no
+/// larger than chance is left out, and the rest is shortened. With many features most say nothing about two groups.
+void AnyNoise::bet_on_shape(const ShapedGroups& groups, Row bet) const {
+  const Bet<double> out(bet, n_groups_, dim_, n_features());
+  std::ranges::copy(groups.middle, out.units[0].begin());
+  std::ranges::copy(groups.scale, out.units[1].begin());
+  const Index size = n_features();
+  std::array<double, Features::MOST> mean{}, away;
+  double results = 0.0;
+  for (Index k = 0; k < n_groups_; ++k) results += groups.totals[k];
+  for (Index k = 0; k < n_groups_; ++k)
+    for (Index q = 0; q < size; ++q) mean[at(q)] += groups.totals[k] / results * groups.centers(k, q);
+  Numbers shortened(n_groups_, size), kept(n_groups_, 1);
+  for (Index k = 0; k < n_groups_; ++k) {
+    const Row weighted = out.shaped[k];
+    std::ranges::fill(weighted, 0.0);
+    for (Index q = 0; q < size; ++q) away[at(q)] = groups.centers(k, q) - mean[at(q)];
+    const double variance = CHANCE * (1.0 / groups.totals[k] - 1.0 / results);
+    double height = 0.0;
+    for (Index i = 0; i < size; ++i) {
+      double along = 0.0;  // coordinate i of T·(m − mean)
+      for (Index q = 0; q <= i; ++q) along += groups.metric(i, q) * away[at(q)];
+      const double share = along == 0.0 ? 0.0 : std::max(0.0, 1.0 - variance / (along * along));
+      along *= share;
+      shortened(k, i) = along;
+      kept(k, 0) += share;
+      height += 0.5 * along * along;
+      for (Index q = 0; q <= i; ++q) weighted[at(q)] += groups.metric(i, q) * along;
+    }
+    for (Index q = 0; q < size; ++q) height += weighted[at(q)] * (groups.origin[at(q)] + mean[at(q)]);
+    out.shape_height(0, k) = height;
+  }
+  for (Index k = 0; k < n_groups_; ++k)
+    for (Index j = 0; j < n_groups_; ++j) {
+      double square = LEAST_SQUARE;
+      for (Index i = 0; i < size; ++i) square += std::pow(shortened(k, i) - shortened(j, i), 2);
+      const double chance = kept(k, 0) / groups.totals[k] + kept(j, 0) / groups.totals[j];
+      out.shape_trust(k, j) = std::max(LEAST_TRUST, 1.0 - chance / square);
+    }
+}
+
+/// A result joins the polynomials of a score and of its inverse. INOUT: scores.
+void AnyNoise::add_to_polynomials(double ratio, Index which, Index k, Row scores) const {
+  for (const Index inverse : {0, 1}) {
+    const double value = std::exp(inverse == 1 ? -ratio : ratio);
+    double* polynomial = &scores[polynomials(2 * which + inverse, k)];
+    for (Index j = order_ - 1; j > 0; --j)
+      if (polynomial[j - 1] > 0.0) polynomial[j] += value * polynomial[j - 1];
+    polynomial[0] += value;
+  }
+}
+
+void AnyNoise::score_shape(ConstRow position, ConstRow bet, Row scores, Index home) const {
+  const Bet<const double> bets(bet, n_groups_, dim_, n_features());
+  std::array<double, Features::MOST> features;
+  features_->fill(position, bets.units[0], bets.units[1], {features.data(), static_cast<std::size_t>(n_features())});
+  const auto height = [&](Index k) {
+    double sum = -bets.shape_height(0, k);
+    for (Index q = 0; q < n_features(); ++q) sum += bets.shaped(k, q) * features[static_cast<std::size_t>(q)];
+    return sum;
+  };
+  const double mine = height(home);
+  for (Index k = 0; k < n_groups_; ++k) {
+    if (k == home) continue;
+    const double gap = mine - height(k);
+    add_to_polynomials(clipped(bets.shape_trust(home, k) * gap, -CLIP, CLIP), 2, k, scores);
+    add_to_polynomials(clipped(SMALL_BET * gap, -CLIP, CLIP), 3, k, scores);
+  }
+}
+
 void AnyNoise::score(ConstRow position, ConstRow bet, ConstRow, Row scores, Row, Index home) const {
   const Bet<const double> bets(bet, n_groups_, dim_);
   const double mine = bets.log_density(home, position);
@@ -114,15 +211,10 @@ void AnyNoise::score(ConstRow position, ConstRow bet, ConstRow, Row scores, Row,
     const double near = std::exp(-0.5 * (to_home * to_home)), other = std::exp(-0.5 * (to_other * to_other));
     const double linear = clipped(trust * gap * along, -CLIP, CLIP);
     const double robust = clipped(trust * std::log((near + FAR) / (other + FAR)), -CLIP, CLIP);
-    const double ratios[] = {linear, -linear, robust, -robust};
-    for (Index kind = 0; kind < 4; ++kind) {
-      const double value = std::exp(ratios[kind]);
-      double* polynomial = &scores[polynomials(kind, k)];
-      for (Index j = order_ - 1; j > 0; --j)
-        if (polynomial[j - 1] > 0.0) polynomial[j] += value * polynomial[j - 1];
-      polynomial[0] += value;
-    }
+    add_to_polynomials(linear, 0, k, scores);
+    add_to_polynomials(robust, 1, k, scores);
   }
+  if (features_) score_shape(position, bet, scores, home);
 }
 
 void AnyNoise::pool(ConstRow scores, Row pooled) const {
@@ -139,23 +231,35 @@ void AnyNoise::pool(ConstRow scores, Row pooled) const {
   }
 }
 
+double AnyNoise::log_factor(const Contrast& round, Index which) const {
+  const Index used = Index(std::min(round.arm_pulls, double(order_)));  // j
+  const double* mine = &round.arm_scores[polynomials(2 * which, round.other)];
+  const double* its = &round.pool_scores[polynomials(2 * which + 1, round.home)];
+  double everything = mine[used - 1] + its[used - 1];
+  for (Index i = 0; i < used - 1; ++i) everything += mine[i] * its[used - 2 - i];
+  double value = std::log(mine[used - 1] / everything);
+  for (Index i = 0; i < used; ++i)  // binom(a+A, j)/binom(a, j)
+    value += std::log((round.arm_pulls + round.pool_pulls - double(i)) / (round.arm_pulls - double(i)));
+  return value;
+}
+
 double AnyNoise::factor(const Contrast& round, Row learned, Row kept) const {
   const Bet<const double> bets(round.bet, n_groups_, dim_);
   const Learned<double> so_far(learned);
-  const Index used = Index(std::min(round.arm_pulls, double(order_)));  // j
   double growth = 0.0;
   for (Index which = 0; which < 2; ++which) {  // linear, robust
-    const double* mine = &round.arm_scores[polynomials(2 * which, round.other)];
-    const double* its = &round.pool_scores[polynomials(2 * which + 1, round.home)];
-    double everything = mine[used - 1] + its[used - 1];
-    for (Index i = 0; i < used - 1; ++i) everything += mine[i] * its[used - 2 - i];
-    double value = std::log(mine[used - 1] / everything);
-    for (Index i = 0; i < used; ++i)  // binom(a+A, j)/binom(a, j)
-      value += std::log((round.arm_pulls + round.pool_pulls - double(i)) / (round.arm_pulls - double(i)));
+    const double value = log_factor(round, which);
     so_far.growth[which] += value;
     growth += (which == 1 ? bets.robust : 1.0 - bets.robust) * std::exp(value);
   }
-  return kept[0] += std::log(growth);
+  kept[0] += std::log(growth);
+  if (!features_) return kept[0];
+  for (Index process = 1; process < PROCESSES; ++process) kept[process] += log_factor(round, process + 1);
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0.0;
+  for (Index process = 0; process < PROCESSES; ++process) largest = std::max(largest, kept[process]);
+  for (Index process = 0; process < PROCESSES; ++process)
+    sum += round.shared[process] * std::exp(kept[process] - largest);
+  return largest + std::log(sum);
 }
 
 double AnyNoise::pulls_needed(double level, double square, double pool, Index) const {

@@ -15,7 +15,17 @@ import numpy as np
 import typer
 
 from coterie.cli.options import numbers_in
-from coterie.problem.families import SHAPES, AtMost, Bounded, Counts, Gaussian, Symmetric, dimension_of, noise_of
+from coterie.problem.families import (
+    SHAPES,
+    AnyNoise,
+    AtMost,
+    Bounded,
+    Counts,
+    Gaussian,
+    Symmetric,
+    dimension_of,
+    noise_of,
+)
 from coterie.problem.noise import Exactly
 from coterie.problem.sentences import assumption_in_words
 
@@ -29,8 +39,8 @@ LARGEST_FILE = 50_000_000
 """Bytes: a covariance of about 2,000 numbers a measurement."""
 
 FORMS = (
-    "any, gaussian, gaussian:scalar, gaussian:diagonal, counts:TRIALS, bounded:LO,HI, at-most:NOISE, symmetric, "
-    "exactly:NOISE, "
+    "any, any:shape, gaussian, gaussian:scalar, gaussian:diagonal, counts:TRIALS, bounded:LO,HI, at-most:NOISE, "
+    "symmetric, exactly:NOISE, "
     "a standard deviation, one for each number (0.2,25), a covariance [[1,0],[0,2]], or a file with these numbers"
 )
 
@@ -38,7 +48,8 @@ NoiseOption = Annotated[
     str | None,
     typer.Option(
         "--noise",
-        help="What is known about how single measurements of one item vary. any: nothing. gaussian: they are Gaussian, "
+        help="What is known about how single measurements of one item vary. any: nothing; "
+        "any:shape looks for groups that differ in spread or shape too. gaussian: they are Gaussian, "
         "gaussian:diagonal if their numbers vary independently, gaussian:scalar if these also vary by the same. "
         "counts:20: each number is a count out of 20, counts: 0 or 1. bounded:1,5: between 1 and 5. symmetric: about "
         "the mean of each item. at-most:0.5: with a standard deviation (or covariance, or FILE) of at most this. A "
@@ -80,9 +91,12 @@ def noise_sentence(stated: Any, dim: int, question_kind: str) -> str:
 def _stated(given: str) -> Any:
     family, mark, rest = (part.strip() for part in given.partition(":"))
     family = family.lower()
+    if (family, rest.lower()) == ("any", "shape"):
+        return AnyNoise(shape=True)
     if family in ("any", "symmetric"):
         if mark:
-            raise ValueError(f"{family} takes nothing after it: write --noise {family}")
+            allowed = " but shape" if family == "any" else ""
+            raise ValueError(f"{family} takes nothing after it{allowed}: write --noise {family}")
         return None if family == "any" else Symmetric()
     if family == "gaussian":
         if mark and rest.lower() not in SHAPES:

@@ -142,6 +142,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"(?:noise=)?(?:coterie\.)?Bounded\(([^,()]*), ([^,()]*)\)", r"bounded:\1,\2"),
     (r"(?:noise=)?(?:coterie\.)?Gaussian\(shape='(\w+)'\)", r"gaussian:\1"),
     (r"(?:noise=)?(?:coterie\.)?Gaussian\(\)", "gaussian"),
+    (r"noise=coterie\.AnyNoise\(shape=True\)", "--noise any:shape"),
     (r"noise=None", "--noise any"),
     (r"noise=…", "--noise"),
     (r"resolution=\(alike, apart\)", "--alike and --apart"),

@@ -158,4 +158,4 @@ def family_for(noise: Model, n_arms: int, n_clusters: int, dim: int) -> CrocFami
         return CrocFamily.at_most(n_clusters, dim)
     if isinstance(stated, Symmetric):
         return CrocFamily.symmetric(n_clusters, dim)
-    return CrocFamily.any_noise(n_arms, n_clusters, dim)
+    return CrocFamily.any_noise(n_arms, n_clusters, dim, stated.shape)

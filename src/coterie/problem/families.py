@@ -163,7 +163,8 @@ def noise_of(given: Any, dim: Any) -> Model:
     """The noise of measurements of d numbers, from what a caller gave.
 
     None or "any": any noise; "gaussian": Gaussian, covariance unknown; a standard deviation, d of them or a covariance:
-    known; or a `Gaussian`, `Counts`, `Bounded`, `AtMost`, `Symmetric` or `Exactly`, or their description as a dict.
+    known; or an `AnyNoise`, `Gaussian`, `Counts`, `Bounded`, `AtMost`, `Symmetric` or `Exactly`, or their description
+    as a dict.
     """
     d = check_count(dim, "dim", 1)
     if given is None:

@@ -30,13 +30,39 @@ class _Statement:
 
 @dataclass(frozen=True)
 class AnyNoise(_Statement):
-    """Nothing is known about the noise: `noise=None`."""
+    """Nothing is known about the noise.
+
+    Parameters
+    ----------
+    shape : bool
+        Whether groups are also looked for that differ in their spread or shape, and not only in their location.
+        `noise=None` is `AnyNoise()`. What is claimed and assumed is the same either way: equal items have the same
+        distribution.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(6, n_clusters=2, dim=1, noise=coterie.AnyNoise(shape=True))
+    """
 
     kind: ClassVar[str] = "any"
-    words: ClassVar[str] = "any noise"
     assumption: ClassVar[str] = (
         "results of items in one group have the same distribution, whatever it is, and do not depend on one another"
     )
+    shape: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, bool):
+            raise TypeError(f"the shape of any noise must be True or False, got {short(self.shape)}")
+
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        return "any noise, groups told apart by spread and shape too" if self.shape else "any noise"
+
+    def parameters(self) -> dict[str, Any]:
+        """What was stated, as plain JSON values; nothing if it is what None says."""
+        return {"shape": True} if self.shape else {}
 
 
 @dataclass(frozen=True)
@@ -287,7 +313,13 @@ STATEMENTS: dict[str, Callable[..., Statement]] = {
 
 STATEMENT_CLASSES = (AnyNoise, Gaussian, Counts, Bounded, AtMost, Symmetric)
 
-_PARAMETERS = {"gaussian": ("shape",), "counts": ("trials",), "bounded": ("lo", "hi"), "at-most": ("covariance",)}
+_PARAMETERS = {
+    "any": ("shape",),
+    "gaussian": ("shape",),
+    "counts": ("trials",),
+    "bounded": ("lo", "hi"),
+    "at-most": ("covariance",),
+}
 WITHOUT_DEFAULTS = {"bounded", "at-most"}  # whose parameters have no default
 
 

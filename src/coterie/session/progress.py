@@ -8,7 +8,9 @@ from typing import Any
 
 from coterie.methods.reports import STATISTIC, Standing
 from coterie.problem.checks import check_count
+from coterie.problem.families import AnyNoise, Unknown
 from coterie.problem.question import ExactGroups, Resolution
+from coterie.problem.settings import METHOD
 from coterie.session.conversation import Conversation, SessionDone
 from coterie.session.forecast import Forecast, remaining_of, standing_of
 from coterie.session.remarks import confirming_words
@@ -16,6 +18,9 @@ from coterie.session.verdicts import verdict_of
 
 FIRST_PASS = 0.05
 """The share that counts as done when every item was measured once, while nobody knows how many more are needed."""
+
+WITHOUT_PROGRESS = 40
+"""Measurements an item after which a run under any noise, with nothing proven, says what it may be waiting for."""
 
 MOST = 10**9
 """Measurements that may be asked about."""
@@ -97,8 +102,22 @@ def _progress_words(conversation: Conversation, standing: Standing) -> str:
         if run.standing() is None:
             return "nothing proven yet"
         guess = "nothing proven yet: measurements so far are for a guess of the groups"
-        return f"{guess}, with {standing.needed} {claims} to prove" if standing.needed else guess
+        guess = f"{guess}, with {standing.needed} {claims} to prove" if standing.needed else guess
+        return guess + _waiting_for_shape(conversation)
     return f"{standing.proven} of {standing.needed} {claims} proven, {standing.settled} of {items} items settled"
+
+
+def _waiting_for_shape(conversation: Conversation) -> str:
+    """What a run without progress may be waiting for, if only differences of location are looked for."""
+    settings, run = conversation.settings, conversation.run
+    stated = settings.noise.statement if isinstance(settings.noise, Unknown) else None
+    patient = settings.method != METHOD or run.t < WITHOUT_PROGRESS * conversation.n_present
+    if patient or not isinstance(settings.question, ExactGroups) or stated != AnyNoise(shape=False):
+        return ""
+    return (
+        ". If the groups differ in spread or shape, and not in location, this goes on for ever: state "
+        "noise=coterie.AnyNoise(shape=True) in a new run"
+    )
 
 
 # What so many more measurements are expected to bring: the chance to be done, and what is proven if not.

@@ -10,6 +10,7 @@ import numpy as np
 
 from coterie.evidence.homogeneity import LEVEL, mixed_threshold
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.families import AnyNoise, Unknown
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import groups_in_words
 from coterie.problem.settings import METHOD
@@ -136,7 +137,22 @@ def _proven_in_words(conversation: Conversation) -> str:
         against = f"the data refute K = {k}"
     elif _looks_mixed(conversation):
         against = "a group looks mixed"
-    return groups_in_words(k, _proves_at_least(conversation), against)
+    told = groups_in_words(k, _proves_at_least(conversation), against)
+    return (
+        f"{told} (the groups differ in spread or shape)" if against is None and stands_on_shape(conversation) else told
+    )
+
+
+def stands_on_shape(conversation: Conversation) -> bool:
+    """Whether the groups were told apart by the spread or shape of their results, more than by their location.
+
+    It is read off the weights that the last freeze fixed: those of the estimate that had predicted more.
+    """
+    stated = conversation.settings.noise
+    if not (isinstance(stated, Unknown) and isinstance(stated.statement, AnyNoise) and stated.statement.shape):
+        return False
+    weights = [made["bet"]["numbers"] for _, made in conversation.decisions if made["event"] == "freeze"]
+    return bool(weights) and weights[-1][1] > weights[-1][0]
 
 
 def _proves_at_least(conversation: Conversation) -> bool:

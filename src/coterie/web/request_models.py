@@ -43,7 +43,10 @@ _Noise = Annotated[
                     "required": ["family"],
                     "properties": {
                         "family": {"type": "string", "enum": [*STATEMENTS, "exactly"]},
-                        "shape": {"type": "string", "enum": list(SHAPES), "description": "Of gaussian."},
+                        "shape": {
+                            "anyOf": [{"type": "string", "enum": list(SHAPES)}, {"type": "boolean"}],
+                            "description": "Of gaussian, in words; of any, whether spread and shape count too.",
+                        },
                         "trials": {"type": "integer", "minimum": 1, "description": "Of counts."},
                         "lo": {"anyOf": [{"type": "number"}, _NUMBERS], "description": "Of bounded."},
                         "hi": {"anyOf": [{"type": "number"}, _NUMBERS], "description": "Of bounded."},
@@ -88,7 +91,7 @@ _RESOLUTION = {
 _Resolution = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "null"}, _RESOLUTION]})]
 _ChosenResolution = Annotated[Any, WithJsonSchema(_RESOLUTION)]
 _FAMILIES = {
-    "any": "as null",
+    "any": "as null; with `shape` true, groups that differ in spread or shape are looked for too",
     "gaussian": "Gaussian with an unknown covariance that all items share, of the `shape` full, diagonal or scalar",
     "counts": "each number is a count of successes out of `trials`, 1 if left out",
     "bounded": "all numbers lie between `lo` and `hi`",

@@ -15,22 +15,25 @@ it is not checked that a bet follows from the past, only that it is there in tim
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from coterie.certificate.arithmetic.features import check_features, features_of
 from coterie.certificate.composed import Composed
 from coterie.certificate.freezes import Frozen
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
-from coterie.problem.families import Unknown
+from coterie.problem.families import AnyNoise, Unknown
 
 
 class Part(NamedTuple):
     """Numbers of a bet that belong together."""
 
     name: str
-    shape: str  # "": one; "k": one a group; "kd": a vector a group; "kk": a table of groups; "p": one a row of pulls
+    # "": one; "k": one a group; "kd": a vector a group; "kk": a table of groups; "p": one a row of pulls; "d": one a
+    # number of a result; "kD": one a group and feature; "s": one a score
+    shape: str
     range: str  # a key of RANGES
 
 
@@ -64,6 +67,25 @@ KNOWN_FREEZE = (Part("U", "kd", "finite"), Part("τ²", "kk", "positive"))
 """What the freeze of a known noise states in blocks: centers in units of the noise, and how far off their differences
 may be. Without blocks both follow from the results before the freeze."""
 
+SHAPE = "any, with shape"
+"""The key of `AnyNoise(shape=True)`, whose freezes also name the features that its rounds' bets are about."""
+ROUND[SHAPE] = (
+    *ROUND["any"],
+    Part("o", "d", "finite"),
+    Part("s", "d", "positive"),
+    Part("P", "kD", "finite"),
+    Part("p", "k", "finite"),
+    Part("f of shape", "kk", "fraction"),
+)
+FREEZE[SHAPE] = (Part("weights", "s", "share"),)
+SCORES = ("location", "shape", "small")
+"""What the weights of a freeze are of."""
+
+
+def key_of(noise: Unknown) -> str:
+    """The key of a noise in `ROUND` and `FREEZE`."""
+    return SHAPE if isinstance(noise.statement, AnyNoise) and noise.statement.shape else noise.kind
+
 
 @dataclass(frozen=True)
 class Bet:
@@ -84,6 +106,7 @@ class BetRound:
     positions: FloatArray  # (n, d): x − o, in the units of the evidence
     values: FloatArray  # (n, d): x, in the user's units
     in_block: bool = False  # a cell, whose results are all shifted alike
+    features: FloatArray | None = None  # (n, D): φ(x), if the bet is about the shape too
 
 
 @dataclass(frozen=True)
@@ -107,10 +130,14 @@ def bets_of(log: Log, noise: Unknown, n_clusters: int) -> BetRecord:
             f"result {row + 1} of the log, {short(log.values[row].tolist())} of arm {log.arms[row]}, contradicts what "
             f"the certificate assumes: {reason}"
         )
-    parts, sizes = FREEZE.get(noise.kind, ()), {"k": n_clusters, "d": noise.dim}
+    key, sizes = key_of(noise), {"k": n_clusters, "d": noise.dim, "s": len(SCORES)}
+    parts = FREEZE.get(key, ())
     frozen = [_bet(freeze.bet, parts, sizes, f"freeze {freeze.number}", noise.kind) for freeze in log.freezes if parts]
+    named = {}
+    if key == SHAPE:
+        named = {one.number: _named(one, bet, noise.dim) for one, bet in zip(log.freezes, frozen, strict=True)}
     fully = noise.whiten_fully(log.values)
-    rounds = [_round(composed, noise, sizes, log, fully) for composed in log.rounds]
+    rounds = [_round(composed, noise, sizes, log, fully, named.get(composed.epoch)) for composed in log.rounds]
     return BetRecord(noise, log, tuple(frozen), tuple(rounds))
 
 
@@ -120,20 +147,38 @@ def known_freeze_bet(freeze: Frozen, n_clusters: int, dim: int) -> Bet:
     return _bet(given, KNOWN_FREEZE, {"k": n_clusters, "d": dim}, f"freeze {freeze.number}", "known")
 
 
-def _round(composed: Composed, noise: Unknown, sizes: dict[str, int], log: Log, fully: FloatArray) -> BetRound:
+Named: TypeAlias = tuple[tuple[str, ...], int | None]
+"""Features, and the seed of random ones."""
+
+
+def _named(freeze: Frozen, bet: Bet, dim: int) -> Named:
+    """The features that a freeze names. Its weights must add up to no more than 1."""
+    total = float(bet.parts["weights"].sum())
+    if total > 1.0 + 1e-12:
+        raise ValueError(f"the bet of freeze {freeze.number}: its weights must add up to 1 at most, got {total!r}")
+    try:
+        return check_features(freeze.bet.get("features"), freeze.bet.get("seed"), dim)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the bet of freeze {freeze.number}: {error}") from None
+
+
+def _round(
+    composed: Composed, noise: Unknown, sizes: dict[str, int], log: Log, fully: FloatArray, named: Named | None
+) -> BetRound:
     number, rows, d = composed.number, composed.rows, noise.dim
     arms, listed = log.arms[rows], np.array(composed.arms, dtype=np.int64)
     if composed.epoch < 0:  # a cell before all freezes, in which no test is
         return BetRound(number, listed, Bet(np.zeros(d), {}), arms, log.values[rows], log.values[rows], True)
-    sizes = sizes | {"p": len(composed.arms)}
+    sizes = sizes | {"p": len(composed.arms), "D": 0 if named is None else len(named[0])}
     in_block = composed.block is not None
     of = f"{'cell' if in_block else 'round'} {number}"
-    bet = _bet(composed.bet, ROUND[noise.kind], sizes, of, noise.kind)
+    bet = _bet(composed.bet, ROUND[key_of(noise)], sizes, of, noise.kind)
     positions = (fully[rows, :d] - bet.origin) + fully[rows, d:]
     if in_block and noise.kind == "any" and rows.size:
         white = fully[rows, :d] + fully[rows, d:]
         positions = white - white.mean(axis=0) - bet.origin
-    return BetRound(number, listed, bet, arms, positions, log.values[rows], in_block)
+    features = None if named is None else features_of(*named, positions, bet.parts["o"], bet.parts["s"])
+    return BetRound(number, listed, bet, arms, positions, log.values[rows], in_block, features)
 
 
 def _bet(given: Any, parts: tuple[Part, ...], sizes: dict[str, int], of: str, kind: str) -> Bet:

@@ -7,20 +7,22 @@ all of them C is the mean of the arm's results minus that of the pool's, of a an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coterie.certificate.arithmetic import variance
-from coterie.certificate.arithmetic.bets import BetRecord, BetRound, Sides, padded, sides_of
+from coterie.certificate.arithmetic.bets import SCORES, BetRecord, BetRound, Sides, padded, sides_of
 from coterie.certificate.freezes import Frozen
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Statement, Symmetric
+from coterie.problem.families import AnyNoise, AtMost, Bounded, Counts, Gaussian, Statement, Symmetric
 
 MOST_AT_STAKE = 0.95  # of a bet on bounded results
 LARGEST_SIGN = 1.5  # |x| of a bet on the sign of a contrast is clipped here
 LARGEST_SCORE = 6.0  # |log g| of an exchangeable bet is clipped here
+SMALL_BET = 0.1  # f of small bets on the shape
 FLOOR = 6.125  # −log κ, of the robust score: e^{−3.5²/2}
 
 _CHUNK = 2**20
@@ -50,12 +52,19 @@ def betted(
     if isinstance(stated, Gaussian):
         bet, share = record.freeze_bets[freeze.number], np.where(half, 0.5, 1.0)
         return variance.evidence(rounds, freeze, bet, stated.shape, pools, arms, others, last, share)
-    total = np.zeros(arms.size)
+    mixed = isinstance(stated, AnyNoise) and stated.shape
+    total = np.zeros((len(SCORES) if mixed else 1, arms.size))  # log e of each process that is mixed
     for bet_round in rounds:
         sides = sides_of(bet_round, freeze, pools, arms, others, np.flatnonzero(last >= bet_round.number))
         if sides.tests.size > 0:
-            total[sides.tests] += log_factors(stated, bet_round, sides)
-    return total
+            total[0, sides.tests] += log_factors(stated, bet_round, sides)
+            if mixed:
+                total[1:, sides.tests] += shaped(bet_round, sides)
+    if not mixed:
+        return total[0]
+    weights = record.freeze_bets[freeze.number].parts["weights"]
+    with np.errstate(divide="ignore"):  # a process may have no weight
+        return np.asarray(np.logaddexp.reduce(np.log(weights)[:, None] + total, axis=0))
 
 
 def log_factors(stated: Statement, bet_round: BetRound, sides: Sides) -> FloatArray:
@@ -130,19 +139,41 @@ def exchangeable(bet_round: BetRound, sides: Sides) -> FloatArray:
     likely. So with j = min(a, J), J fixed with the bet: the mean of Π g over all choices of j of the arm's results has
     the mean of Π g over all choices of j of *all* results as its mean, for any g fixed before. So their ratio is fair.
     """
-    logs = np.empty(sides.tests.size)
+    robust = float(bet_round.bet.parts["w"])
+    linear_log, robust_log = _log_ratios(bet_round, sides, _location_scores)
+    with np.errstate(divide="ignore"):  # either may have no weight
+        return np.asarray(np.logaddexp(np.log1p(-robust) + linear_log, np.log(robust) + robust_log))
+
+
+def shaped(bet_round: BetRound, sides: Sides) -> FloatArray:
+    """(2, tests): log e of the score of the shape, and of small bets on it, as `exchangeable` has it for any score."""
+    return _log_ratios(bet_round, sides, _shape_scores)
+
+
+Scores: TypeAlias = Callable[[BetRound, IntArray, IntArray, IntArray], tuple[FloatArray, FloatArray]]
+"""log g of two scores, for rows of results of tests: of the round, its results, own groups and those of the pools."""
+
+
+def _log_ratios(bet_round: BetRound, sides: Sides, scored: Scores) -> FloatArray:
+    """(2, tests): log e of two scores."""
+    logs = np.empty((2, sides.tests.size))
     most = int(min(bet_round.bet.parts["J"], sides.counts[0].max(initial=1.0)))  # the largest order j of any test
     tables = padded(sides.arm_of, sides.arm_counts.size), padded(sides.pool_of, sides.pool_counts.size)
-    states = _pool_states(bet_round, sides, tables[1], most)
+    states = _pool_states(bet_round, sides, tables[1], most, scored)
     chunk = max(1, _CHUNK // max(1, tables[0].shape[1]))
     for low in range(0, sides.tests.size, chunk):
         part = slice(low, low + chunk)
-        logs[part] = _some(bet_round, sides.rows(part), tables[0], states, most)
+        logs[:, part] = _some(bet_round, sides.rows(part), tables[0], states, most, scored)
     return logs
 
 
 def _some(
-    bet_round: BetRound, sides: Sides, arm_table: IntArray, states: tuple[IntArray, FloatArray], most: int
+    bet_round: BetRound,
+    sides: Sides,
+    arm_table: IntArray,
+    states: tuple[IntArray, FloatArray],
+    most: int,
+    scored: Scores,
 ) -> FloatArray:
     a, pulls = sides.counts
     keys, sums = states
@@ -152,17 +183,17 @@ def _some(
     ratios = np.where(step < order[:, None], (a + pulls)[:, None] - step, 1.0)
     ratios /= np.where(step < order[:, None], a[:, None] - step, 1.0)
     choices = np.log(ratios).sum(axis=1)
-    robust, pick = float(bet_round.bet.parts["w"]), (np.arange(order.size), order)
-    logs = np.full(order.size, -np.inf)
-    results = _scores(bet_round, arm_table[sides.arm], sides.own, sides.other)
-    for u, before, weight in zip(results, of_pools, (1.0 - robust, robust), strict=True):
-        if weight > 0.0:
-            of_arm, both = log_symmetric(_of_nothing(order.size, most), u), log_symmetric(before, u)
-            logs = np.logaddexp(logs, math.log(weight) + of_arm[pick] - both[pick] + choices)
+    pick, logs = (np.arange(order.size), order), np.empty((2, order.size))
+    results = scored(bet_round, arm_table[sides.arm], sides.own, sides.other)
+    for which, (u, before) in enumerate(zip(results, of_pools, strict=True)):
+        of_arm, both = log_symmetric(_of_nothing(order.size, most), u), log_symmetric(before, u)
+        logs[which] = of_arm[pick] - both[pick] + choices
     return logs
 
 
-def _pool_states(bet_round: BetRound, sides: Sides, pool_table: IntArray, most: int) -> tuple[IntArray, FloatArray]:
+def _pool_states(
+    bet_round: BetRound, sides: Sides, pool_table: IntArray, most: int, scored: Scores
+) -> tuple[IntArray, FloatArray]:
     """log E_0 … E_j of the pools' results, seen from every group that is tested: keys, and (2 scores, keys, j+1)."""
     n_groups = len(bet_round.bet.parts["h"])
     keys, first = np.unique(sides.pool * n_groups + sides.own, return_index=True)
@@ -171,7 +202,7 @@ def _pool_states(bet_round: BetRound, sides: Sides, pool_table: IntArray, most: 
     for low in range(0, keys.size, chunk):
         part = slice(low, low + chunk)
         some = first[part]
-        results = _scores(bet_round, pool_table[sides.pool[some]], sides.own[some], sides.other[some])
+        results = scored(bet_round, pool_table[sides.pool[some]], sides.own[some], sides.other[some])
         for which, u in enumerate(results):
             sums[which, part] = log_symmetric(_of_nothing(some.size, most), u)
     return keys, sums
@@ -199,7 +230,9 @@ def log_symmetric(start: FloatArray, u: FloatArray) -> FloatArray:
     return sums
 
 
-def _scores(bet_round: BetRound, table: IntArray, own: IntArray, other: IntArray) -> tuple[FloatArray, FloatArray]:
+def _location_scores(
+    bet_round: BetRound, table: IntArray, own: IntArray, other: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """log g of the linear and of the robust score, for rows of results of tests (-1: none, −inf)."""
     parts = bet_round.bet.parts
     height = bet_round.positions @ parts["G"].T - parts["h"]  # y_k(x), (results, K)
@@ -207,6 +240,19 @@ def _scores(bet_round: BetRound, table: IntArray, own: IntArray, other: IntArray
     fraction, distance = parts["f"][own, other][:, None], parts["Δ"][own, other][:, None]
     linear, robust = scores(gap / distance, fraction, distance)
     return np.where(table >= 0, linear, -np.inf), np.where(table >= 0, robust, -np.inf)
+
+
+def _shape_scores(
+    bet_round: BetRound, table: IntArray, own: IntArray, other: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """log g of the discriminant of the features, shortened by f, and by 0.1: small bets."""
+    parts, features = bet_round.bet.parts, bet_round.features
+    assert features is not None
+    height = features @ parts["P"].T - parts["p"]
+    gap = height[table, own[:, None]] - height[table, other[:, None]]
+    full = np.clip(parts["f of shape"][own, other][:, None] * gap, -LARGEST_SCORE, LARGEST_SCORE)
+    small = np.clip(SMALL_BET * gap, -LARGEST_SCORE, LARGEST_SCORE)
+    return np.where(table >= 0, full, -np.inf), np.where(table >= 0, small, -np.inf)
 
 
 def scores(p: FloatArray, fraction: FloatArray, distance: FloatArray) -> tuple[FloatArray, FloatArray]:

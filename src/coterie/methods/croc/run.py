@@ -99,6 +99,11 @@ class CrocRun(EngineRun):
     def bet_of_epoch(self, number: int) -> dict[str, Any] | None:
         """What the family of evidence fixed with a freeze, as plain data; None if it has no such numbers."""
         shared = self.frozen(number % self.n_epochs).shared
+        if self.has_shape:
+            named: dict[str, Any] = {"features": self.feature_names}
+            if self.feature_seed is not None:
+                named["seed"] = self.feature_seed
+            return {"from": self.origin.tolist(), "numbers": shared.tolist()} | named
         fixed_with_it = self.n_groups * (self.dim + self.n_groups)  # what follows is gathered later
         return {"from": self.origin.tolist(), "numbers": shared[:fixed_with_it].tolist()} if shared.size else None
 
