@@ -69,11 +69,12 @@ def test_permutations_within_blocks_match_plain_counting() -> None:
     centred = rows - np.array([rows[blocks == b].mean() for b in range(3)])[blocks]
     ranks = stats.rankdata(centred)
     ranks = ranks - np.array([ranks[blocks == b].mean() for b in range(3)])[blocks]
-    ways = [list(combinations(np.flatnonzero(blocks == b), int((arms[blocks == b] == 0).sum()))) for b in range(3)]
+    places = [np.flatnonzero(blocks == b).tolist() for b in range(3)]
+    ways = [list(combinations(places[b], int((arms[blocks == b] == 0).sum()))) for b in range(3)]
 
     def statistic(chosen: list[int]) -> float:
         """The larger of two squared sums, each over its variance over all ways."""
-        return max(float(scores[chosen].sum() ** 2) / variance[k] for k, scores in enumerate((centred, ranks)))
+        return max(float(scores[chosen].sum() ** 2 / variance[k]) for k, scores in enumerate((centred, ranks)))
 
     arranged = [[row for part in way for row in part] for way in product(*ways)]
     variance = [np.mean([scores[chosen].sum() ** 2 for chosen in arranged]) for scores in (centred, ranks)]

@@ -81,9 +81,9 @@ def test_successes_and_trials_are_cut_within_blocks() -> None:
 
 
 def test_a_known_noise_is_compared_with_what_is_left_within_blocks() -> None:
-    assert coterie.group(ratings(), blocks="rater", noise=0.5).analysis.sound
-    assert not coterie.group(ratings(), blocks="rater", noise=0.1).analysis.sound
-    assert not coterie.group(ratings(), noise=0.5).analysis.sound, "raters differ"
+    assert coterie.group(ratings(), blocks="rater", noise=0.5).certificate is not None
+    assert coterie.group(ratings(), blocks="rater", noise=0.1).analysis.noise_too_small
+    assert coterie.group(ratings(), noise=0.5).analysis.noise_too_small, "raters differ"
 
 
 def test_a_slip_is_named_in_words_of_blocks() -> None:
