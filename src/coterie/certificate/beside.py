@@ -95,7 +95,8 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
         return problems, warnings  # what follows reads what they are about
     record = _results(certificate, log)
     if log.missed:
-        warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names")))
+        strict = certificate.get("strict_blocks") is True
+        warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names"), strict))
     in_blocks = certificate.get("blocks") is not None
     possible = [] if in_blocks else alarms_of_log(record, noise, TOLERANCE)
     sure = [alarm for alarm in possible if alarm.evidence >= alarm.threshold + TOLERANCE]

@@ -40,8 +40,11 @@ def _by(pairs: list[tuple[Any, str]], name: str) -> list[dict[str, Any]]:
     return [{name: who, **{kind: counts[who][kind] for kind in KINDS}} for who in order]
 
 
-def failures_in_words(missed: Sequence[dict[str, Any]], arms: IntArray, names: Any = None) -> str:
-    """How many asks of which items gave no result: beside every verdict. `arms`: of the results that counted."""
+def failures_in_words(missed: Sequence[dict[str, Any]], arms: IntArray, names: Any = None, strict: bool = False) -> str:
+    """How many asks of which items gave no result: beside every verdict. `arms`: of the results that counted.
+
+    `strict`: unfinished cells of blocks count for nothing, so that nothing is assumed about why.
+    """
     answered = np.bincount(arms, minlength=1)
     gone = Counter(miss["arm"] for miss in missed if miss.get("kind") in ("failed", "expired"))
     order = sorted(gone, key=lambda arm: (-gone[arm], arm))
@@ -55,7 +58,8 @@ def failures_in_words(missed: Sequence[dict[str, Any]], arms: IntArray, names: A
     rest = Counter(miss["kind"] for miss in missed if miss["kind"] in ("late", "undone"))
     more = [f"{rest[kind]} {word}" for kind, word in (("late", "answered late"), ("undone", "undone")) if rest[kind]]
     parts = ([f"failed asks: {listed}"] if listed else []) + ([f"asks {' and '.join(more)}"] if more else [])
-    return f"{'; '.join(parts)}: a proof assumes that this has nothing to do with values"
+    said = "; ".join(parts)
+    return said if strict else f"{said}: a proof assumes that this has nothing to do with values"
 
 
 def check_failures(certificate: dict[str, Any], missed: Sequence[dict[str, Any]], exactly: bool = False) -> list[str]:
