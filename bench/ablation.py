@@ -38,7 +38,7 @@ from bench.sampling_stopping import (
 from coterie.methods.trials import Running
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
-from coterie.simulate.plan import TrialCancelledError
+from coterie.simulate.bulk import TrialCancelledError
 from tests.oracles.croc import ReferenceCroc
 
 TRIALS = 32

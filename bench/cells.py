@@ -25,7 +25,7 @@ from coterie.methods import method_named
 from coterie.methods.trials import Plan, Running
 from coterie.paper.datasets import distance_ratio
 from coterie.problem.checks import FloatArray
-from coterie.simulate.plan import TrialCancelledError, plan_for, run_trial
+from coterie.simulate.bulk import TrialCancelledError, plan_for, run_trial
 
 ROOT_SEED = 1000
 

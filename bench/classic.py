@@ -30,7 +30,7 @@ from bench.part import ROOT, Column, Headline, Part, Progress, Row, Table, numbe
 from coterie.methods.trials import Running
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import same_partition
-from coterie.simulate.plan import plan_for, run_trial
+from coterie.simulate.bulk import plan_for, run_trial
 
 DELTA = 0.1
 TRIALS, RUNS = 200, 2000

@@ -23,8 +23,7 @@ from bench.instances import drawn, named, separated
 from bench.rounds import NO_ARMS, endless
 from coterie.methods.trials import NO_END
 from coterie.problem.instance import Instance
-from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import plan_for
+from coterie.simulate.bulk import plan_for, run_trials
 from coterie.simulate.worlds import Clicks
 
 

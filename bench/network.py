@@ -21,8 +21,7 @@ from bench.instances import named
 from bench.part import Column, Part, Progress, Row
 from coterie.methods.trials import Plan
 from coterie.simulate import remote
-from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import plan_for
+from coterie.simulate.bulk import plan_for, run_trials
 
 
 class Relay:

@@ -13,8 +13,7 @@ from typing import Any
 from bench.instances import named
 from bench.part import Column, Headline, Part, Progress, Row, times
 from coterie.methods.trials import Plan, Running
-from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, plan_for, run_trial
+from coterie.simulate.bulk import Outcome, plan_for, run_trial, run_trials
 
 REPEATS = 7
 CELLS = (

@@ -13,7 +13,7 @@ from bench.needed import beside, headlines
 from bench.part import PARTS, part_named
 from bench.rounds import in_turn, ratio
 from coterie.methods.trials import Running
-from coterie.simulate.plan import TrialCancelledError
+from coterie.simulate.bulk import TrialCancelledError
 
 
 def test_exponent_of_a_power_is_found_without_error() -> None:

@@ -15,7 +15,7 @@ from bench.instances import named
 from bench.noise import ASKED, DELTAS, PART, Kept, all_cells, covered, not_covered
 from bench.part import Progress
 from coterie.problem.families import noise_of
-from coterie.simulate.plan import plan_for
+from coterie.simulate.bulk import plan_for
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from bench.peers.representatives import directed
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level, radius
 from coterie.evidence.pairs import directed_log
 from coterie.methods.trials import Running
-from coterie.simulate.plan import plan_for
+from coterie.simulate.bulk import plan_for
 
 pytestmark = pytest.mark.guarantee
 

@@ -24,7 +24,7 @@ from coterie import methods
 from coterie.campaign import Campaigns, Conflict
 from coterie.cli import app
 from coterie.methods.trials import Running, play_by_contract, play_run, play_trial
-from coterie.simulate.plan import child_seed, plan_for
+from coterie.simulate.bulk import child_seed, plan_for
 from coterie.testing.methods import check_method
 
 pytestmark = pytest.mark.slow  # what the benchmarks compare with

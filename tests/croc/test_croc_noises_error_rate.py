@@ -26,7 +26,7 @@ from coterie.methods.croc.run import CrocEntries, CrocRun, share_of_epoch
 from coterie.methods.family import family_for
 from coterie.methods.trials import Plan, play_to_next_plan
 from coterie.problem.families import noise_of
-from coterie.simulate.plan import plan_for
+from coterie.simulate.bulk import plan_for
 
 pytestmark = pytest.mark.guarantee
 

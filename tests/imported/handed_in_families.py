@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,12 @@ def known_by_address() -> Family:
 
 def known_by_numba() -> Family:
     """The same as functions that numba's documented `cfunc` compiles, by their addresses."""
+    factor, pulls_needed = _compiled_by_numba()
+    return Family("known, by numba", pair_share=ALPHA, factor=factor.address, pulls_needed=pulls_needed.address)
+
+
+@cache  # compiled once, and kept: an address holds nothing
+def _compiled_by_numba() -> tuple[Any, Any]:
     numba: Any = importlib.import_module("numba")
     float64, int64, floats = numba.types.float64, numba.types.int64, numba.types.CPointer(numba.types.float64)
     known_factor, carray = numba.njit(_known_factor), numba.carray
@@ -167,11 +174,7 @@ def known_by_numba() -> Family:
     def pulls_needed(parameters: Any, level: Any, square: Any, pool: Any, dim: Any) -> Any:
         return 2.0 * (level + 0.3 * dim) / square
 
-    _COMPILED.extend([factor, pulls_needed])  # an address holds nothing
-    return Family("known, by numba", pair_share=ALPHA, factor=factor.address, pulls_needed=pulls_needed.address)
-
-
-_COMPILED: list[Any] = []
+    return factor, pulls_needed
 
 
 def at_most(c: float = 0.5) -> Family:

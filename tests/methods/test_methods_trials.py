@@ -13,7 +13,7 @@ import coterie
 from coterie import methods
 from coterie.methods import Method, MethodError
 from coterie.methods.trials import Plan, Running, Stops, play_by_contract, play_trial
-from coterie.simulate.plan import child_seed, plan_for, run_trial
+from coterie.simulate.bulk import child_seed, plan_for, run_trial
 
 SHAPES = {
     "plane": coterie.Instance([0, 1, 1, 2, 0, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]]),

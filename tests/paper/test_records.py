@@ -12,7 +12,7 @@ import numpy as np
 from coterie.methods.trials import Stops
 from coterie.paper.cells import Cell
 from coterie.paper.running import FORMAT, Record, fingerprint
-from coterie.simulate.plan import Outcome
+from coterie.simulate.bulk import Outcome
 
 CELL = Cell("easy", "boc", ("heuristic", "proven"), (0.1, 0.01), 3)
 CERTIFIED = Cell("easy", "croc", ("proven",), (0.1, 0.01), 3)

@@ -15,7 +15,7 @@ from coterie.methods.trials import Stops
 from coterie.paper.agreement import MNIST_DIMS, TABLE_MNIST, TABLE_REAL
 from coterie.paper.cells import Cell, cells_of, instance_named
 from coterie.paper.running import Record, fingerprint
-from coterie.simulate.plan import Outcome
+from coterie.simulate.bulk import Outcome
 
 TRIALS = 2
 

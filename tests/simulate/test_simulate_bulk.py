@@ -12,8 +12,7 @@ import pytest
 
 import coterie
 from coterie.methods.trials import Plan
-from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, child_seed, plan_for
+from coterie.simulate.bulk import Outcome, child_seed, plan_for, run_trials
 from coterie.simulate.trials import trials_from
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])

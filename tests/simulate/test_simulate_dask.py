@@ -18,8 +18,7 @@ import pytest
 
 import coterie
 from coterie.simulate import remote
-from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, plan_for
+from coterie.simulate.bulk import Outcome, plan_for, run_trials
 
 pytest.importorskip("distributed")
 pytestmark = [

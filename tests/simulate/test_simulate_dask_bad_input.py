@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app
 from coterie.simulate import connecting
-from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome, plan_for
+from coterie.simulate.bulk import Outcome, plan_for, run_trials
 
 pytest.importorskip("distributed")
 

@@ -18,7 +18,7 @@ from coterie.methods.family import family_for
 from coterie.methods.trials import Running, play_to_next_plan
 from coterie.methods.trials import play_by_contract as play_one_by_one
 from coterie.problem.partition import canonical
-from coterie.simulate.plan import child_seed, plan_for, run_trial
+from coterie.simulate.bulk import child_seed, plan_for, run_trial
 from coterie.simulate.worlds import world_of
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])

@@ -21,7 +21,7 @@ import coterie
 from coterie import worlds
 from coterie.methods.trials import Running
 from coterie.methods.trials import play_by_contract as play_one_by_one
-from coterie.simulate.plan import child_seed, plan_for, run_trial
+from coterie.simulate.bulk import child_seed, plan_for, run_trial
 from coterie.simulate.worlds import World, world_from_text, world_of
 
 N = 200_000

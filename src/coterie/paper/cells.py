@@ -15,7 +15,7 @@ from coterie.methods.trials import Plan
 from coterie.paper import datasets
 from coterie.paper.agreement import DELTAS, MNIST_DELTA, MNIST_DIMS, TRIALS
 from coterie.problem.instance import Instance
-from coterie.simulate.plan import plan_for
+from coterie.simulate.bulk import plan_for
 
 PARTS = ("table1", "table2", "table3", "figure3")
 """The tables and the figure in the order in which the paper's pages have them, the appendix last but one."""

@@ -26,8 +26,7 @@ from coterie.methods.trials import Plan, Stops
 from coterie.paper.cells import Cell, instance_named
 from coterie.problem.checks import IntArray
 from coterie.problem.instance import Instance
-from coterie.simulate.bulk import run_trials
-from coterie.simulate.plan import Outcome
+from coterie.simulate.bulk import Outcome, run_trials
 from coterie.simulate.trials import Trials, trials_from
 
 FORMAT = "coterie-trials-2"

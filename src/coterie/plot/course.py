@@ -56,6 +56,14 @@ def proportions(
     -------
     Axes
         What was drawn on.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> result = coterie.cluster(lambda item: 5.0 * (item > 2), 6, 2, noise=1.0, progress=False)
+    >>> truth = coterie.Instance([0, 0, 0, 1, 1, 1], [[0.0], [5.0]])
+    >>> coterie.plot.proportions(result, truth).get_ylabel()
+    'share of the measurements'
     """
     if not isinstance(instance, Instance):
         raise TypeError(f"proportions needs the true coterie.Instance, got {short(instance)}")
@@ -138,6 +146,13 @@ def evidence(
     -------
     Axes
         What was drawn on.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> result = coterie.cluster(lambda item: 5.0 * (item > 2), 6, 2, noise=1.0, progress=False)
+    >>> coterie.plot.evidence(result).get_xlabel()
+    'measurements $t$'
     """
     count = check_count(points, "points", 2)
     if isinstance(run, Mapping):
@@ -230,6 +245,13 @@ def resolution(
     -------
     Axes
         What was drawn on.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> result = coterie.cluster(lambda item: 5.0 * (item > 2), 6, 2, noise=1.0, progress=False)
+    >>> coterie.plot.resolution(result).get_ylabel()
+    'number of groups'
     """
     session = session_of(run, "resolution", guess=False)
     curve = resolution_curve(session, norm, scale, points)

@@ -54,6 +54,14 @@ def stopping_times(
     -------
     Axes
         What was drawn on.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> instance = coterie.Instance([0, 0, 1], [[0.0], [4.0]])
+    >>> trials = coterie.simulate(instance, deltas=(0.1, 0.01), trials=4)
+    >>> coterie.plot.stopping_times({"CROC": trials}).get_legend_handles_labels()[1]
+    ['CROC']
     """
     named = _named(runs)
     if error not in _ERRORS:

@@ -51,6 +51,13 @@ def means(
     -------
     Axes
         What was drawn on.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> result = coterie.cluster(lambda item: 5.0 * (item > 2), 6, 2, noise=1.0, progress=False)
+    >>> coterie.plot.means(result).get_ylabel()
+    'mean measurement'
     """
     session = session_of(run, "means", guess=True)
     labels, centers = session.labels, session.centers
@@ -180,6 +187,13 @@ def letters(grouping: Grouping, *, ax: Any = None, column: str | None = None) ->
     -------
     Axes
         With a point for each item, coloured by its group if there are groups.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> grouping = coterie.group({"A": [4.9, 5.1, 5.0], "B": [7.9, 8.1, 8.0]}, noise=0.2)
+    >>> coterie.plot.letters(grouping).get_ylabel()
+    'mean v0'
     """
     columns = grouping.columns
     if column is None:

@@ -23,8 +23,8 @@ from coterie import __version__
 from coterie.methods.contract import MethodError
 from coterie.methods.trials import Plan, Running, Stops
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.simulate.bulk import Outcome, TrialCancelledError, run_trial
 from coterie.simulate.connecting import connected, say
-from coterie.simulate.plan import Outcome, TrialCancelledError, run_trial
 
 TASK_SECONDS = 1.0
 """Work of a task, unless a single trial takes longer."""
