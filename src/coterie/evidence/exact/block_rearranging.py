@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from coterie.evidence.exact.fits import MOST_LISTED, PairTests
-from coterie.evidence.exact.pair_tests import paired
+from coterie.evidence.exact.pair_tests import matrix_of, paired, pairs_of
 from coterie.evidence.exact.rearranging import MOST_TRIED, TIE, draws_for, rearranged_p, sign_scores
 from coterie.problem.checks import FloatArray, IntArray
 
@@ -96,14 +96,11 @@ class Blocked:
 
     def pairs(self) -> list[tuple[int, int]]:
         """All pairs of items."""
-        return list(combinations(range(self.n_arms), 2))
+        return pairs_of(self.n_arms)
 
     def matrix(self, p_values: dict[tuple[int, int], float]) -> FloatArray:
         """(M, M), symmetric, 1 on the diagonal."""
-        p = np.ones((self.n_arms, self.n_arms))
-        for (i, j), value in p_values.items():
-            p[i, j] = p[j, i] = min(1.0, value)
-        return p
+        return matrix_of(p_values, self.n_arms)
 
 
 def rounded(table: FloatArray) -> FloatArray:

@@ -21,13 +21,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from coterie.evidence.exact.block_rearranging import Blocked, rearranged_tests, signed_ranks
 from coterie.evidence.exact.fits import PairTests
-from coterie.evidence.exact.pair_tests import BETS, MOMENT_BETS, bounded_interval
+from coterie.evidence.exact.pair_tests import BETS, bounded_interval, in_a_row, log_choose, moment_p
 from coterie.evidence.exact.rearranging import too_many
-from coterie.evidence.exact.two_way import TwoWay, two_way, two_way_bounds, two_way_tests
+from coterie.evidence.exact.two_way import two_way, two_way_bounds, two_way_tests
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
@@ -39,7 +39,7 @@ def test_within_blocks(arms: IntArray, blocks: IntArray, rows: FloatArray, noise
     """The tests of all pairs of items; every item and every block has a row."""
     table = Blocked(arms, blocks, rows)
     fit = two_way(table.arms, table.blocks, table.rows)
-    order = _in_a_row(fit)
+    order = in_a_row(fit.effects, fit.adjusted)
     stated = None if isinstance(noise, Noise) else noise.statement
     if isinstance(noise, Noise) or isinstance(stated, Gaussian):
         return two_way_tests(fit, noise, order)
@@ -48,8 +48,11 @@ def test_within_blocks(arms: IntArray, blocks: IntArray, rows: FloatArray, noise
     if isinstance(stated, Bounded):
         return PairTests(_bounded(table, stated), "bets", order)
     if noise.kind == "at-most":
-        p = {key: _moments(*table.contrasts(*key), noise, delta) for key in table.pairs()}
-        return PairTests(table.matrix(p), "moments", order)
+        p_values = {}
+        for pair in table.pairs():  # in units of the covariance w·D has variance at most w
+            differences, weights = table.contrasts(*pair)
+            p_values[pair] = moment_p(noise.whiten(differences * weights[:, None]), weights, delta)
+        return PairTests(table.matrix(p_values), "moments", order)
     if noise.kind == "any" and table.dim == 1 and too_many(len(table.pairs()), delta):
         return signed_ranks(table, order)
     return rearranged_tests(table, noise.kind, order, delta)
@@ -79,14 +82,6 @@ def bounds_within_blocks(
     return lower, upper
 
 
-def _in_a_row(fit: TwoWay) -> IntArray:
-    """The items along the direction in which their effects differ most."""
-    scale = fit.adjusted.std(axis=0)
-    z = (fit.effects - fit.effects.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
-    along = z[:, 0] if z.shape[1] == 1 else z @ np.linalg.svd(z, full_matrices=False)[2][0]
-    return np.argsort(along, kind="stable")
-
-
 # Counts.
 
 
@@ -111,7 +106,7 @@ def _sum_p(first: FloatArray, second: FloatArray, rows: IntArray, others: IntArr
     for hits, other, a, b in zip(first.tolist(), second.tolist(), (rows * trials), (others * trials), strict=True):
         successes = round(hits + other)
         values = np.arange(max(0, successes - int(b)), min(successes, int(a)) + 1)
-        block = _log_choose(float(a), values) + _log_choose(float(b), successes - values)
+        block = log_choose(float(a), values) + log_choose(float(b), successes - values)
         block -= logsumexp(block)
         kept = np.flatnonzero(block > block.max() + _NEGLIGIBLE)
         top = logs.max()
@@ -125,10 +120,6 @@ def _sum_p(first: FloatArray, second: FloatArray, rows: IntArray, others: IntArr
     if not 0 <= place < len(logs):  # less likely than all that was kept
         return math.exp(_NEGLIGIBLE)
     return float(min(1.0, np.exp(logs[logs <= logs[place] + 1e-7]).sum()))
-
-
-def _log_choose(n: float, k: np.ndarray) -> FloatArray:
-    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
 
 
 # Bets of fixed size.
@@ -147,15 +138,3 @@ def _bounded(table: Blocked, stated: Bounded) -> FloatArray:
         logs = logsumexp(np.log1p(moved[:, :, None] * bets).sum(axis=0), axis=1) - math.log(bets.size)
         p_values[i, j] = table.dim * math.exp(-max(0.0, float(logs.max())))
     return table.matrix(p_values)
-
-
-def _moments(differences: FloatArray, weights: FloatArray, noise: Model, delta: float) -> float:
-    """In units of the covariance w·D has variance at most w: (1 + λC + λ²C²/2)/(1 + λ²w/2) has mean at most 1."""
-    if not len(weights):
-        return 1.0
-    moved = noise.whiten(differences * weights[:, None])
-    best = math.sqrt(2.0 * math.log(1.0 / delta) / float(weights.sum()))
-    bets = best * np.concatenate([MOMENT_BETS, -MOMENT_BETS])
-    steps = moved[:, :, None] * bets
-    logs = np.log1p(steps + 0.5 * steps**2).sum(axis=0) - np.log1p(0.5 * bets**2 * weights[:, None]).sum(axis=0)
-    return math.exp(-max(0.0, float(logsumexp(logs)) - math.log(bets.size * moved.shape[1])))

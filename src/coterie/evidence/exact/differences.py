@@ -17,8 +17,8 @@ import math
 import numpy as np
 from scipy.special import betaincinv
 
-from coterie.evidence.exact.fits import critical
-from coterie.evidence.exact.pair_tests import bounded_interval, pooled
+from coterie.evidence.exact.pair_tests import bounded_interval, one_way
+from coterie.evidence.exact.two_way import two_way_bounds
 from coterie.evidence.intervals.boxes import box_bounds
 from coterie.evidence.intervals.by_noise import Distances
 from coterie.problem.checks import FloatArray
@@ -31,7 +31,7 @@ _MOST_STEPS = 20_000  # of the search for references
 def bounds_of_differences(stacks: list[FloatArray], noise: Model, delta: float) -> tuple[FloatArray, FloatArray] | None:
     """(M, M, d) lower and upper bounds of |μ_i − μ_j| in each number; any of them is wrong with probability δ."""
     if isinstance(noise, Noise) or isinstance(noise.statement, Gaussian):
-        return _gaussian(stacks, noise, delta)
+        return two_way_bounds(one_way(stacks), noise, delta)
     stated, n_arms, dim = noise.statement, len(stacks), stacks[0].shape[1]
     if isinstance(stated, Counts):
         box = _rates(stacks, stated.trials, delta / (n_arms * dim))
@@ -40,25 +40,6 @@ def bounds_of_differences(stacks: list[FloatArray], noise: Model, delta: float) 
     else:
         return None
     return box_bounds(*box)
-
-
-def _gaussian(stacks: list[FloatArray], noise: Model, delta: float) -> tuple[FloatArray, FloatArray]:
-    means, counts, covariance, freedom = pooled(stacks)
-    n_arms, dim = means.shape
-    known = isinstance(noise, Noise)
-    deviations = np.sqrt(np.diag(noise.covariance if isinstance(noise, Noise) else covariance))
-    apart = np.abs(means[:, None] - means)
-    if not known and (freedom < 1 or not (deviations > 1e-12 * np.abs(means).max(axis=0)).all()):
-        reach = np.full((n_arms, n_arms, dim), np.inf)
-    else:
-        shape = "full" if isinstance(noise, Noise) else str(getattr(noise.statement, "shape", "full"))
-        if not known and shape == "scalar":
-            deviations = np.full(dim, math.sqrt(float(np.mean(deviations**2))))
-            freedom *= dim
-        share = np.sqrt(1.0 / counts[:, None] + 1.0 / counts)
-        reach = critical([n_arms], math.inf if known else float(freedom), delta / dim) * share[:, :, None] * deviations
-    reach[np.arange(n_arms), np.arange(n_arms)] = 0.0
-    return np.maximum(apart - reach, 0.0), apart + reach
 
 
 def _rates(stacks: list[FloatArray], trials: int, error: float) -> tuple[FloatArray, FloatArray]:

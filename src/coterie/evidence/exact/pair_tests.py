@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | any | permutations (`rearranging`) | – |
 | symmetric | signs of paired differences (`rearranging`) | – |
-| Gaussian, one number | pooled t | ranges |
+| Gaussian, one number (`two_way`) | pooled t | ranges |
 | Gaussian, d numbers | Hotelling's T² with the pooled covariance; its forms for fewer unknowns | – |
 | known | z, or χ² of d numbers | ranges of one number |
 | counts | Fisher's conditional test of all trials | – |
@@ -29,12 +29,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
-from scipy.special import chdtrc, fdtrc, gammaln, logsumexp
+from scipy.special import gammaln, logsumexp
 
-from coterie.evidence.exact.fits import PairTests, two_sided
+from coterie.evidence.exact.fits import PairTests
 from coterie.evidence.exact.rearranging import (
     dealt,
     draws_for,
@@ -45,6 +45,7 @@ from coterie.evidence.exact.rearranging import (
     too_many,
     two_sample_scores,
 )
+from coterie.evidence.exact.two_way import TwoWay, two_way_tests
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
@@ -101,16 +102,16 @@ def bounded_interval(values: FloatArray, log_level: float) -> tuple[float, float
     return float(EDGES[kept[0]]), float(EDGES[kept[-1] + 1])
 
 
-def moment_p(differences: FloatArray, size: int, delta: float) -> float:
-    """The p-value that differences (m, d), in units of the noise, of a result and a mean of `size` others have mean
-    0."""
-    count, dim = differences.shape
-    variance = 1.0 + 1.0 / size
-    best = math.sqrt(2.0 * math.log(1.0 / delta) / (count * variance))
+def moment_p(contrasts: FloatArray, variances: FloatArray, delta: float) -> float:
+    """The p-value that contrasts (m, d), in units of the noise, with variances of at most `variances` (m) have mean 0:
+    (1 + λC + λ²C²/2)/(1 + λ²v/2) has mean at most 1."""
+    if not len(variances):
+        return 1.0
+    best = math.sqrt(2.0 * math.log(1.0 / delta) / float(variances.sum()))
     bets = best * np.concatenate([MOMENT_BETS, -MOMENT_BETS])
-    moved = differences[:, :, None] * bets
-    logs = np.log1p(moved + 0.5 * moved**2).sum(axis=0) - count * np.log1p(0.5 * bets**2 * variance)
-    return math.exp(-max(0.0, float(logsumexp(logs)) - math.log(bets.size * dim)))
+    moved = contrasts[:, :, None] * bets
+    logs = np.log1p(moved + 0.5 * moved**2).sum(axis=0) - np.log1p(0.5 * bets**2 * variances[:, None]).sum(axis=0)
+    return math.exp(-max(0.0, float(logsumexp(logs)) - math.log(bets.size * contrasts.shape[1])))
 
 
 def sorted_stacks(arms: IntArray, rows: FloatArray, n_arms: int) -> list[FloatArray]:
@@ -133,12 +134,12 @@ def test_pairs(arms: IntArray, rows: FloatArray, n_arms: int, noise: Model, delt
     stacks = sorted_stacks(arms, rows, n_arms)
     seed = seed_of(stacks)
     means = np.stack([stack.mean(axis=0) for stack in stacks])
-    order = _in_a_row(means, rows)
-    if isinstance(noise, Noise):
-        return _known(stacks, noise, order)
+    order = in_a_row(means, rows)
+    if isinstance(noise, Noise):  # from the first row on, so that no digit is lost far from zero
+        return two_way_tests(one_way([stack - stacks[0][0] for stack in stacks]), noise, order)
     stated = noise.statement
     if isinstance(stated, Gaussian):
-        return _gaussian(stacks, stated.shape, order)
+        return two_way_tests(one_way(stacks), noise, order)
     if isinstance(stated, Counts):
         return PairTests(_fisher(stacks, stated.trials), "fisher", order)
     if isinstance(stated, Bounded):
@@ -146,13 +147,15 @@ def test_pairs(arms: IntArray, rows: FloatArray, n_arms: int, noise: Model, delt
         return PairTests(bounded_p([(stack - low) / (high - low) for stack in stacks]), "bets", order)
     if noise.kind == "at-most":
         white = [noise.whiten(stack - rows[0]) for stack in shuffled(stacks, seed)]
-        pairs = {key: paired(white[key[0]], white[key[1]]) for key in _pairs(n_arms)}
-        p_values = {key: moment_p(differences, size, delta) for key, (differences, size) in pairs.items()}
-        return PairTests(_matrix(p_values, n_arms), "moments", order, seed=seed)
+        p_values = {}
+        for i, j in pairs_of(n_arms):
+            differences, size = paired(white[i], white[j])
+            p_values[i, j] = moment_p(differences, np.full(len(differences), 1.0 + 1.0 / size), delta)
+        return PairTests(matrix_of(p_values, n_arms), "moments", order, seed=seed)
     return _rearranging(stacks, noise.kind, order, seed, delta)
 
 
-def _in_a_row(means: FloatArray, rows: FloatArray) -> IntArray:
+def in_a_row(means: FloatArray, rows: FloatArray) -> IntArray:
     """The items along the direction in which their means differ most."""
     scale = rows.std(axis=0)
     z = (means - means.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
@@ -160,11 +163,13 @@ def _in_a_row(means: FloatArray, rows: FloatArray) -> IntArray:
     return np.argsort(along, kind="stable")
 
 
-def _pairs(n_arms: int) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(n_arms) for j in range(i + 1, n_arms)]
+def pairs_of(n_arms: int) -> list[tuple[int, int]]:
+    """All pairs of items."""
+    return list(combinations(range(n_arms), 2))
 
 
-def _matrix(p_values: dict[tuple[int, int], float], n_arms: int) -> FloatArray:
+def matrix_of(p_values: dict[tuple[int, int], float], n_arms: int) -> FloatArray:
+    """(M, M), symmetric, 1 on the diagonal and where there is no p-value."""
     p = np.ones((n_arms, n_arms))
     for (i, j), value in p_values.items():
         p[i, j] = p[j, i] = min(1.0, value)
@@ -201,7 +206,7 @@ def _rearranging(stacks: list[FloatArray], kind: str, order: IntArray, seed: int
     by_shape: dict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
     scores: dict[tuple[int, int], FloatArray] = {}
     mixed = shuffled(stacks, seed) if kind == "symmetric" else stacks
-    for i, j in _pairs(n_arms):
+    for i, j in pairs_of(n_arms):
         if kind == "symmetric":
             differences, _ = paired(mixed[i], mixed[j])
             shape: tuple[int, ...] = (len(differences),)
@@ -222,7 +227,7 @@ def _rearranging(stacks: list[FloatArray], kind: str, order: IntArray, seed: int
         every = every and whole
         p_values |= dict(zip(keys, p.tolist(), strict=True))
     test = "signs" if kind == "symmetric" else "permutations"
-    return PairTests(_matrix(p_values, n_arms), test, order, seed=seed, draws=None if every else draws)
+    return PairTests(matrix_of(p_values, n_arms), test, order, seed=seed, draws=None if every else draws)
 
 
 def _rank_sums(stacks: list[FloatArray], order: IntArray, seed: int) -> PairTests:
@@ -234,11 +239,11 @@ def _rank_sums(stacks: list[FloatArray], order: IntArray, seed: int) -> PairTest
     places = np.empty(len(every))
     places[np.lexsort((np.atleast_1d(words), every))] = np.arange(len(every))
     ranks = [places[low:high] for low, high in pairwise(sizes)]
-    p_values = {(i, j): rank_sum_p(*sorted((ranks[i], ranks[j]), key=len)) for i, j in _pairs(len(stacks))}
-    return PairTests(_matrix(p_values, len(stacks)), "ranks", order, seed=seed)
+    p_values = {(i, j): rank_sum_p(*sorted((ranks[i], ranks[j]), key=len)) for i, j in pairs_of(len(stacks))}
+    return PairTests(matrix_of(p_values, len(stacks)), "ranks", order, seed=seed)
 
 
-# Gaussian, known.
+# Gaussian, known: `two_way`.
 
 
 def pooled(stacks: list[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray, int]:
@@ -250,44 +255,12 @@ def pooled(stacks: list[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray
     return means, counts, rest.T @ rest / max(1, freedom), freedom
 
 
-def _gaussian(stacks: list[FloatArray], shape: str, order: IntArray) -> PairTests:
+def one_way(stacks: list[FloatArray]) -> TwoWay:
+    """Items that are in no blocks: the mean of each by itself, as a fit of items and blocks has it."""
     means, counts, covariance, freedom = pooled(stacks)
-    dim, n_arms = means.shape[1], len(stacks)
-    nothing = PairTests(np.ones((n_arms, n_arms)), "t", order)
-    variances = np.diag(covariance)
-    if freedom < 1 or not (variances > 1e-24 * np.abs(means).max(axis=0) ** 2).all():
-        return nothing  # results that do not vary are no Gaussian noise
-    apart = means[:, None] - means
-    share = 1.0 / counts[:, None] + 1.0 / counts
-    if dim == 1:
-        t = np.abs(apart[:, :, 0]) / np.sqrt(variances[0] * share)
-        return PairTests(_no_diagonal(two_sided(t, freedom)), "ranges", order, t, float(freedom))
-    if shape == "scalar":
-        f = (apart**2).sum(axis=2) / share / (dim * variances.mean())
-        return PairTests(_no_diagonal(fdtrc(dim, dim * freedom, f)), "f", order)
-    if shape == "diagonal":
-        t = np.abs(apart) / np.sqrt(variances * share[:, :, None])
-        return PairTests(_no_diagonal(_smallest(two_sided(t, freedom))), "t", order)
-    second = freedom - dim + 1
-    if second < 1 or np.linalg.matrix_rank(covariance / np.sqrt(np.outer(variances, variances)), tol=1e-12) < dim:
-        return nothing
-    squares = np.einsum("ijk,kl,ijl->ij", apart, np.linalg.inv(covariance), apart) / share
-    return PairTests(_no_diagonal(fdtrc(dim, second, squares * second / (freedom * dim))), "hotelling", order)
-
-
-def _known(stacks: list[FloatArray], noise: Noise, order: IntArray) -> PairTests:
-    means, counts, _, _ = pooled([noise.whiten(stack - stacks[0][0]) for stack in stacks])
-    squares = ((means[:, None] - means) ** 2).sum(axis=2) / (1.0 / counts[:, None] + 1.0 / counts)
-    if means.shape[1] > 1:
-        return PairTests(_no_diagonal(chdtrc(means.shape[1], squares)), "chi-square", order)
-    z = np.sqrt(squares)
-    return PairTests(_no_diagonal(two_sided(z, math.inf)), "ranges", order, z, math.inf)
-
-
-def _no_diagonal(p: FloatArray) -> FloatArray:
-    p_values = np.minimum(1.0, np.array(p, dtype=np.float64))
-    np.fill_diagonal(p_values, 1.0)
-    return p_values
+    variances = 1.0 / counts[:, None] + 1.0 / counts
+    np.fill_diagonal(variances, 0.0)
+    return TwoWay(means, means, variances, covariance * max(1, freedom), freedom)
 
 
 def _smallest(p: FloatArray) -> FloatArray:
@@ -304,21 +277,22 @@ def _fisher(stacks: list[FloatArray], trials: int) -> FloatArray:
     totals = np.array([len(stack) * trials for stack in stacks], dtype=np.int64)
     dim, n_arms = hits.shape[1], len(stacks)
     p_values = {}
-    for i, j in _pairs(n_arms):
+    for i, j in pairs_of(n_arms):
         p = np.array([_hypergeometric_p(hits[i, k], totals[i], hits[j, k], totals[j]) for k in range(dim)])
         p_values[i, j] = float(_smallest(p))
-    return _matrix(p_values, n_arms)
+    return matrix_of(p_values, n_arms)
 
 
 def _hypergeometric_p(first: int, of_first: int, second: int, of_second: int) -> float:
     """The probability of all outcomes that are no more likely than this one."""
     hits = int(first + second)
     values = np.arange(max(0, hits - int(of_second)), min(hits, int(of_first)) + 1)
-    logs = _log_choose(float(of_first), values) + _log_choose(float(of_second), hits - values)
-    logs -= _log_choose(float(of_first + of_second), np.array(hits))
+    logs = log_choose(float(of_first), values) + log_choose(float(of_second), hits - values)
+    logs -= log_choose(float(of_first + of_second), np.array(hits))
     seen = logs[int(first) - int(values[0])]
     return float(min(1.0, np.exp(logs[logs <= seen + 1e-7]).sum()))
 
 
-def _log_choose(n: float, k: np.ndarray) -> FloatArray:
+def log_choose(n: float, k: np.ndarray) -> FloatArray:
+    """The log of the number of ways to choose k of n."""
     return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))

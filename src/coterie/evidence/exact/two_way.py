@@ -1,4 +1,4 @@
-"""Gaussian and known noise in blocks: the analysis of items and blocks, x = μ_item + β_block + noise.
+"""Gaussian and known noise: the analysis of items and blocks, x = μ_item + β_block + noise, or of items alone.
 
 The differences of items are estimated by least squares within blocks, and their variances follow from the design. With
 N results of each item in each block and L = diag(rows of N) − N·diag(1/columns of N)·Nᵀ, the estimated effects are L⁺
@@ -156,6 +156,7 @@ def _together(fit: TwoWay, t: FloatArray, freedom: float, order: IntArray) -> Pa
 
 
 def _pairs_only(p: FloatArray) -> FloatArray:
+    """With 1 for an item and itself."""
     p_values = np.minimum(1.0, np.array(p, dtype=np.float64))
     np.fill_diagonal(p_values, 1.0)
     return p_values
@@ -169,11 +170,12 @@ def two_way_bounds(fit: TwoWay, noise: Model, delta: float) -> tuple[FloatArray,
         deviations, freedom = np.sqrt(np.diag(noise.covariance)), math.inf
     else:
         own, freedom = np.diag(fit.scatter) / max(1, fit.freedom), float(fit.freedom)
-        if _shape(noise) == "scalar":
+        if not (np.sqrt(own) > 1e-12 * np.abs(fit.adjusted).max(axis=0)).all():
+            freedom = 0.0  # results that do not vary are no Gaussian noise
+        elif _shape(noise) == "scalar":
             own, freedom = np.full(dim, own.mean()), freedom * dim
         deviations = np.sqrt(own)
-    varies = (deviations > 1e-12 * np.abs(fit.adjusted).max(axis=0)).all()
-    if freedom < 1 or not (varies or isinstance(noise, Noise)):
+    if freedom < 1:
         reach = np.full(apart.shape, np.inf)
     else:
         if fit.like_one_way:
