@@ -154,11 +154,12 @@ def tell(
     imported: dict[str, Any] | None = None,
     unasked: bool = False,
     ask_back: bool = False,
+    with_items: bool = False,
 ) -> dict[str, Any]:
     """Take results in, all or nothing. `ask_back`: refuse them if one lies far from what its item gave before.
 
     `unasked`: they are a table's, and answer no ask, even where one is open. `imported`: what is noted of the table
-    first, if any of them is new.
+    first, if any of them is new. `with_items`: say of each result what is known of its item now.
     """
     state = turn.state
     given = check_measurements(state, measurements, None if unasked else LARGEST_TELL)
@@ -196,7 +197,14 @@ def tell(
         note_findings(turn, by="tell")
     answer: dict[str, Any] = {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
     answer |= {"warnings": warnings} if warnings else {}
+    answer |= {"items": [_item(state, one.arm) for one in given]} if with_items else {}
     return answer | {"not_counted": surplus} if surplus else answer
+
+
+def _item(state: State, arm: int) -> dict[str, Any]:
+    count = state.sums[arm][0] if arm in state.sums else 0
+    name, retired = state.settings.name_of(arm), arm in state.session.retired
+    return {"arm": arm, "name": name, "measurements": count, "retired": retired}
 
 
 def _taken(turn: Turn, one: GivenResult, named: set[str]) -> Lease | None:

@@ -235,7 +235,14 @@ cost_unit, confirm
                 break
         return answer
 
-    def tell(self, id: str, measurements: Any, writer: Writer | None = None, ask_back: bool = False) -> dict[str, Any]:
+    def tell(
+        self,
+        id: str,
+        measurements: Any,
+        writer: Writer | None = None,
+        ask_back: bool = False,
+        with_items: bool = False,
+    ) -> dict[str, Any]:
         """Take results in, all or nothing; they are on disk when this returns.
 
         Parameters
@@ -249,6 +256,8 @@ cost_unit, confirm
         ask_back : bool
             Refuse a value far from what the item gave before (code "far_off"), for whoever can ask a person and tell it
             again without: a program that drops what is refused would drop results because of their values.
+        with_items : bool
+            The answer has `items` too, one for each result: `arm`, `name`, `measurements`, `retired`.
 
         Returns
         -------
@@ -262,7 +271,7 @@ cost_unit, confirm
         BadValue, NotFound, Conflict
             What is wrong with a result; `field` says which one, and nothing of the request is on record.
         """
-        return self._campaigns.submit(id, decision("tell", (measurements, None, False, ask_back), writer))
+        return self._campaigns.submit(id, decision("tell", (measurements, None, False, ask_back, with_items), writer))
 
     def fail(self, id: str, lease: str, reason: str = "", writer: Writer | None = None) -> dict[str, Any]:
         """A measurement that will not come: its lease is freed, and the arm can be asked for again."""

@@ -1,11 +1,12 @@
-"""Lists of campaigns, page by page, without their long settings; names that are free, and deleting one."""
+"""Lists of campaigns, page by page, without their long settings; the one that is meant, and deleting one."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from coterie.campaign.errors import BadValue, Conflict
+from coterie.campaign.errors import BadValue, Conflict, NotFound
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import checked_field, timestamp
 from coterie.campaign.views.log import settings_of
@@ -66,6 +67,31 @@ def _place(after: Any) -> tuple[float, str] | None:
     except ValueError:
         pass
     raise BadValue(f"after must be the next of the page before, got {short(after)}", field="after")
+
+
+SHORTEST_ID = 6
+"""Characters of the beginning of an id that may stand for it."""
+
+
+def campaign_meant(known: Sequence[Campaign], given: str) -> str:
+    """The id of the campaign that is meant: by its id, its name, or the beginning of its id."""
+    meant = [row for row in known if row["id"] == given] or [row for row in known if row["name"] == given]
+    if not meant and len(given) >= SHORTEST_ID:
+        meant = [row for row in known if row["id"].startswith(given)]
+    if len(meant) > 1:
+        more = f"; and {len(meant) - 5} more" if len(meant) > 5 else ""
+        listed = "; ".join(_label(row) for row in meant[:5])
+        raise Conflict(f"{len(meant)} campaigns are called {given!r}, use an id: {listed}{more}", code="several_meant")
+    if not meant:
+        raise NotFound(f"there is no campaign {given!r}: coterie campaign list shows them all", code="unknown_campaign")
+    return meant[0]["id"]
+
+
+def _label(row: Campaign) -> str:
+    """A campaign in a few words that tell it from others of its name: id, date, measurements."""
+    count = row["measurements"]
+    created = timestamp(row["created"])[:16]
+    return f"{row['id'][:8]}, created {created}Z, {count} measurement{'' if count == 1 else 's'}"
 
 
 def check_free_name(name: str, taken: Campaign | None) -> None:

@@ -128,6 +128,33 @@ class OpenCampaigns:
     def _seen(self, id: str, opened: OpenCampaign, row: Campaign, reading: Reading) -> CampaignReading:
         return CampaignReading(opened, row, reading, self.clock, self.damaged.get(id))
 
+    def find(
+        self, meant: Callable[[Reading], str], view: Callable[[CampaignReading], _Answer], in_memory: bool
+    ) -> _Answer:
+        """What `view` makes of the campaign whose id `meant` finds, in one reading; with its state, if it is to be
+        `in_memory` from then on.
+        """
+
+        def once() -> _Answer:
+            with self.journal.reading() as reading:
+                id = meant(reading)
+                row = reading.campaign(id)
+                assert row is not None
+                seen = self._seen(id, OpenCampaign(), row, reading)
+                if not in_memory:
+                    return view(seen)
+                # Whoever holds the lock may be waiting for a connection, and this reading has one: it waits for nobody.
+                seen.opened = self._opened_of(id)
+                if seen.opened.lock.acquire(blocking=False):
+                    try:
+                        if seen.opened.state is None:
+                            return view(seen)
+                    finally:
+                        seen.opened.lock.release()
+            return self.read(id, view)
+
+        return self.journal.retried(once)
+
     def look(self, id: Any, view: Callable[[CampaignReading], _Answer]) -> _Answer:
         """What `view` makes of a campaign without its state: it waits for nobody who works on that."""
         key = _check_id(id)
