@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from coterie.campaign import Campaigns
-from coterie.campaign.service.lists import LARGEST_PAGE, PAGE
+from coterie.campaign.service.whole_store import LARGEST_PAGE, PAGE
 from coterie.campaign.views.partial import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
 from coterie.campaign.views.status import MOST_LISTED
 from coterie.session.progress import MOST as MOST_MORE

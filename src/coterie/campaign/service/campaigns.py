@@ -10,15 +10,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from coterie.campaign.commands import correcting, managing, measuring
+from coterie.campaign.commands import managing, measuring
 from coterie.campaign.commands.managing import decision
-from coterie.campaign.imports.intake import import_in_parts, preview_import
-from coterie.campaign.imports.tables import read_import
-from coterie.campaign.service.chain_walk import ChainWalk
-from coterie.campaign.service.lists import PAGE, Lists, check_free_name, delete_campaign
+from coterie.campaign.imports import import_in_parts, preview_import, read_import
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.service.reports import CampaignReports
-from coterie.campaign.service.server_access import ServerAccess
+from coterie.campaign.service.whole_store import PAGE, ChainWalk, Lists, ServerAccess, check_free_name, delete_campaign
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY, CampaignSettings, check_text, new_key, timestamp
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views import status as status_views
@@ -300,7 +297,7 @@ cost_unit, confirm
         given = (measurement, values, reason, by, correction)
         return self._campaigns.submit_prepared(
             id,
-            lambda seen: correcting.prepare(seen.state, writer, *given),
+            lambda seen: managing.prepare_correction(seen.state, writer, *given),
             lambda prepared: decision("correct", (*given, prepared), writer),
         )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.campaign.exports import text as text_exports
-from coterie.campaign.exports.workbook import workbook_exporter
-from coterie.campaign.service.lists import campaign_meant
+from coterie.campaign.exports import exporter, workbook_exporter
 from coterie.campaign.service.open_campaigns import OpenCampaigns
+from coterie.campaign.service.whole_store import campaign_meant
 from coterie.campaign.state.opening import CampaignReading
 from coterie.campaign.views import log as log_views
 from coterie.campaign.views import partial as partial_answers
@@ -183,7 +182,7 @@ class CampaignReports:
         -------
         str
         """
-        return self._campaigns.read(id, text_exports.exporter(kind, before, decimal_comma))()
+        return self._campaigns.read(id, exporter(kind, before, decimal_comma))()
 
     def export_workbook(self, id: str, kind: str = "csv") -> bytes:
         """An Excel file: "csv" (the measurements, which import_table reads), "groups", or "log" (what happened)."""

@@ -29,9 +29,10 @@ from coterie.campaign.state.facts import (
     UNARCHIVED,
     NewestRows,
     RecordedRows,
+    apply_change,
+    next_id_after,
     read_facts,
 )
-from coterie.campaign.state.groups import apply_change, next_id_after
 from coterie.campaign.state.leases import EXPIRED, LATE, PASSED_ON, UNDONE, Lease, Missed, OpenLeases
 from coterie.problem.checks import FloatArray, IntArray, check_arm, short
 from coterie.problem.noise import Noise
