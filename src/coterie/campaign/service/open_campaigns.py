@@ -208,16 +208,19 @@ class OpenCampaigns:
         return found
 
     def _post(self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int) -> None:
-        def settle(answered: Future[Any]) -> None:
-            error = answered.exception()
+        def settle(request: Request) -> None:
+            error = request.error
             if isinstance(error, NotInMemory):
-                self._loader.submit(self._load_and_post, key, decide, found, tries - 1)
+                try:
+                    self._loader.submit(self._load_and_post, key, decide, found, tries - 1)
+                except RuntimeError as closed:
+                    found.set_exception(closed)
             elif error is not None:
                 found.set_exception(error)
             else:
-                found.set_result(answered.result())
+                found.set_result(request.answer)
 
-        self.group_commit.post(key, decide, patient=tries > 0).add_done_callback(settle)
+        self.group_commit.post(Request(key, decide, tries > 0, settle))
 
     def _load_and_post(
         self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int
