@@ -21,12 +21,20 @@ from coterie.campaign.settings import CampaignSettings, printable
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views.log import settings_now, settings_of
 from coterie.problem.checks import check_text, short
-from coterie.tables.reading.cells import numbers, numbers_and_others, refuse_unclear_marks, text_of, whole
-from coterie.tables.reading.columns import ITEM_NAMES, item_column, listed, no_measurement, place_of, places_of, value_columns
+from coterie.tables.checks.row_order import Order, content_order
 from coterie.tables.errors import TableError, check_time
+from coterie.tables.reading.cells import numbers, numbers_and_others, refuse_unclear_marks, text_of, whole
+from coterie.tables.reading.columns import (
+    ITEM_NAMES,
+    item_column,
+    listed,
+    no_measurement,
+    place_of,
+    places_of,
+    value_columns,
+)
 from coterie.tables.reading.files import Table, read_table
 from coterie.tables.reading.repeated_rows import CHANCE, repeated_rows
-from coterie.tables.checks.row_order import Order, content_order
 from coterie.tables.reading.tidying import words_as_numbers
 
 
