@@ -11,13 +11,14 @@ from coterie.campaign.commands.results import (
     GivenResult,
     check_measurements,
     far_off,
+    find_lease,
 )
 from coterie.campaign.commands.turn import Turn, expire, give_up, note_findings
 from coterie.campaign.errors import BadValue, Conflict, Forbidden
 from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable, timestamp
 from coterie.campaign.state.facts import SURPLUS
 from coterie.campaign.state.leases import TAKEN, Lease
-from coterie.campaign.state.state import State, find_lease
+from coterie.campaign.state.state import State
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views.asks import passed_on_at, waiting_for
 from coterie.problem.checks import check_count, short
