@@ -60,7 +60,7 @@ def count_sessions() -> list[Session]:
 
 
 def begun_transactions() -> Counter[str]:
-    """Counts from now on what SQLite is asked to begin, by kind."""
+    """Counts from now on what SQLite is asked to begin, by kind; "all writing" has those that mark the file too."""
     from sqlalchemy import Engine, event
 
     begun: Counter[str] = Counter()
@@ -69,6 +69,10 @@ def begun_transactions() -> Counter[str]:
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         if statement.startswith("BEGIN"):
             begun["write" if "IMMEDIATE" in statement else "read"] += 1
+
+    @event.listens_for(Engine, "connect")
+    def trace(raw: Any, _: Any) -> None:
+        raw.set_trace_callback(lambda statement: begun.update(["all writing"] * statement.startswith("BEGIN IMM")))
 
     return begun
 
@@ -112,7 +116,9 @@ def main() -> None:
         for name, count in crossing.functions.most_common():
             print(f"  {count:5d}  {name}")
     print(f"sessions built: {len(sessions)}")
+    marks = begun["all writing"] - begun["write"]
     print(f"reading transactions: {begun['read']}, writing transactions: {begun['write']}")
+    print(f"and {marks} that mark the file as in use and as complete, once a process: see coterie.store.sqlite_mark")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import typer.main
+from sqlalchemy import Engine, event
 from typer.testing import CliRunner, Result
 
 from coterie.campaign import Campaigns
@@ -55,6 +57,31 @@ def test_every_option_of_every_command_is_documented() -> None:
         assert "--store" in options or name == "replay", name
         for parameter in command.params:
             assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+
+@pytest.fixture
+def begun() -> Iterator[list[str]]:
+    """What databases were asked to begin, one entry for each transaction."""
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("BEGIN"):
+            statements.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    yield statements
+    event.remove(Engine, "before_cursor_execute", note)
+
+
+def test_ask_and_tell_need_one_transaction_that_reads_and_one_that_writes(here: Path, begun: list[str]) -> None:
+    ok("new", "beans", "--clusters", 2, "--names", "a,b,c", "--noise", 1)
+    for _ in range(3):
+        begun.clear()
+        (ask,) = json.loads(ok("ask", "beans", "--json"))["asks"]
+        assert begun == ["BEGIN", "BEGIN IMMEDIATE"]
+        begun.clear()
+        assert "(measurement 1 of this item" in ok("tell", "beans", "--lease", ask["lease"], 2.5)
+        assert begun == ["BEGIN", "BEGIN IMMEDIATE"]
 
 
 def test_a_campaign_from_beginning_to_end(here: Path) -> None:

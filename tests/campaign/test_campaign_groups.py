@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.campaign import Campaigns
-from coterie.campaign.state.groups import apply_change, change_of, first_groups, next_id_after
+from coterie.campaign.state.facts import apply_change, change_of, first_groups, next_id_after
 from coterie.problem.partition import same_partition
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.campaign import BadValue, Campaigns
-from coterie.campaign.imports.tables import results_of
+from coterie.campaign.imports import results_of
 from coterie.tables.reading.files import read_table
 
 

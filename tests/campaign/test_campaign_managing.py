@@ -10,7 +10,7 @@ import pytest
 
 from coterie.campaign import Campaigns, Conflict, NotFound
 from coterie.campaign.errors import BadValue, Forbidden
-from coterie.campaign.service import lists
+from coterie.campaign.service import whole_store
 from coterie.campaign.tokens import Writer, hash_of
 from coterie.store.journal import open_journal
 
@@ -142,7 +142,7 @@ def leftovers(url: str, id: str) -> list[str]:
 def test_a_deleted_campaign_leaves_nothing(
     store: Campaigns, url: str, opened: Callable[[], Campaigns], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "_SWEPT", 7)  # as of a long log: in parts
+    monkeypatch.setattr(whole_store, "_SWEPT", 7)  # as of a long log: in parts
     id, other = begin(store), begin(store, "other")
     secret = store.new_token("bench", campaign=id)
     kept = store.new_token("all")

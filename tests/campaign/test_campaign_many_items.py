@@ -11,7 +11,7 @@ import pytest
 
 from coterie.campaign import BadValue, Campaigns
 from coterie.campaign.commands import managing, turn
-from coterie.campaign.state import groups, snapshots
+from coterie.campaign.state import facts, snapshots
 from coterie.campaign.state.facts import without_long_claims
 from coterie.store.rows import Note
 
@@ -51,7 +51,7 @@ def test_groups_are_compared_when_they_have_changed(tmp_path: Path, monkeypatch:
 
     def counted(*arguments: Any) -> Any:
         calls[0] += 1
-        return groups.change_of(*arguments)
+        return facts.change_of(*arguments)
 
     monkeypatch.setattr(turn, "change_of", counted)
     rng = np.random.default_rng(0)

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from coterie.campaign import Campaigns, Conflict
+from coterie.campaign import Campaigns, Conflict, imports
 from coterie.campaign.commands import measuring
-from coterie.campaign.imports import intake
 from coterie.campaign.service import open_campaigns
 from coterie.campaign.state.state import State
 from coterie.session import corrections
@@ -98,8 +97,8 @@ def test_a_long_import_lets_others_write_between_its_parts(
     two: tuple[Campaigns, str, str], opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, large, small = two
-    monkeypatch.setattr(intake, "_FIRST", 50)
-    monkeypatch.setattr(intake, "_LONGEST", 50)
+    monkeypatch.setattr(imports, "_FIRST", 50)
+    monkeypatch.setattr(imports, "_LONGEST", 50)
     rows = [{"id": f"i{k}", "arm": k % 6, "v0": float(k)} for k in range(600)]
     other, answers = opened(), []
     importing = threading.Thread(target=lambda: answers.append(store.import_table(large, rows, in_order=True)))

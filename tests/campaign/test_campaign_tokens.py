@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from coterie.campaign import Campaigns, Conflict, DamagedLog
-from coterie.campaign.service import chain_walk
+from coterie.campaign.service import whole_store
 from coterie.campaign.tokens import Writer, hash_of, id_of
 from coterie.cli import app
 from coterie.problem.checks import short
@@ -84,7 +84,7 @@ def test_the_command_says_how_many_asks_were_given_back(tmp_path: Path) -> None:
 def test_a_row_that_is_changed_while_a_store_is_in_use_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(chain_walk, "ROWS", 7)
+    monkeypatch.setattr(whole_store, "ROWS", 7)
     path = tmp_path / "store.db"
     with Campaigns(path) as store:
         ids = [store.create(name, 4, 2, 1, noise=1.0, method="uniform")["id"] for name in "abc"]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coterie.store.chain import check_end, check_row, check_rows, hashes_after, origin
 from coterie.store.errors import BadValue, DamagedLog
 from coterie.store.journal import (
     Campaign,
@@ -23,7 +22,7 @@ from coterie.store.journal import (
     check_next,
     empty_campaign,
 )
-from coterie.store.rows import ALL_KINDS, Kind, Note, Page, Row
+from coterie.store.rows import ALL_KINDS, Kind, Note, Page, Row, check_end, check_row, check_rows, hashes_after, origin
 
 
 @dataclass

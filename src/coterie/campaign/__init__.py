@@ -17,7 +17,7 @@ from coterie.campaign.errors import (
 )
 
 if TYPE_CHECKING:
-    from coterie.campaign.imports.tables import replay_pool
+    from coterie.campaign.imports import replay_pool
     from coterie.campaign.service.campaigns import Campaigns
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "replay_pool",
 ]
 
-_LATER = {"Campaigns": "coterie.campaign.service.campaigns", "replay_pool": "coterie.campaign.imports.tables"}
+_LATER = {"Campaigns": "coterie.campaign.service.campaigns", "replay_pool": "coterie.campaign.imports"}
 """Where the names are that are loaded when they are first used: each takes a while, and nobody needs both."""
 
 

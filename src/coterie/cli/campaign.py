@@ -34,7 +34,7 @@ def open_store(store: str, create: bool = False) -> Campaigns:
 def opened(store: str, campaign: str) -> Iterator[tuple[Campaigns, str]]:
     """The campaigns of a store, and the id of the one that is meant."""
     with open_store(store) as campaigns:
-        yield campaigns, campaign_meant(campaigns.list(archived=True), campaign)
+        yield campaigns, campaigns.find(campaign)["id"]
 
 
 def print_answer(answer: Any, as_json: bool, *lines: str) -> None:
@@ -207,12 +207,6 @@ def _until(until: str | None) -> str:
     return "until its result comes or somebody frees it" if until is None else f"until {until}"
 
 
-def campaign_label(listed: dict[str, Any]) -> str:
-    """A campaign in a few words that tell it from others of its name: id, date, measurements."""
-    count = listed["measurements"]
-    return f"{listed['id'][:8]}, created {listed['created'][:16]}Z, {count} measurement{'' if count == 1 else 's'}"
-
-
 def state_word(listed: dict[str, Any]) -> str:
     """How far a campaign of a list is."""
     if listed["archived"]:
@@ -220,22 +214,6 @@ def state_word(listed: dict[str, Any]) -> str:
     if listed["done"]:
         return "done"
     return f"{listed['open_leases']} under way" if listed["open_leases"] else "open"
-
-
-def campaign_meant(known: Sequence[dict[str, Any]], given: str) -> str:
-    """The id of the campaign that is meant: by its id, its name, or the beginning of its id."""
-    ids = [entry["id"] for entry in known if entry["id"] == given] or [
-        entry["id"] for entry in known if entry["name"] == given
-    ]
-    if not ids and len(given) >= 6:
-        ids = [entry["id"] for entry in known if entry["id"].startswith(given)]
-    if len(ids) > 1:
-        meant = [campaign_label(entry) for entry in known if entry["id"] in ids]
-        more = f"; and {len(ids) - 5} more" if len(ids) > 5 else ""
-        raise ValueError(f"{len(ids)} campaigns are called {given!r}, use an id: {'; '.join(meant[:5])}{more}")
-    if not ids:
-        raise ValueError(f"there is no campaign {given!r}: coterie campaign list shows them all")
-    return str(ids[0])
 
 
 def campaign_command(name: str, campaign: str, store: str, *more: str) -> str:

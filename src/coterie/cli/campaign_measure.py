@@ -15,6 +15,7 @@ import typer
 from coterie.cli.campaign import (
     campaign_command,
     freeing_lines,
+    open_store,
     opened,
     print_answer,
     value_placeholders,
@@ -46,9 +47,9 @@ def ask(
     If nothing that is measured now could be used before somebody answers an earlier ask, it says for whom it waits, and
     until when; the exit code is then 75: try again later.
     """
-    with opened(store, campaign) as (campaigns, id):
-        answer = campaigns.ask(id, worker or default_worker(), n)
-        settings = campaigns.settings(id)
+    with open_store(store) as campaigns:
+        meant = campaigns.find(campaign, in_memory=True)
+        answer = campaigns.ask(meant["id"], worker or default_worker(), n)
     if as_json:
         print_json(answer)
     elif answer["done"]:
@@ -61,7 +62,7 @@ def ask(
         print_table(["item", "arm", "lease", "until"], rows, "measure")
         first = answer["asks"][0]
         who = [] if worker is None else ["--worker", worker]
-        typed = value_placeholders(settings["value_names"], settings["dim"])
+        typed = value_placeholders(meant["settings"]["value_names"], meant["settings"]["dim"])
         told = campaign_command("tell", campaign, store, "--lease", first["lease"], *who)
         typer.echo(f"then, for {first['name']}: {told} {typed}")
         for line in waiting_lines(answer["waiting_for"]):
@@ -105,37 +106,32 @@ def tell(
     """
     from coterie.campaign import CampaignError
 
-    with opened(store, campaign) as (campaigns, key):
-        settings = campaigns.settings(key)
-        names = settings["names"]
+    with open_store(store) as campaigns:  # one reading of what is needed, one transaction that writes
+        meant = campaigns.find(campaign, lease if arm is None else None, in_memory=True)
+        names, called = meant["settings"]["names"], meant["settings"]["value_names"]
         if arm is None and lease is None:
             raise ValueError(
                 f"say what was measured, with --lease or --arm{_meant_item(campaign, store, values, names)}"
             )
-        if arm is None:
-            assert lease is not None
-            place: Any = campaigns.lease(key, lease)["arm"]
-        else:
-            place = read_arm(arm, names)
+        place: Any = meant["lease"]["arm"] if arm is None else read_arm(arm, names)
         name = id or (f"lease-{lease}" if lease is not None else new_measurement_id())
         measurement = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
         # The result of an ask is of whoever asked, unless somebody else is named.
         given = [measurement | {"worker": worker or (None if lease is not None else default_worker())}]
         try:
-            answer = tell_or_ask_back(campaigns, key, given, yes)
+            answer = tell_or_ask_back(campaigns, meant["id"], given, yes)
         except CampaignError as error:  # there is only this one: its place in a list says nothing
             raise ValueError(error.message.removeprefix(error.field or "").lstrip(": ")) from None
-        count = campaigns.measured(key, place)
-        gone = campaigns.items(key, count["arm"], 1)["items"][0]["retired"]
+    (item,) = answer.pop("items")
     if as_json:
         print_json(answer | {"id": name})
         return
-    called = settings["value_names"] or [""] * len(values)
-    shown = ", ".join(f"{column} {value}".strip() for column, value in zip(called, values, strict=True))
+    columns = called or [""] * len(values)
+    shown = ", ".join(f"{column} {value}".strip() for column, value in zip(columns, values, strict=True))
     said = "on record" if answer["accepted"] else "was on record already"
-    typer.echo(f"{said}: {count['name']}: {shown} (measurement {count['measurements']} of this item, id {name})")
-    if gone:
-        typer.echo(f"{count['name']} is retired: the result is kept, and plays no role")
+    typer.echo(f"{said}: {item['name']}: {shown} (measurement {item['measurements']} of this item, id {name})")
+    if item["retired"]:
+        typer.echo(f"{item['name']} is retired: the result is kept, and plays no role")
     for warning in [*answer.get("warnings", []), *answer.get("not_counted", [])]:
         typer.echo(f"warning: {warning['message']}", err=True)
     if answer["done"]:
@@ -290,7 +286,7 @@ def tell_or_ask_back(campaigns: Campaigns, id: str, given: list[dict[str, Any]],
     from coterie.campaign import CampaignError
 
     try:
-        return campaigns.tell(id, given, ask_back=not yes)
+        return campaigns.tell(id, given, ask_back=not yes, with_items=True)
     except CampaignError as error:
         if error.code != "far_off":
             raise
@@ -298,4 +294,4 @@ def tell_or_ask_back(campaigns: Campaigns, id: str, given: list[dict[str, Any]],
             raise ValueError(f"{error.message} If that is what was measured, tell it with --yes") from None
         if not typer.confirm(error.message, default=False, err=True):
             raise ValueError("nothing was saved") from None
-    return campaigns.tell(id, given)
+    return campaigns.tell(id, given, with_items=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.campaign import campaign_meant, open_store
+from coterie.cli.campaign import open_store
 from coterie.cli.methods import Register
 from coterie.cli.options import Json, Store
 from coterie.cli.printing import plural, print_json, print_table
@@ -121,7 +121,7 @@ def new(
 ) -> None:
     """Make a token and print it. It is shown only once, since the store keeps its hash. It works within a second."""
     with open_store(store) as campaigns:
-        id = None if campaign is None else campaign_meant(campaigns.list(), campaign)
+        id = None if campaign is None else campaigns.find(campaign)["id"]
         made = campaigns.new_token(name, role.value, id)
     if as_json:
         print_json({"name": name, "role": role.value, "campaign": id, "token": made})

@@ -8,7 +8,7 @@ promises:
   was added in it is on disk; if it raises, or the process is killed, nothing is, campaign by campaign: the rows of one
   campaign are never there in part.
 - `reading()` shows one state of each campaign to all queries in it, and waits for nobody who writes.
-- Rows come checked against the hash chain (`coterie.store.chain`): a damaged one is named by `DamagedLog`.
+- Rows come checked against the hash chain (`coterie.store.rows`): a damaged one is named by `DamagedLog`.
 - A journal that a newer release has written is refused with `Conflict`, code "newer_schema".
 - What the machine refuses (a full disk, no permission, no server) is `StoreUnavailable`, and nothing was changed.
 """
@@ -22,9 +22,8 @@ from os.path import isdir
 from pathlib import Path
 from typing import NamedTuple, NotRequired, Protocol, TypedDict, TypeVar
 
-from coterie.store.chain import origin
 from coterie.store.errors import BadValue, Conflict
-from coterie.store.rows import ALL_KINDS, Kind, Page, Row
+from coterie.store.rows import ALL_KINDS, Kind, Page, Row, origin
 
 _Answer = TypeVar("_Answer")
 

@@ -2,7 +2,7 @@
 
 asks, measurements, endings and notes hold the facts (`coterie.store.rows`) and are only ever added to. The columns of
 `campaigns` after `created` sum these rows up, and are renewed in the transaction that adds them. Times are seconds
-since 1970 (UTC). Values are JSON lists whose numbers read back exactly. `hash` is that of `coterie.store.chain`.
+since 1970 (UTC). Values are JSON lists whose numbers read back exactly. `hash` is that of `coterie.store.rows`.
 """
 
 from __future__ import annotations

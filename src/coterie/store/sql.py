@@ -181,8 +181,10 @@ class Database:
     def _begun(self, connection: Connection) -> Iterator[None]:
         """A transaction of a connection; a SQLite file is marked as open before the first one commits."""
         while self._marks:
-            transaction = connection.begin()
             raw: Any = connection.connection.dbapi_connection
+            if not self._opened:
+                self._mark_as_open(raw)
+            transaction = connection.begin()
             try:
                 mark = count_commit(raw)
             except BaseException:
@@ -195,8 +197,8 @@ class Database:
                 self._file_of_sqlite.check_identity(files)  # else the commit went to a file that is gone
                 self._file_of_sqlite.keep_head(mark.number, mark.commits)
                 return
-            transaction.rollback()
-            self._mark_as_open(raw)
+            transaction.rollback()  # somebody else has closed it in order, or is marking it just now
+            self._opened = False
         with connection.begin():
             yield
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 from sqlalchemy import Connection, Select, TextClause, and_, case, func, or_, select
 
 from coterie.store import schema
-from coterie.store.chain import check_end, check_row, check_rows, origin, unsealed
 from coterie.store.errors import DamagedLog
 from coterie.store.journal import (
     Campaign,
@@ -20,7 +19,19 @@ from coterie.store.journal import (
     Snapshot,
     Token,
 )
-from coterie.store.rows import ALL_KINDS, TABLES, Kind, Note, Page, Row
+from coterie.store.rows import (
+    ALL_KINDS,
+    TABLES,
+    Kind,
+    Note,
+    Page,
+    Row,
+    check_end,
+    check_row,
+    check_rows,
+    origin,
+    unsealed,
+)
 
 
 class SqlReading:

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, delete, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from coterie.store import schema
-from coterie.store.chain import hashes_after, sealed
 from coterie.store.journal import (
     Campaign,
     LoginSession,
@@ -21,7 +20,7 @@ from coterie.store.journal import (
     check_next,
     empty_campaign,
 )
-from coterie.store.rows import TABLES, Kind, Note, Row, Told
+from coterie.store.rows import TABLES, Kind, Note, Row, Told, hashes_after, sealed
 from coterie.store.sql_reading import MOST_IDS, SqlReading
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
@@ -9,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from coterie.campaign import Campaigns
-from coterie.campaign.service.lists import LARGEST_PAGE, PAGE
+from coterie.campaign.service.whole_store import LARGEST_PAGE, PAGE
 from coterie.campaign.views.partial import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
 from coterie.campaign.views.status import MOST_LISTED
 from coterie.session.progress import MOST as MOST_MORE
@@ -52,6 +53,24 @@ MEDIA = {
     "certificate": ("application/json", "certificate.json"),
     "log": ("text/csv; charset=utf-8", "log.csv"),
 }
+
+
+def measuring_endpoints(writes: WriteQueue) -> dict[str, Callable[[str, Request], Awaitable[Response]]]:
+    """What those who measure call all the time, by the last part of the address."""
+
+    async def ask(id: Id, request: Request) -> Response:
+        """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
+        body = await read_body(request, AskBody)
+        return await writes.submit("ask", id, body.worker, body.n, writer=request.state.caller.writer)
+
+    async def tell(id: Id, request: Request) -> Response:
+        """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
+        body = await read_body(request, TellBody)
+        given = [dict(result) for result in body.measurements]
+        ask_back = body.confirm is False
+        return await writes.submit("tell", id, given, None, False, ask_back, writer=request.state.caller.writer)
+
+    return {"ask": ask, "tell": tell}
 
 
 def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow: SlowReads) -> APIRouter:
@@ -201,19 +220,11 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
 def _add_decisions(router: APIRouter, store: Campaigns, writes: WriteQueue) -> None:
     """The endpoints that go on with a campaign."""
 
-    @router.post("/{id}/ask", response_model=Asks, responses=WRITING, openapi_extra=request_body(AskBody))
-    async def ask(id: Id, request: Request) -> Response:
-        """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
-        body = await read_body(request, AskBody)
-        return await writes.submit("ask", id, body.worker, body.n, writer=request.state.caller.writer)
-
-    @router.post("/{id}/tell", response_model=Told, responses=WRITING, openapi_extra=request_body(TellBody))
-    async def tell(id: Id, request: Request) -> Response:
-        """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
-        body = await read_body(request, TellBody)
-        given = [dict(result) for result in body.measurements]
-        ask_back = body.confirm is False
-        return await writes.submit("tell", id, given, None, False, ask_back, writer=request.state.caller.writer)
+    kinds: dict[str, tuple[Any, Any]] = {"ask": (AskBody, Asks), "tell": (TellBody, Told)}
+    for name, endpoint in measuring_endpoints(writes).items():
+        body, answer = kinds[name]
+        described = request_body(body)
+        router.post(f"/{{id}}/{name}", response_model=answer, responses=WRITING, openapi_extra=described)(endpoint)
 
     @router.post("/{id}/corrections", response_model=Corrected, responses=WRITING,
                  openapi_extra=request_body(CorrectBody))  # fmt: skip

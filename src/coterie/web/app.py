@@ -23,7 +23,7 @@ from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
 from coterie.methods import METHODS
 from coterie.web.access import Access, FailedLogins
 from coterie.web.answers import SlowReads, WriteQueue, add_error_handlers, to_json
-from coterie.web.api import api_router
+from coterie.web.api import api_router, measuring_endpoints
 from coterie.web.event_streams import EventStreams
 from coterie.web.limits import Rate
 from coterie.web.managing_api import upload_router
@@ -118,7 +118,14 @@ def create_app(
     app.include_router(sharing_router(store, slow))
     app.include_router(login_router(known, failed))
     app.mount("/static", _Static(directory=Path(__file__).parent / "static"))
-    app.add_middleware(AccessMiddleware, access=known, rate=Rate(rate), failed=failed, max_body=max_body)
+    app.add_middleware(
+        AccessMiddleware,
+        access=known,
+        rate=Rate(rate),
+        failed=failed,
+        max_body=max_body,
+        measuring=measuring_endpoints(writes),
+    )
     _describe(app)
     return app
 

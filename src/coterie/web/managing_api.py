@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from coterie.campaign import Campaigns
-from coterie.campaign.imports.tables import table_errors_as_bad_values
+from coterie.campaign.imports import table_errors_as_bad_values
 from coterie.tables.errors import time_limit
 from coterie.tables.reading.files import table_of_bytes
 from coterie.tables.reading.item_lists import read_items, read_pasted_items

@@ -11,13 +11,14 @@ from coterie.campaign.commands.results import (
     GivenResult,
     check_measurements,
     far_off,
+    find_lease,
 )
 from coterie.campaign.commands.turn import Turn, expire, give_up, note_findings
 from coterie.campaign.errors import BadValue, Conflict, Forbidden
 from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable, timestamp
 from coterie.campaign.state.facts import SURPLUS
 from coterie.campaign.state.leases import TAKEN, Lease
-from coterie.campaign.state.state import State, find_lease
+from coterie.campaign.state.state import State
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views.asks import passed_on_at, waiting_for
 from coterie.problem.checks import check_count, short
@@ -154,11 +155,12 @@ def tell(
     imported: dict[str, Any] | None = None,
     unasked: bool = False,
     ask_back: bool = False,
+    with_items: bool = False,
 ) -> dict[str, Any]:
     """Take results in, all or nothing. `ask_back`: refuse them if one lies far from what its item gave before.
 
     `unasked`: they are a table's, and answer no ask, even where one is open. `imported`: what is noted of the table
-    first, if any of them is new.
+    first, if any of them is new. `with_items`: say of each result what is known of its item now.
     """
     state = turn.state
     given = check_measurements(state, measurements, None if unasked else LARGEST_TELL)
@@ -196,7 +198,14 @@ def tell(
         note_findings(turn, by="tell")
     answer: dict[str, Any] = {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
     answer |= {"warnings": warnings} if warnings else {}
+    answer |= {"items": [_item(state, one.arm) for one in given]} if with_items else {}
     return answer | {"not_counted": surplus} if surplus else answer
+
+
+def _item(state: State, arm: int) -> dict[str, Any]:
+    count = state.sums[arm][0] if arm in state.sums else 0
+    name, retired = state.settings.name_of(arm), arm in state.session.retired
+    return {"arm": arm, "name": name, "measurements": count, "retired": retired}
 
 
 def _taken(turn: Turn, one: GivenResult, named: set[str]) -> Lease | None:

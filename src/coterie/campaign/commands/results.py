@@ -4,17 +4,48 @@ value far from what its item gave before is put in words: a slip of the finger, 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.campaign.errors import BadValue, Conflict
+from coterie.campaign.errors import BadValue, Conflict, NotFound
 from coterie.campaign.settings import check_text, checked_field
 from coterie.campaign.state.leases import Lease
-from coterie.campaign.state.state import State, check_arm_of, find_lease
-from coterie.problem.checks import FloatArray, check_far, check_measurement, short
+from coterie.campaign.state.state import State
+from coterie.problem.checks import FloatArray, check_arm, check_far, check_measurement, short
+
+_MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
+
+
+def check_arm_of(state: State, arm: Any, field: str) -> int:
+    """An arm by its number or by its name."""
+    names = state.settings.names
+    if isinstance(arm, str):
+        try:
+            return state.session.arm_named(arm)
+        except ValueError:
+            raise BadValue(f"{field}: unknown arm {arm!r}: {_known(arm, names)}", field=field) from None
+    return int(checked_field(field, check_arm, arm, state.settings.n_arms))
+
+
+def _known(given: str, names: tuple[str, ...] | None) -> str:
+    """What an arm may be called, the most similar names first."""
+    if names is None:
+        return "the campaign's arms have no names, use their numbers, from 0"
+    similar = difflib.get_close_matches(given, names[:_MOST_COMPARED], n=3)
+    meant = f"did you mean {' or '.join(map(repr, similar))}? " if similar else ""
+    return f"{meant}known names: {short(list(names))}"
+
+
+def find_lease(state: State, lease: Any, field: str) -> Lease:
+    """A lease of this campaign, open or not."""
+    key = check_text(lease, field)
+    if key not in state.leases:
+        raise NotFound(f"{field}: there is no lease {key!r}", code="unknown_lease", field=field)
+    return state.leases[key]
 
 
 @dataclass

@@ -16,8 +16,7 @@ from coterie.campaign.settings import (
     plain,
     timestamp,
 )
-from coterie.campaign.state.facts import RULES
-from coterie.campaign.state.groups import change_of, first_groups
+from coterie.campaign.state.facts import RULES, change_of, first_groups
 from coterie.campaign.state.leases import Lease
 from coterie.campaign.state.state import State
 from coterie.campaign.tokens import Writer

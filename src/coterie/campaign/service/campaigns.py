@@ -10,15 +10,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from coterie.campaign.commands import correcting, managing, measuring
+from coterie.campaign.commands import managing, measuring
 from coterie.campaign.commands.managing import decision
-from coterie.campaign.imports.intake import import_in_parts, preview_import
-from coterie.campaign.imports.tables import read_import
-from coterie.campaign.service.chain_walk import ChainWalk
-from coterie.campaign.service.lists import PAGE, Lists, check_free_name, delete_campaign
+from coterie.campaign.imports import import_in_parts, preview_import, read_import
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.service.reports import CampaignReports
-from coterie.campaign.service.server_access import ServerAccess
+from coterie.campaign.service.whole_store import PAGE, ChainWalk, Lists, ServerAccess, check_free_name, delete_campaign
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY, CampaignSettings, check_text, new_key, timestamp
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views import status as status_views
@@ -235,7 +232,14 @@ cost_unit, confirm
                 break
         return answer
 
-    def tell(self, id: str, measurements: Any, writer: Writer | None = None, ask_back: bool = False) -> dict[str, Any]:
+    def tell(
+        self,
+        id: str,
+        measurements: Any,
+        writer: Writer | None = None,
+        ask_back: bool = False,
+        with_items: bool = False,
+    ) -> dict[str, Any]:
         """Take results in, all or nothing; they are on disk when this returns.
 
         Parameters
@@ -249,6 +253,8 @@ cost_unit, confirm
         ask_back : bool
             Refuse a value far from what the item gave before (code "far_off"), for whoever can ask a person and tell it
             again without: a program that drops what is refused would drop results because of their values.
+        with_items : bool
+            The answer has `items` too, one for each result: `arm`, `name`, `measurements`, `retired`.
 
         Returns
         -------
@@ -262,7 +268,7 @@ cost_unit, confirm
         BadValue, NotFound, Conflict
             What is wrong with a result; `field` says which one, and nothing of the request is on record.
         """
-        return self._campaigns.submit(id, decision("tell", (measurements, None, False, ask_back), writer))
+        return self._campaigns.submit(id, decision("tell", (measurements, None, False, ask_back, with_items), writer))
 
     def fail(self, id: str, lease: str, reason: str = "", writer: Writer | None = None) -> dict[str, Any]:
         """A measurement that will not come: its lease is freed, and the arm can be asked for again."""
@@ -291,7 +297,7 @@ cost_unit, confirm
         given = (measurement, values, reason, by, correction)
         return self._campaigns.submit_prepared(
             id,
-            lambda seen: correcting.prepare(seen.state, writer, *given),
+            lambda seen: managing.prepare_correction(seen.state, writer, *given),
             lambda prepared: decision("correct", (*given, prepared), writer),
         )
 

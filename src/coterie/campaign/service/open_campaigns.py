@@ -128,6 +128,33 @@ class OpenCampaigns:
     def _seen(self, id: str, opened: OpenCampaign, row: Campaign, reading: Reading) -> CampaignReading:
         return CampaignReading(opened, row, reading, self.clock, self.damaged.get(id))
 
+    def find(
+        self, meant: Callable[[Reading], str], view: Callable[[CampaignReading], _Answer], in_memory: bool
+    ) -> _Answer:
+        """What `view` makes of the campaign whose id `meant` finds, in one reading; with its state, if it is to be
+        `in_memory` from then on.
+        """
+
+        def once() -> _Answer:
+            with self.journal.reading() as reading:
+                id = meant(reading)
+                row = reading.campaign(id)
+                assert row is not None
+                seen = self._seen(id, OpenCampaign(), row, reading)
+                if not in_memory:
+                    return view(seen)
+                # Whoever holds the lock may be waiting for a connection, and this reading has one: it waits for nobody.
+                seen.opened = self._opened_of(id)
+                if seen.opened.lock.acquire(blocking=False):
+                    try:
+                        if seen.opened.state is None:
+                            return view(seen)
+                    finally:
+                        seen.opened.lock.release()
+            return self.read(id, view)
+
+        return self.journal.retried(once)
+
     def look(self, id: Any, view: Callable[[CampaignReading], _Answer]) -> _Answer:
         """What `view` makes of a campaign without its state: it waits for nobody who works on that."""
         key = _check_id(id)
@@ -181,16 +208,19 @@ class OpenCampaigns:
         return found
 
     def _post(self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int) -> None:
-        def settle(answered: Future[Any]) -> None:
-            error = answered.exception()
+        def settle(request: Request) -> None:
+            error = request.error
             if isinstance(error, NotInMemory):
-                self._loader.submit(self._load_and_post, key, decide, found, tries - 1)
+                try:
+                    self._loader.submit(self._load_and_post, key, decide, found, tries - 1)
+                except RuntimeError as closed:
+                    found.set_exception(closed)
             elif error is not None:
                 found.set_exception(error)
             else:
-                found.set_result(answered.result())
+                found.set_result(request.answer)
 
-        self.group_commit.post(key, decide, patient=tries > 0).add_done_callback(settle)
+        self.group_commit.post(Request(key, decide, tries > 0, settle))
 
     def _load_and_post(
         self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int

@@ -4,19 +4,51 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie.campaign.exports import text as text_exports
-from coterie.campaign.exports.workbook import workbook_exporter
+from coterie.campaign.exports import exporter, workbook_exporter
 from coterie.campaign.service.open_campaigns import OpenCampaigns
+from coterie.campaign.service.whole_store import campaign_meant
+from coterie.campaign.state.opening import CampaignReading
 from coterie.campaign.views import log as log_views
 from coterie.campaign.views import partial as partial_answers
 from coterie.campaign.views import status as status_views
 from coterie.campaign.views.picture import picture, take_for_picture
+from coterie.store.journal import Selection
 
 
 class CampaignReports:
     """Reports on campaigns, each of one moment, as plain JSON values or text."""
 
     _campaigns: OpenCampaigns
+
+    def find(self, given: str, lease: str | None = None, in_memory: bool = False) -> dict[str, Any]:
+        """The campaign that is meant: by its id, its name, or the beginning of its id.
+
+        Parameters
+        ----------
+        given : str
+            What somebody calls it.
+        lease : str, optional
+            A lease of it that is looked at too.
+        in_memory : bool
+            Read its state too, in the same transaction: for whoever goes on with it.
+
+        Returns
+        -------
+        dict
+            `id`, the `settings` that it was created with and, if one was named, the `lease` (as `Campaigns.lease`).
+        """
+
+        def view(seen: CampaignReading) -> dict[str, Any]:
+            shown = None
+            if in_memory or lease is not None:
+                state = seen.state
+                shown = None if lease is None else status_views.lease(state, lease, seen.now)
+            return {"id": seen.row["id"], "settings": log_views.settings_of(seen.row).as_dict(), "lease": shown}
+
+        every = Selection(2**31 - 1, archived=True)
+        return self._campaigns.find(
+            lambda reading: campaign_meant(reading.select(every), given), view, in_memory or lease is not None
+        )
 
     def status(self, id: str, most_items: int | None = None) -> dict[str, Any]:
         """How far a campaign is: groups, evidence, leases, workers.
@@ -150,7 +182,7 @@ class CampaignReports:
         -------
         str
         """
-        return self._campaigns.read(id, text_exports.exporter(kind, before, decimal_comma))()
+        return self._campaigns.read(id, exporter(kind, before, decimal_comma))()
 
     def export_workbook(self, id: str, kind: str = "csv") -> bytes:
         """An Excel file: "csv" (the measurements, which import_table reads), "groups", or "log" (what happened)."""

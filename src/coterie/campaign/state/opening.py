@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.state.snapshots import restored
 from coterie.campaign.state.state import OtherRules, State
-from coterie.store.chain import origin
 from coterie.store.errors import DamagedLog
 from coterie.store.journal import Campaign, Known, Reading, Writing
-from coterie.store.rows import Page
+from coterie.store.rows import Page, origin
 
 
 class NotInMemory(Exception):  # noqa: N818 (it is found out, not done wrong)

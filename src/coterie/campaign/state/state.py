@@ -6,7 +6,6 @@ method included; everybody else reads the rows and applies them. Both end in the
 
 from __future__ import annotations
 
-import difflib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.campaign.errors import BadValue, Conflict, NotFound
-from coterie.campaign.settings import CampaignSettings, check_text, checked_field
+from coterie.campaign.errors import Conflict
+from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state.facts import (
     ARCHIVED,
     CORRECTION,
@@ -29,11 +28,12 @@ from coterie.campaign.state.facts import (
     UNARCHIVED,
     NewestRows,
     RecordedRows,
+    apply_change,
+    next_id_after,
     read_facts,
 )
-from coterie.campaign.state.groups import apply_change, next_id_after
 from coterie.campaign.state.leases import EXPIRED, LATE, PASSED_ON, UNDONE, Lease, Missed, OpenLeases
-from coterie.problem.checks import FloatArray, IntArray, check_arm, short
+from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.session import Session
 from coterie.session.corrections import ALARM
@@ -42,7 +42,6 @@ from coterie.session.remarks import FarValue
 from coterie.session.replaying import bring_back, close, follow
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
-_MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
 _NEWEST = 500  # results by which the usual spread of repeats is judged
 DAY = 86400.0
 ANSWERS_KEPT = 201  # newest answers by whose times the usual one is judged
@@ -340,34 +339,6 @@ class State:
         if self.groups is not None:
             self.groups = np.concatenate([self.groups, np.zeros(int(revision["added"]), dtype=np.int64)])
             self.groups[list(revision["retired"])] = 0  # no group
-
-
-def check_arm_of(state: State, arm: Any, field: str) -> int:
-    """An arm by its number or by its name."""
-    names = state.settings.names
-    if isinstance(arm, str):
-        try:
-            return state.session.arm_named(arm)
-        except ValueError:
-            raise BadValue(f"{field}: unknown arm {arm!r}: {_known(arm, names)}", field=field) from None
-    return int(checked_field(field, check_arm, arm, state.settings.n_arms))
-
-
-def _known(given: str, names: tuple[str, ...] | None) -> str:
-    """What an arm may be called, the most similar names first."""
-    if names is None:
-        return "the campaign's arms have no names, use their numbers, from 0"
-    similar = difflib.get_close_matches(given, names[:_MOST_COMPARED], n=3)
-    meant = f"did you mean {' or '.join(map(repr, similar))}? " if similar else ""
-    return f"{meant}known names: {short(list(names))}"
-
-
-def find_lease(state: State, lease: Any, field: str) -> Lease:
-    """A lease of this campaign, open or not."""
-    key = check_text(lease, field)
-    if key not in state.leases:
-        raise NotFound(f"{field}: there is no lease {key!r}", code="unknown_lease", field=field)
-    return state.leases[key]
 
 
 def _session_of(settings: CampaignSettings, recorded: RecordedRows) -> Session:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.state.state import State
-from coterie.campaign.views import worker_alarm
+from coterie.campaign.views.asks import worker_alarm_json
 from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
@@ -40,7 +40,7 @@ def alarms(state: State) -> list[dict[str, Any]]:
     shifted = _shift_by_days(state)
     kept = [one for one in alarms_json(state.session) if shifted is None or one["kind"] != shifted.kind]
     by_days = [] if shifted is None else [shifted.to_json() | {"text": str(shifted)}]
-    return [*kept, *by_days, *worker_alarm.alarm_json(state)]
+    return [*kept, *by_days, *worker_alarm_json(state)]
 
 
 def _shift_by_days(state: State) -> DataAlarm | None:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.campaign.commands.results import check_arm_of, find_lease
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import checked_field, plain, timestamp
 from coterie.campaign.state.facts import RESOLUTION
 from coterie.campaign.state.leases import KINDS, Lease
-from coterie.campaign.state.state import State, check_arm_of, find_lease
+from coterie.campaign.state.state import State
 from coterie.campaign.views.asks import as_events, before_stop, by_worker, failures, holding, waiting_for
 from coterie.campaign.views.judgements import (
     alarm,

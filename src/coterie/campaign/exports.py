@@ -1,4 +1,4 @@
-"""A campaign as text: measurements as CSV or JSON, the certificate, and the log that it is checked against."""
+"""A campaign as text and as Excel files: measurements, groups, the certificate, and the log that it rests on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from coterie.campaign.errors import BadValue, Conflict
+from coterie.campaign.imports import table_errors_as_bad_values
 from coterie.campaign.settings import checked_field, timestamp
 from coterie.campaign.state.facts import CORRECTION
 from coterie.campaign.state.opening import CampaignReading
@@ -24,7 +26,7 @@ from coterie.session.partial import MOST_ITEMS
 from coterie.session.verdicts import looks_mixed
 from coterie.store.rows import Note, Told
 from coterie.tables.reading.columns import ORIGIN_COLUMNS
-from coterie.tables.reading.spreadsheets import csv_line
+from coterie.tables.reading.spreadsheets import csv_line, workbook
 
 
 def exporter(
@@ -35,20 +37,21 @@ def exporter(
     Only the reading needs the campaign's lock. `before`, for "csv": only of what stands before this seq.
     `decimal_comma`, for tables that people open in a spreadsheet ("csv", "groups"): semicolons and decimal commas.
     """
-    kinds = {"json": _json, "certificate": _certificate, "log": _log}
-    known = ["csv", "groups", *kinds]
-    if not isinstance(kind, str) or kind not in known:
-        raise BadValue(f"unknown kind of export {short(kind)}: choose one of {', '.join(known)}", field="kind")
+    kinds: dict[str, Callable[[CampaignReading], Callable[[], str]]] = {
+        "csv": lambda seen: _written(_csv(seen, last, decimal_comma)),
+        "groups": lambda seen: _groups(seen, decimal_comma),
+        "json": lambda seen: _written(_json(seen)),
+        "certificate": lambda seen: _written(_certificate(seen)),
+        "log": lambda seen: _written(_log(seen)),
+    }
+    if not isinstance(kind, str) or kind not in kinds:
+        raise BadValue(f"unknown kind of export {short(kind)}: choose one of {', '.join(kinds)}", field="kind")
     if decimal_comma and kind not in ("csv", "groups"):
         raise BadValue(f"only csv and groups are written with decimal commas, got kind {kind}", field="decimal_comma")
-    if before is not None:
-        if kind != "csv":
-            raise BadValue(f"only an export of kind csv can end before a row, got kind {kind}", field="before")
-        last = checked_field("before", check_count, before, "before", 1) - 1
-        return lambda seen: _written(_csv(seen, last, decimal_comma))
-    if kind == "csv":
-        return lambda seen: _written(_csv(seen, None, decimal_comma))
-    return (lambda seen: _groups(seen, decimal_comma)) if kind == "groups" else lambda seen: _written(kinds[kind](seen))
+    if before is not None and kind != "csv":
+        raise BadValue(f"only an export of kind csv can end before a row, got kind {kind}", field="before")
+    last = None if before is None else checked_field("before", check_count, before, "before", 1) - 1
+    return kinds[kind]
 
 
 def _written(text: str) -> Callable[[], str]:
@@ -207,3 +210,66 @@ def _with_origin(seen: CampaignReading) -> list[dict[str, Any]]:
             event = event | {name: value for name, value in who.items() if value is not None}
         events.append(event)
     return events
+
+
+_ELSEWHERE = frozenset({"kind", "seq", "at", "arm", "name", "values", "worker", "lease", "id", "reason", "token"})
+"""What an event tells that has a column of its own."""
+
+
+def workbook_exporter(kind: Any) -> Callable[[CampaignReading], Callable[[], bytes]]:
+    """The function that reads what the file needs; what it returns writes it. Only the reading needs the lock."""
+    kinds = {"csv": _measurement_sheet, "groups": _group_sheet, "log": _log_sheet}
+    if not isinstance(kind, str) or kind not in kinds:
+        raise BadValue(f"as Excel there are {', '.join(kinds)}, got kind {short(kind)}", field="kind")
+    return kinds[kind]
+
+
+def _measurement_sheet(seen: CampaignReading) -> Callable[[], bytes]:
+    """id, arm and values as in the CSV file, so that it can be imported again; and when, and by whom."""
+    header, found = measurement_rows(seen)
+    called = log_views.token_names(seen, [row for row, _ in found])
+    rows = [
+        [*cells, datetime.fromtimestamp(row.told_at, UTC), row.worker, called.get(row.token or "", row.token)]
+        for row, cells in found
+    ]
+    return _sheet("measurements", [*header, *origin_columns(header)], rows)
+
+
+def _group_sheet(seen: CampaignReading) -> Callable[[], bytes]:
+    header, finish = group_rows(seen)
+    return lambda: _sheet("groups", header, finish())()
+
+
+def _log_sheet(seen: CampaignReading) -> Callable[[], bytes]:
+    """Everything that happened, a row each. For people: `coterie verify` reads the log that is exported as CSV."""
+    settings = log_views.settings_of(seen.row)
+    header = ["no.", "when (UTC)", "what", "item", *settings.columns, "who", "id", "lease", "reason", "token", "more"]
+    rows = [_log_row(one, settings.dim) for one in log_views.events(seen, 0, None)["events"]]
+    return _sheet("log", header, rows)
+
+
+def _log_row(event: dict[str, Any], dim: int) -> list[Any]:
+    values = [float(value) for value in event["values"]] if "values" in event else [None] * dim
+    token = event.get("token")
+    more = {key: value for key, value in event.items() if key not in _ELSEWHERE}
+    return [
+        event["seq"],
+        datetime.fromisoformat(event["at"]),
+        event["kind"],
+        event.get("name"),
+        *values,
+        event.get("worker"),
+        event.get("id"),
+        event.get("lease"),
+        event.get("reason"),
+        None if token is None else token["name"] or token["id"],
+        json.dumps(more, ensure_ascii=False) if more else None,
+    ]
+
+
+def _sheet(title: str, header: list[str], rows: list[list[Any]]) -> Callable[[], bytes]:
+    def write() -> bytes:
+        with table_errors_as_bad_values():
+            return workbook(title, header, rows)
+
+    return write

@@ -1,1 +1,0 @@
-"""A campaign as text and as Excel files."""

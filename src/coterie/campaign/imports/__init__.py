@@ -1,1 +1,0 @@
-"""Tables of earlier measurements, taken into a campaign."""
