@@ -45,8 +45,9 @@ _FRESH_SECONDS = 1.0
 
 _PATIENCE = 5.0
 
-CHECK_SECONDS = 0.5
-"""Between two looks at the logs, of some hundred rows each."""
+CHECK_SECONDS, CHECK_SHARE = 0.5, 0.01
+"""Between two looks at the logs, of some hundred rows each; and the share of a processor that these may take, however
+many servers there are on one store."""
 
 
 def create_app(
@@ -206,8 +207,12 @@ class StoreHealth:
     async def watch(self) -> None:
         """Check the logs, a few rows at a time, as long as the server runs."""
         while True:
-            self._damaged = await run_in_threadpool(self._store.check_logs)
-            await asyncio.sleep(CHECK_SECONDS)
+            self._damaged, used = await run_in_threadpool(self._look)
+            await asyncio.sleep(max(CHECK_SECONDS, used / CHECK_SHARE))
+
+    def _look(self) -> tuple[dict[str, int], float]:
+        begun = time.thread_time()
+        return self._store.check_logs(), time.thread_time() - begun
 
     def _try(self) -> CampaignError | None:
         try:
