@@ -12,15 +12,13 @@ import math
 import numpy as np
 from scipy import stats
 
-from coterie.certificate.arithmetic.table_tests import EARLY, FEW, FIRST, MOST, TIE
+from coterie.certificate.arithmetic.table_tests import FEW, FIRST, MOST, TIE, Pair, share_at_least
 from coterie.problem.checks import FloatArray, IntArray
 
 DIGITS = 10
 GROUPED, FIRST_OF_GROUP, EARLY_OF_GROUP = 4_999, 999, 0.2
 BLOCKS_OF_GROUP = 64
 SIGNED = 300
-
-Pair = tuple[int, int]
 
 
 class BlockRows:
@@ -113,7 +111,7 @@ class Rearranged:
                 ranks = np.sign(differences) * stats.rankdata(np.abs(differences), axis=0)
                 arranged, whole = self._signs(len(differences), draws)
                 units = [_in_units(table, table, rows.dim, 0) for table in (differences, ranks)]
-                self.p[i, j] = _share(arranged, np.ones(len(differences)), units, whole)
+                self.p[i, j] = share_at_least(arranged, np.ones(len(differences)), units, whole)
             else:
                 order = sorted(range(len(both)), key=lambda k: (shape[k], k))
                 self.p[i, j], whole = self._permuted(i, j, [both[k] for k in order], [shape[k] for k in order], draws)
@@ -159,7 +157,7 @@ class Rearranged:
             centred = np.concatenate([part - part.mean(axis=0) for part in np.split(table, ends)])
             units.append(_in_units(centred, factors[:, None] * centred, rows.dim, len(results)))
         own = np.concatenate([np.arange(a + b) < a for a, b in shape]).astype(float)
-        return _share(arranged, own, units, whole), whole
+        return share_at_least(arranged, own, units, whole), whole
 
     def _deal(self, shape: list[Pair], draws: int, every: bool) -> np.ndarray:
         if every:
@@ -243,25 +241,6 @@ def _in_units(table: FloatArray, weighted: FloatArray, dim: int, n_blocks: int) 
     values, turn = np.linalg.eigh(weighted.T @ weighted)
     kept = values > 1e-18 * values.max()
     return np.asarray(table @ turn[:, kept] / np.sqrt(values[kept]))
-
-
-def _share(arranged: FloatArray, own: FloatArray, units: list[FloatArray], whole: bool) -> float:
-    """The share of arrangements whose larger statistic is at least that of the rows as they are."""
-
-    def larger(some: FloatArray) -> FloatArray:
-        parts = np.array_split(some, max(1, some.size // 4_000_000))
-        return np.concatenate(
-            [np.max([((part.astype(np.float64) @ unit) ** 2).sum(axis=1) for unit in units], axis=0) for part in parts]
-        )
-
-    seen = float(larger(own[None])[0])
-    least = seen - TIE * (1.0 + seen)
-    if whole:
-        return float(np.mean(larger(arranged) >= least))
-    first = int((larger(arranged[:FIRST]) >= least).sum()) + 1
-    if first / (FIRST + 1) >= EARLY or len(arranged) == FIRST:
-        return first / (FIRST + 1)
-    return (int((larger(arranged[FIRST:]) >= least).sum()) + first) / (len(arranged) + 1)
 
 
 def _coin_law(count: int, _known: dict[int, list[float]] = {}) -> list[float]:  # noqa: B006

@@ -12,9 +12,9 @@ import math
 import numpy as np
 from scipy import stats
 
-from coterie.certificate.arithmetic.block_rows import BlockRows, Pair, Rearranged
-from coterie.certificate.arithmetic.table_proofs import RangeLaw, mean_bounds
-from coterie.certificate.arithmetic.table_tests import BETS, MOMENT_BETS, MOST, log_mean
+from coterie.certificate.arithmetic.block_rows import BlockRows, Rearranged
+from coterie.certificate.arithmetic.table_proofs import gaussian_bounds, mean_bounds
+from coterie.certificate.arithmetic.table_tests import BETS, MOST, Pair, gaussian_p, log_mean, moment_p, of_smallest
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
@@ -120,56 +120,20 @@ class BlockTests:
         return bool(worst <= 3e-9 * r.max() and own.min() >= -3e-9 * r.max())
 
     def _gaussian(self) -> str:
-        noise, dim = self._noise, self.dim
         apart = {(i, j): self.effects[i] - self.effects[j] for i, j in self.pairs}
         ratio = {(i, j): float(self.resistance[i, j]) for i, j in self.pairs}
-        if isinstance(noise, Noise):
-            squares = {pair: float((noise.whiten(apart[pair]) ** 2).sum()) / ratio[pair] for pair in self.pairs}
-            if dim == 1:
-                return self._together({pair: math.sqrt(square) for pair, square in squares.items()}, math.inf)
-            self.p = {pair: float(stats.chi2.sf(square, dim)) for pair, square in squares.items()}
-            return "chi-square"
-        freedom = self._freedom
-        covariance = self._scatter / max(1, freedom)
-        own = np.diag(covariance)
-        if freedom < 1 or not (own > 1e-24 * self._largest**2).all():
-            return "t"
-        if dim == 1:
-            t = {pair: float(abs(apart[pair][0]) / math.sqrt(own[0] * ratio[pair])) for pair in self.pairs}
-            return self._together(t, float(freedom))
-        shape = getattr(getattr(noise, "statement", None), "shape", "full")
-        if shape == "scalar":
-            for pair in self.pairs:
-                f = float((apart[pair] ** 2).sum()) / ratio[pair] / float(own.sum())
-                self.p[pair] = float(stats.f.sf(f, dim, dim * freedom))
-            return "f"
-        if shape == "diagonal":
-            for pair in self.pairs:
-                each = 2.0 * stats.t.sf(np.abs(apart[pair]) / np.sqrt(own * ratio[pair]), freedom)
-                self.p[pair] = -math.expm1(dim * math.log1p(-min(float(each.min()), 1.0 - 1e-16)))
-            return "t"
-        second = freedom - dim + 1
-        scaled = covariance / np.sqrt(np.outer(own, own))
-        if second < 1 or np.linalg.matrix_rank(scaled, tol=1e-12) < dim:
-            return "t"
-        for pair in self.pairs:
-            square = float(apart[pair] @ np.linalg.solve(covariance, apart[pair])) / ratio[pair]
-            self.p[pair] = float(stats.f.sf(square * second / (freedom * dim), dim, second))
-        return "hotelling"
-
-    def _together(self, t: dict[Pair, float], freedom: float) -> str:
-        law = stats.norm if math.isinf(freedom) else stats.t(freedom)
-        self.p = {pair: float(min(1.0, 2.0 * law.sf(value))) for pair, value in t.items()}
-        if not self._like_one_way():
+        name, p, t, freedom = gaussian_p(self._noise, apart, ratio, self._scatter, self._freedom, self._largest)
+        self.p |= p
+        if t is not None and not self._like_one_way():
             return "t"
         self.t, self.freedom = t, freedom
-        return "ranges"
+        return name
 
     # Counts.
 
     def _counts(self, trials: int) -> str:
         for i, j in self.pairs:
-            least = 1.0 - 1e-16
+            each: list[float] = []
             for number in range(self.dim):
                 law, lowest, seen = np.ones(1), 0, 0
                 for block in self._rows.shared(i, j):
@@ -185,8 +149,8 @@ class BlockTests:
                     seen += hits
                 place = seen - lowest
                 likely = law[place] if 0 <= place < len(law) else 0.0
-                least = min(least, float(law[law <= likely * (1.0 + 1e-7)].sum()))
-            self.p[i, j] = -math.expm1(self.dim * math.log1p(-least))
+                each.append(float(law[law <= likely * (1.0 + 1e-7)].sum()))
+            self.p[i, j] = of_smallest(each)
         return "mantel-haenszel"
 
     # Bets of fixed size.
@@ -204,43 +168,21 @@ class BlockTests:
     def _moments(self) -> str:
         for i, j in self.pairs:
             apart, weights = self._rows.means(i, j)
-            if not len(weights):
-                continue
-            moved = self._noise.whiten(weights[:, None] * apart)
-            best = math.sqrt(2.0 * math.log(1.0 / self._delta) / float(weights.sum()))
-            logs: list[float] = []
-            for bet in (sign * size * best for sign in (1.0, -1.0) for size in MOMENT_BETS):
-                gains = np.log1p(bet * moved + 0.5 * (bet * moved) ** 2).sum(axis=0)
-                logs += (gains - float(np.log1p(0.5 * bet**2 * weights).sum())).tolist()
-            self.p[i, j] = min(1.0, math.exp(-max(0.0, log_mean(logs))))
+            if len(weights):
+                self.p[i, j] = moment_p(self._noise.whiten(weights[:, None] * apart), weights, self._delta)
         return "moments"
 
     # Bounds of differences.
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """(M, M, d) lower and upper bounds of |μ_i − μ_j|; ValueError if the noise allows none."""
-        noise, stated, dim = self._noise, getattr(self._noise, "statement", None), self.dim
+        noise, stated = self._noise, getattr(self._noise, "statement", None)
         if isinstance(stated, Bounded):
             return self._bounded_bounds(stated)
-        freedom: float = self._freedom
-        if isinstance(noise, Noise):
-            variances, freedom = np.diag(noise.covariance), math.inf
-        elif isinstance(stated, Gaussian):
-            variances = np.diag(self._scatter) / max(1, self._freedom)
-            if stated.shape == "scalar":
-                variances, freedom = np.full(dim, variances.mean()), freedom * dim
-            if freedom < 1 or not (variances > 0.0).all():
-                raise ValueError("the rows do not vary within items and blocks: they bound no difference")
-        else:
+        if not isinstance(noise, Noise) and not isinstance(stated, Gaussian):
             raise ValueError(f"under {noise.words} no difference is bounded in blocks")
-        if self._like_one_way():
-            largest = RangeLaw(freedom).critical([self.n_arms], self._delta / dim)
-        else:
-            law = stats.norm if math.isinf(freedom) else stats.t(freedom)
-            largest = float(law.isf(self._delta / (2.0 * dim * len(self.pairs))))
-        reach = largest * np.sqrt(self.resistance)[:, :, None] * np.sqrt(variances)
-        apart = np.abs(self.effects[:, None] - self.effects)
-        return np.maximum(0.0, apart - reach), apart + reach
+        squares, one_way = np.diag(self._scatter), self._like_one_way()
+        return gaussian_bounds(noise, self.effects, self.resistance, squares, self._freedom, self._delta, one_way)
 
     def _bounded_bounds(self, stated: Bounded) -> tuple[FloatArray, FloatArray]:
         lo, hi = (np.broadcast_to(end, self.dim) for end in (stated.lo, stated.hi))

@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from coterie.certificate.arithmetic.table_tests import BETS, INTERVALS, TableTests, bet_sums, log_mean
+from coterie.certificate.arithmetic.table_tests import BETS, INTERVALS, Pair, TableTests, bet_sums, log_mean
 from coterie.problem.checks import FloatArray
 from coterie.problem.families import Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
@@ -29,8 +29,6 @@ SLACK = 1e-6
 WIDER = 1e-7
 """Rounding that is forgiven where a bound must lie on the right side, relative to it."""
 _STEPS = 2_000_000
-
-Pair = tuple[int, int]
 
 
 class RangeLaw:
@@ -248,18 +246,15 @@ def _components(n: int, apart: set[Pair]) -> list[int]:
 
 def difference_bounds(stacks: list[FloatArray], noise: Model, delta: float) -> tuple[FloatArray, FloatArray]:
     """(M, M, d) lower and upper bounds of |μ_i − μ_j|; ValueError if the noise allows none."""
-    if isinstance(noise, Noise):
-        return _gaussian(stacks, np.sqrt(np.diag(noise.covariance)), math.inf, delta)
-    stated, dim = noise.statement, stacks[0].shape[1]
-    if isinstance(stated, Gaussian):
-        scatter = sum(((stack - stack.mean(axis=0)) ** 2).sum(axis=0) for stack in stacks)
+    stated, dim = getattr(noise, "statement", None), stacks[0].shape[1]
+    if isinstance(noise, Noise) or isinstance(stated, Gaussian):
+        means, share = (
+            np.stack([stack.mean(axis=0) for stack in stacks]),
+            np.array([1.0 / len(rows) for rows in stacks]),
+        )
+        scatter = sum(((stack - mean) ** 2).sum(axis=0) for stack, mean in zip(stacks, means, strict=True))
         freedom = sum(map(len, stacks)) - len(stacks)
-        variances = np.asarray(scatter, dtype=np.float64) / max(1, freedom)
-        if stated.shape == "scalar":
-            variances, freedom = np.full(dim, variances.mean()), freedom * dim
-        if freedom < 1 or not (variances > 0.0).all():
-            raise ValueError("the rows do not vary within items: they bound no difference")
-        return _gaussian(stacks, np.sqrt(variances), float(freedom), delta)
+        return gaussian_bounds(noise, means, share[:, None] + share, np.asarray(scatter), freedom, delta, True)
     error = delta / (len(stacks) * dim)
     if isinstance(stated, Counts):
         box = np.array([[_rate(stack[:, k], stated.trials, error) for k in range(dim)] for stack in stacks])
@@ -275,15 +270,31 @@ def difference_bounds(stacks: list[FloatArray], noise: Model, delta: float) -> t
     return lower, np.maximum(high[:, None] - low, high - low[:, None])
 
 
-def _gaussian(
-    stacks: list[FloatArray], deviations: FloatArray, freedom: float, delta: float
-) -> tuple[FloatArray, FloatArray]:
-    """Tukey's and Kramer's, with δ/d for each number."""
-    n_arms, dim = len(stacks), deviations.size
-    means = np.stack([stack.mean(axis=0) for stack in stacks])
-    share = np.array([1.0 / len(stack) for stack in stacks])
-    reach = RangeLaw(freedom).critical([n_arms], delta / dim) * np.sqrt(share[:, None] + share)[:, :, None] * deviations
-    apart = np.abs(means[:, None] - means)
+def gaussian_bounds(
+    noise: Model, effects: FloatArray, ratio: FloatArray, squares: FloatArray, freedom: float, delta: float,
+    one_way: bool,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Tukey's and Kramer's, with δ/d for each number, if differences vary as in one way; else those of each pair.
+
+    `effects` (M, d): estimates, whose differences have variances `ratio` (M, M) times that of a result; `squares` (d):
+    of the residuals.
+    """
+    n_arms, dim = effects.shape
+    if isinstance(noise, Noise):
+        variances, freedom = np.diag(noise.covariance), math.inf
+    else:
+        variances = squares / max(1, freedom)
+        if getattr(noise.statement, "shape", "full") == "scalar":
+            variances, freedom = np.full(dim, variances.mean()), freedom * dim
+        if freedom < 1 or not (variances > 0.0).all():
+            raise ValueError("the rows do not vary within items: they bound no difference")
+    if one_way:
+        largest = RangeLaw(freedom).critical([n_arms], delta / dim)
+    else:
+        law = stats.norm if math.isinf(freedom) else stats.t(freedom)
+        largest = float(law.isf(delta / (dim * n_arms * (n_arms - 1))))
+    reach = largest * np.sqrt(ratio)[:, :, None] * np.sqrt(variances)
+    apart = np.abs(effects[:, None] - effects)
     return np.maximum(0.0, apart - reach), apart + reach
 
 

@@ -23,6 +23,8 @@ RANKED = 100
 INTERVALS, BETS = 128, [0.95 / 2**k for k in range(8)]
 MOMENT_BETS = [2.0 ** (-1.5 + 0.5 * k) for k in range(7)]
 
+Pair = tuple[int, int]
+
 
 class TableTests:
     """The rows of a table, item by item and sorted, and the tests of pairs under a noise."""
@@ -41,11 +43,9 @@ class TableTests:
 
     def _run(self) -> str:
         noise = self._noise
-        if isinstance(noise, Noise):
-            return self._known(noise)
-        stated = noise.statement
-        if isinstance(stated, Gaussian):
-            return self._gaussian(stated.shape)
+        stated = getattr(noise, "statement", None)
+        if isinstance(noise, Noise) or isinstance(stated, Gaussian):
+            return self._gaussian()
         if isinstance(stated, Counts):
             return self._counts(stated.trials)
         if isinstance(stated, Bounded):
@@ -71,65 +71,26 @@ class TableTests:
 
     # Gaussian and known noise.
 
-    def _pooled(self, stacks: list[FloatArray]) -> tuple[FloatArray, int]:
-        scatter = sum((stack - stack.mean(axis=0)).T @ (stack - stack.mean(axis=0)) for stack in stacks)
+    def _gaussian(self) -> str:
+        known = isinstance(self._noise, Noise)  # from the first row on: far from zero no digit is lost
+        stacks = [stack - self.stacks[0][0] for stack in self.stacks] if known else self.stacks
+        means = [stack.mean(axis=0) for stack in stacks]
+        scatter = sum((stack - mean).T @ (stack - mean) for stack, mean in zip(stacks, means, strict=True))
         freedom = sum(map(len, stacks)) - self.n_arms
-        return np.asarray(scatter) / max(1, freedom), freedom
-
-    def _known(self, noise: Noise) -> str:
-        white = [noise.whiten(stack - self.stacks[0][0]) for stack in self.stacks]
-        self.freedom = math.inf
-        squares = {(i, j): self._square(white, i, j, np.eye(self.dim)) for i, j in self.pairs}
-        if self.dim > 1:
-            self.p = {pair: float(stats.chi2.sf(square, self.dim)) for pair, square in squares.items()}
-            return "chi-square"
-        self.t = {pair: math.sqrt(square) for pair, square in squares.items()}
-        self.p = {pair: float(2.0 * stats.norm.sf(t)) for pair, t in self.t.items()}
-        return "ranges"
-
-    def _square(self, stacks: list[FloatArray], i: int, j: int, inverse: FloatArray) -> float:
-        """The difference of two means in units of its covariance, squared."""
-        apart = stacks[i].mean(axis=0) - stacks[j].mean(axis=0)
-        return float(apart @ inverse @ apart) / (1.0 / len(stacks[i]) + 1.0 / len(stacks[j]))
-
-    def _gaussian(self, shape: str) -> str:
-        covariance, freedom = self._pooled(self.stacks)
-        variances, largest = np.diag(covariance), np.abs([stack.mean(axis=0) for stack in self.stacks]).max(axis=0)
-        if freedom < 1 or not (variances > 1e-24 * largest**2).all():
-            return "t"
-        self.freedom = float(freedom)
-        if self.dim == 1:
-            self.t = {(i, j): math.sqrt(self._square(self.stacks, i, j, 1.0 / covariance)) for i, j in self.pairs}
-            self.p = {pair: float(2.0 * stats.t.sf(t, freedom)) for pair, t in self.t.items()}
-            return "ranges"
-        if shape == "scalar":
-            inverse = np.eye(self.dim) / variances.mean()
-            for i, j in self.pairs:
-                f = self._square(self.stacks, i, j, inverse) / self.dim
-                self.p[i, j] = float(stats.f.sf(f, self.dim, self.dim * freedom))
-            return "f"
-        if shape == "diagonal":
-            for i, j in self.pairs:
-                units = [np.diag(np.eye(self.dim)[k] / variances) for k in range(self.dim)]
-                each = [math.sqrt(self._square(self.stacks, i, j, stack)) for stack in units]
-                self.p[i, j] = _of_smallest([float(2.0 * stats.t.sf(stack, freedom)) for stack in each])
-            return "t"
-        second = freedom - self.dim + 1
-        scaled = covariance / np.sqrt(np.outer(variances, variances))
-        if second < 1 or np.linalg.matrix_rank(scaled, tol=1e-12) < self.dim:
-            return "t"
-        inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
-        for i, j in self.pairs:
-            f = self._square(self.stacks, i, j, inverse) * second / (freedom * self.dim)
-            self.p[i, j] = float(stats.f.sf(f, self.dim, second))
-        return "hotelling"
+        apart = {(i, j): means[i] - means[j] for i, j in self.pairs}
+        ratio = {(i, j): 1.0 / len(stacks[i]) + 1.0 / len(stacks[j]) for i, j in self.pairs}
+        name, p, self.t, self.freedom = gaussian_p(
+            self._noise, apart, ratio, np.asarray(scatter), freedom, np.abs(means).max(axis=0)
+        )
+        self.p |= p
+        return name
 
     # Counts.
 
     def _counts(self, trials: int) -> str:
         for i, j in self.pairs:
             each = [self._fisher(i, j, k, trials) for k in range(self.dim)]
-            self.p[i, j] = _of_smallest(each)
+            self.p[i, j] = of_smallest(each)
         return "fisher"
 
     def _fisher(self, i: int, j: int, number: int, trials: int) -> float:
@@ -173,14 +134,7 @@ class TableTests:
         mixed = [noise.whiten(stack - self.stacks[0][0]) for stack in self._shuffled()]
         for i, j in self.pairs:
             differences, size = _paired(mixed[i], mixed[j])
-            variance, count = 1.0 + 1.0 / size, len(differences)
-            best = math.sqrt(2.0 * math.log(1.0 / self._delta) / (count * variance))
-            logs = []
-            for bet in (sign * size * best for sign in (1.0, -1.0) for size in MOMENT_BETS):
-                moved = bet * differences
-                gains = np.log1p(moved + 0.5 * moved**2).sum(axis=0) - count * math.log1p(0.5 * bet**2 * variance)
-                logs += gains.tolist()
-            self.p[i, j] = min(1.0, math.exp(-max(0.0, log_mean(logs))))
+            self.p[i, j] = moment_p(differences, np.full(len(differences), 1.0 + 1.0 / size), self._delta)
         return "moments"
 
     def _shuffled(self) -> list[FloatArray]:
@@ -209,7 +163,7 @@ class TableTests:
                     words = self._words(1, count, count=draws * count).reshape(draws, count)
                     drawn[count] = np.where(words >= np.uint64(2**63), -1.0, 1.0)
             every = every and 2**count <= FEW
-            self.p[i, j] = self._p_of(drawn[count], np.ones(count), differences, ranks, 2**count <= FEW)
+            self.p[i, j] = self._p_of(drawn[count], np.ones(count), (differences, ranks), 2**count <= FEW, 1.0)
         self.draws = None if every else draws
         return "signs"
 
@@ -228,7 +182,7 @@ class TableTests:
             ranks = stats.rankdata(rows, axis=0)
             scale = (n - 1) / (first * (n - first) / n)
             middle = rows - rows.mean(axis=0), ranks - ranks.mean(axis=0)
-            self.p[i, j] = self._p_of(drawn[shape], own, *middle, all_of_them, scale)
+            self.p[i, j] = self._p_of(drawn[shape], own, middle, all_of_them, scale)
         self.draws = None if every else draws
         return "permutations"
 
@@ -240,28 +194,10 @@ class TableTests:
         return (words <= last).astype(float)
 
     def _p_of(
-        self,
-        arranged: FloatArray,
-        own: FloatArray,
-        values: FloatArray,
-        ranks: FloatArray,
-        whole: bool,
-        factor: float = 1.0,
+        self, arranged: FloatArray, own: FloatArray, tables: tuple[FloatArray, FloatArray], whole: bool, factor: float
     ) -> float:
-        """The share of arrangements whose larger statistic is at least that of the rows as they are."""
-        units = [_units(table, self.dim) for table in (values, ranks)]
-
-        def larger(some: FloatArray) -> FloatArray:
-            return np.asarray(np.max([factor * ((some @ unit) ** 2).sum(axis=1) for unit in units], axis=0))
-
-        seen = float(larger(own[None])[0])
-        least = seen - TIE * (1.0 + abs(seen))
-        if whole:
-            return float(np.mean(larger(arranged) >= least))
-        first = int((larger(arranged[:FIRST]) >= least).sum())
-        if (first + 1) / (FIRST + 1) >= EARLY or len(arranged) == FIRST:
-            return (first + 1) / (FIRST + 1)
-        return (int((larger(arranged[FIRST:]) >= least).sum()) + first + 1) / (len(arranged) + 1)
+        units = [math.sqrt(factor) * _units(table, self.dim) for table in tables]
+        return share_at_least(arranged, own, units, whole)
 
     def _ranks(self) -> str:
         mixed = [stack[:RANKED, 0] for stack in self._shuffled()]
@@ -278,6 +214,81 @@ class TableTests:
             law = rank_law(min(n, m), max(n, m))
             self.p[i, j] = float(min(1.0, 2.0 * law[: min(above, n * m - above) + 1].sum()))
         return "ranks"
+
+
+def gaussian_p(
+    noise: Model, apart: dict[Pair, FloatArray], ratio: dict[Pair, float], scatter: FloatArray, freedom: int,
+    largest: FloatArray,
+) -> tuple[str, dict[Pair, float], dict[Pair, float] | None, float]:  # fmt: skip
+    """The name of the test and the p-values of pairs; t and its degrees of freedom, if results are one number.
+
+    `apart`: estimated differences (d), whose variances are `ratio` times that of a result. `scatter` (d, d): of the
+    residuals. `largest` (d): of the estimates; what varies by less than their rounding does not vary.
+    """
+    dim = len(scatter)
+    if isinstance(noise, Noise):
+        squares = {pair: float((noise.whiten(gap) ** 2).sum()) / ratio[pair] for pair, gap in apart.items()}
+        if dim > 1:
+            return "chi-square", {pair: float(stats.chi2.sf(x, dim)) for pair, x in squares.items()}, None, math.inf
+        t = {pair: math.sqrt(square) for pair, square in squares.items()}
+        return "ranges", {pair: float(2.0 * stats.norm.sf(value)) for pair, value in t.items()}, t, math.inf
+    covariance = scatter / max(1, freedom)
+    own = np.diag(covariance)
+    if freedom < 1 or not (own > 1e-24 * largest**2).all():
+        return "t", {}, None, 0.0
+    if dim == 1:
+        t = {pair: float(abs(gap[0]) / math.sqrt(own[0] * ratio[pair])) for pair, gap in apart.items()}
+        return "ranges", {pair: float(2.0 * stats.t.sf(value, freedom)) for pair, value in t.items()}, t, float(freedom)
+    shape = getattr(getattr(noise, "statement", None), "shape", "full")
+    p: dict[Pair, float] = {}
+    if shape == "scalar":
+        for pair, gap in apart.items():
+            f = float((gap**2).sum()) / ratio[pair] / float(own.sum())
+            p[pair] = float(stats.f.sf(f, dim, dim * freedom))
+        return "f", p, None, freedom
+    if shape == "diagonal":
+        for pair, gap in apart.items():
+            p[pair] = of_smallest((2.0 * stats.t.sf(np.abs(gap) / np.sqrt(own * ratio[pair]), freedom)).tolist())
+        return "t", p, None, freedom
+    second = freedom - dim + 1
+    if second < 1 or np.linalg.matrix_rank(covariance / np.sqrt(np.outer(own, own)), tol=1e-12) < dim:
+        return "t", {}, None, freedom
+    for pair, gap in apart.items():
+        square = float(gap @ np.linalg.solve(covariance, gap)) / ratio[pair]
+        p[pair] = float(stats.f.sf(square * second / (freedom * dim), dim, second))
+    return "hotelling", p, None, freedom
+
+
+def moment_p(contrasts: FloatArray, variances: FloatArray, delta: float) -> float:
+    """The p-value of contrasts (m, d), in units of the noise, with variances of at most these (m): bets on moments."""
+    best = math.sqrt(2.0 * math.log(1.0 / delta) / float(variances.sum()))
+    logs: list[float] = []
+    for bet in (sign * size * best for sign in (1.0, -1.0) for size in MOMENT_BETS):
+        gains = np.log1p(bet * contrasts + 0.5 * (bet * contrasts) ** 2).sum(axis=0)
+        logs += (gains - float(np.log1p(0.5 * bet**2 * variances).sum())).tolist()
+    return min(1.0, math.exp(-max(0.0, log_mean(logs))))
+
+
+def share_at_least(arranged: FloatArray, own: FloatArray, units: list[FloatArray], whole: bool) -> float:
+    """The share of arrangements whose larger statistic is at least that of the rows as they are.
+
+    `whole`: these are all arrangements that there are; else the rows as they are count as another one.
+    """
+
+    def larger(some: FloatArray) -> FloatArray:
+        parts = np.array_split(some, max(1, some.size // 4_000_000))
+        return np.concatenate(
+            [np.max([((part.astype(np.float64) @ unit) ** 2).sum(axis=1) for unit in units], axis=0) for part in parts]
+        )
+
+    seen = float(larger(own[None])[0])
+    least = seen - TIE * (1.0 + seen)
+    if whole:
+        return float(np.mean(larger(arranged) >= least))
+    first = int((larger(arranged[:FIRST]) >= least).sum()) + 1
+    if first / (FIRST + 1) >= EARLY or len(arranged) == FIRST:
+        return first / (FIRST + 1)
+    return (int((larger(arranged[FIRST:]) >= least).sum()) + first) / (len(arranged) + 1)
 
 
 def rank_law(first: int, second: int, _known: dict[tuple[int, int], FloatArray] = {}) -> FloatArray:  # noqa: B006
@@ -339,7 +350,7 @@ def _subsets(n: int, size: int) -> Iterator[tuple[int, ...]]:
     return itertools.combinations(range(n), size)
 
 
-def _of_smallest(p: list[float]) -> float:
+def of_smallest(p: list[float]) -> float:
     """Of the smallest of independent p-values."""
     least = min(min(p), 1.0 - 1e-16)
     return -math.expm1(len(p) * math.log1p(-least))
