@@ -97,11 +97,9 @@ def _conditional(table: Blocked, trials: int) -> FloatArray:
         smallest = 1.0 - 1e-16
         for k in range(table.dim):
             hits, others = (np.rint(table.sums[arm, both, k]).astype(np.int64) for arm in (i, j))
-            open_ones = (hits + others > 0) & (hits + others < a + b)  # else there is nothing to be seen
-            margins = zip(
-                a[open_ones].tolist(), b[open_ones].tolist(), (hits + others)[open_ones].tolist(), strict=True
-            )
-            key = tuple(sorted(margins))
+            told = (hits + others > 0) & (hits + others < a + b)  # else there is nothing to be seen
+            margins = (column[told].tolist() for column in (a, b, hits + others))
+            key = tuple(sorted(zip(*margins, strict=True)))
             if key not in laws:
                 laws[key] = _law_of_sum(key)
             logs, start = laws[key]
