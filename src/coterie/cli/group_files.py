@@ -62,7 +62,8 @@ def write_files(folder: Path, source: Path, answer: PairAnalysis | ReplayAnalysi
         "format": FORMAT,
         "source": read["source"],
         "settings": {key: described[key] for key in _SETTINGS if key in described}
-        | {"noise": described["noise"]["stated"], "items": read["item_column"], "values": read["values"]},
+        | {"noise": described["noise"]["stated"], "items": read["item_column"], "values": read["values"]}
+        | ({} if read["blocks"] is None else {"block": read["blocks"]["column"]}),
         "files": {name: _digest(content) for name, content in contents.items()},
     }
     text = json.dumps(marker, indent=1, ensure_ascii=False) + "\n"

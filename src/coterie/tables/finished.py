@@ -152,8 +152,8 @@ def _guess(pool: Pool, k: int) -> list[int]:
 def _can_differ(pool: Pool, tests: PairTests, delta: float) -> bool:
     """Whether any two items could have been told apart with so many rows; False only for tests that rearrange rows."""
     if pool.blocks is not None:
-        pairs = len(pool.names) * (len(pool.names) - 1) // 2
-        return bool(tests.least <= (delta / pairs if tests.of_group is None else delta))
+        n = len(pool.names)  # with tests of groups, a partition into pairs is the hardest to reject
+        return bool(tests.least <= delta / (n * (n - 1) // 2 if tests.of_group is None else n // 2))
     if tests.test not in ("permutations", "signs", "ranks"):
         return True
     first, second = np.sort(pool.counts)[-2:].tolist()

@@ -185,47 +185,58 @@ class Rearranged:
 
     def _of_group(self, group: tuple[int, ...]) -> float:
         rows = self._rows
-        sizes = [[len(rows.cells.get((arm, block), [])) for arm in group] for block in range(rows.n_blocks)]
-        several = [block for block, size in enumerate(sizes) if sum(n > 0 for n in size) > 1]
-        single = all(size == 1 for block in several for size in sizes[block])
-        if len(group) == 2 or not several or not single or len(several) > BLOCKS_OF_GROUP:
+        there = [[arm for arm in group if (arm, block) in rows.cells] for block in range(rows.n_blocks)]
+        several = [block for block in range(rows.n_blocks) if len(there[block]) > 1]
+        single = all(len(rows.cells[arm, block]) == 1 for block in several for arm in there[block])
+        if len(group) == 2 or not 0 < len(several) <= BLOCKS_OF_GROUP or not single:
             pairs = list(itertools.combinations(group, 2))
             return min(1.0, len(pairs) * min(self.p[pair] for pair in pairs))
-        cells = np.array([[rows.values[rows.cells[arm, block][0], 0] for arm in group] for block in several])
-        values = _digits((cells - cells.mean(axis=1)[:, None]).reshape(-1, 1)).reshape(cells.shape)
-        tables = []
-        for table in (values, stats.rankdata(values).reshape(cells.shape)):
-            centred = table - table.mean(axis=1)[:, None]
-            size = float((centred**2).sum()) * 2.0 / (len(group) - 1)
-            tables.append(centred / math.sqrt(size) if size > 0.0 else centred)
-        key = (6, len(several), len(group))
-        if key not in self._drawn:
-            self._drawn[key] = self._orders(*key[1:])
-        orders, whole = self._drawn[key]
+        own = [[group.index(arm) for arm in there[block]] for block in several]
+        results = [np.array([rows.values[rows.cells[arm, block][0], 0] for arm in there[block]]) for block in several]
+        ends = np.cumsum([len(part) for part in results])[:-1]
+        values = _digits(np.concatenate([part - part.mean() for part in results])[:, None])[:, 0]
+        scores = [[part - part.mean() for part in np.split(table, ends)] for table in (values, stats.rankdata(values))]
+        widths = [_widths(parts, own, len(group)) for parts in scores]
 
-        def widest(some: FloatArray) -> FloatArray:
-            each = []
-            for table in tables:
-                sums = np.zeros((len(some), len(group)))
-                for block, row in enumerate(table):
-                    sums += row[some[:, block]]
-                each.append(np.ptp(sums, axis=1) ** 2)
-            return np.asarray(np.maximum(*each))
+        def widest(orders: list[np.ndarray]) -> FloatArray:
+            largest = np.zeros(len(orders[0]))
+            for parts, width in zip(scores, widths, strict=True):
+                sums = np.zeros((len(orders[0]), len(group)))
+                for part, places, order in zip(parts, own, orders, strict=True):
+                    sums[:, places] += part[order]
+                for (i, j), size in width.items():
+                    largest = np.maximum(largest, (sums[:, i] - sums[:, j]) ** 2 / size)
+            return largest
 
-        seen = float(widest(np.tile(np.arange(len(group)), (1, len(several), 1)))[0])
+        seen = float(widest([np.arange(len(part))[None] for part in results])[0])
         least = seen - TIE * (1.0 + seen)
-        if whole:
-            return float(np.mean(widest(orders) >= least))
-        first = int((widest(orders[:FIRST_OF_GROUP]) >= least).sum()) + 1
+        if math.prod(math.factorial(len(part)) for part in results) <= FEW:
+            ways = itertools.product(*(list(itertools.permutations(range(len(part)))) for part in results))
+            return float(np.mean(widest([np.array(orders) for orders in zip(*ways, strict=True)]) >= least))
+        words = self._keys(len(several), len(group))
+        orders = [np.argsort(words[:, block, : len(part)], axis=1) for block, part in enumerate(results)]
+        first = int((widest([order[:FIRST_OF_GROUP] for order in orders]) >= least).sum()) + 1
         if first / (FIRST_OF_GROUP + 1) >= EARLY_OF_GROUP:
             return first / (FIRST_OF_GROUP + 1)
-        return (first + int((widest(orders[FIRST_OF_GROUP:]) >= least).sum())) / (GROUPED + 1)
+        return (first + int((widest([order[FIRST_OF_GROUP:] for order in orders]) >= least).sum())) / (GROUPED + 1)
 
-    def _orders(self, n_blocks: int, size: int) -> tuple[np.ndarray, bool]:
-        if math.factorial(size) ** n_blocks <= FEW:
-            return np.array(list(itertools.product(itertools.permutations(range(size)), repeat=n_blocks))), True
-        words = self._words(6, n_blocks, size, count=GROUPED * n_blocks * size)
-        return np.argsort(words.reshape(GROUPED, n_blocks, size), axis=2), False
+    def _keys(self, n_blocks: int, size: int) -> np.ndarray:
+        if (6, n_blocks, size) not in self._drawn:
+            words = self._words(6, n_blocks, size, count=GROUPED * n_blocks * size)
+            self._drawn[6, n_blocks, size] = words.reshape(GROUPED, n_blocks, size), False
+        return self._drawn[6, n_blocks, size][0]
+
+
+def _widths(parts: list[FloatArray], own: list[list[int]], size: int) -> dict[Pair, float]:
+    """Of each two items: the variance of the difference of their sums over all orders within blocks, if it has one."""
+    widths = dict.fromkeys(itertools.combinations(range(size), 2), 0.0)
+    for part, places in zip(parts, own, strict=True):
+        spread = float((part**2).sum()) / (len(part) - 1)
+        for i, j in widths:
+            both = (i in places) + (j in places)
+            widths[i, j] += spread * (2.0 if both == 2 else both * (1.0 - 1.0 / len(part)))
+    top = max(widths.values())
+    return {pair: width for pair, width in widths.items() if width > 1e-12 * top}
 
 
 def _digits(table: FloatArray) -> FloatArray:

@@ -132,21 +132,25 @@ class BlockTests:
     # Counts.
 
     def _counts(self, trials: int) -> str:
+        known: dict[tuple[tuple[int, int, int], ...], tuple[FloatArray, int]] = {}
+        hits = {
+            place: np.rint(self._rows.values[cell].sum(axis=0)).astype(int).tolist()
+            for place, cell in self._rows.cells.items()
+        }
         for i, j in self.pairs:
             each: list[float] = []
             for number in range(self.dim):
-                law, lowest, seen = np.ones(1), 0, 0
+                strata, seen = [], 0
                 for block in self._rows.shared(i, j):
-                    first, second = (self._rows.values[self._rows.cells[arm, block], number] for arm in (i, j))
-                    hits, both = round(float(first.sum())), round(float(first.sum() + second.sum()))
-                    of_first, of_both = len(first) * trials, (len(first) + len(second)) * trials
-                    low, high = max(0, both - (of_both - of_first)), min(both, of_first)
-                    values = np.arange(low, high + 1)
-                    part = stats.hypergeom.pmf(values, of_both, both, of_first)
-                    inside = np.flatnonzero(part > 1e-36 * part.max())
-                    law = np.convolve(law, part[inside[0] : inside[-1] + 1])
-                    law, lowest = law / law.sum(), lowest + low + int(inside[0])
-                    seen += hits
+                    first, second = hits[i, block][number], hits[j, block][number]
+                    sizes = [len(self._rows.cells[arm, block]) * trials for arm in (i, j)]
+                    if 0 < first + second < sum(sizes):
+                        strata.append((sizes[0], sum(sizes), first + second))
+                        seen += first
+                key = tuple(sorted(strata, reverse=True))
+                if key not in known:
+                    known[key] = _stratified(key)
+                law, lowest = known[key]
                 place = seen - lowest
                 likely = law[place] if 0 <= place < len(law) else 0.0
                 each.append(float(law[law <= likely * (1.0 + 1e-7)].sum()))
@@ -209,3 +213,17 @@ def _parts(conductances: FloatArray) -> list[list[int]]:
         parts.append(sorted(reached))
         left -= reached
     return parts
+
+
+def _stratified(strata: tuple[tuple[int, int, int], ...]) -> tuple[FloatArray, int]:
+    """Probabilities of the sum of hypergeometric numbers, and its least value: of trials of one item, of both, and
+    successes of both in every stratum.
+    """
+    law, lowest = np.ones(1), 0
+    for of_first, of_both, both in strata:
+        low, high = max(0, both - (of_both - of_first)), min(both, of_first)
+        part = stats.hypergeom.pmf(np.arange(low, high + 1), of_both, both, of_first)
+        inside = np.flatnonzero(part > 1e-36 * part.max())
+        law = np.convolve(law, part[inside[0] : inside[-1] + 1])
+        law, lowest = law / law.sum(), lowest + low + int(inside[0])
+    return law, lowest

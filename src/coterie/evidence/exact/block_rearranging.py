@@ -8,8 +8,8 @@ The statistics are those of `rearranging`: the larger of values and of ranks, he
 mean (aligned ranks; of differences their signed ranks).
 
 If there are few blocks, pairs alone cannot reach δ over their number. So under any noise groups of up to nine items,
-with one result of each in every block, are tested together: the largest difference of two items' sums, over the
-permutations of all items of the group within blocks.
+with at most one result of each in a block, are tested together: the largest difference of two items' sums, each in
+units of its spread, over the permutations of all items of the group that are in a block.
 """
 
 from __future__ import annotations
@@ -214,57 +214,88 @@ class _Groups:
 
     def __init__(self, table: Blocked, p: FloatArray, seed: int) -> None:
         self._table, self._p, self._seed = table, p, seed
-        self._drawn: dict[tuple[int, int], tuple[np.ndarray, bool]] = {}
+        self._keys: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
 
     def p(self, group: tuple[int, ...]) -> float:
-        """Of a group of items; by its pairs, if it is one, or not all of them are in the same blocks once."""
+        """Of a group of items; by its pairs, if it is one, has repeats in a block, or is in very many blocks."""
         counts = self._table.counts[list(group)]
-        shared = (counts > 0).all(axis=0)
         several = (counts > 0).sum(axis=0) > 1
-        complete = shared.any() and (several == shared).all() and (counts[:, shared] == 1).all()
-        if len(group) == 2 or not complete or shared.sum() > MOST_BLOCKS:
+        blocks = int(several.sum())
+        if len(group) == 2 or not 0 < blocks <= MOST_BLOCKS or (counts[:, several] > 1).any():
             smallest = min(self._p[i, j] for i, j in combinations(group, 2))
             return float(min(1.0, smallest * len(group) * (len(group) - 1) / 2.0))
-        cells = self._table.sums[list(group)][:, shared, 0].T
-        values = rounded((cells - cells.mean(axis=1, keepdims=True)).reshape(-1, 1)).reshape(cells.shape)
-        ranks = rankdata(values).reshape(cells.shape)
-        tables = []
-        for scores in (values, ranks):
-            centred = scores - scores.mean(axis=1, keepdims=True)
-            length = math.sqrt(2.0 * (centred**2).sum() / (len(group) - 1))
-            tables.append(centred / (length if length > 0.0 else 1.0))
-        orders, whole = self._orders(len(cells), len(group))
-        seen = _widest(tables, np.arange(cells.size).reshape(1, *cells.shape))[0]
+        present = counts[:, several].T > 0
+        values = _free_of_blocks(self._table.sums[list(group)][:, several, 0].T, present)
+        values[present] = rounded(values[present][:, None])[:, 0]
+        ranks = np.zeros(values.shape)
+        ranks[present] = rankdata(values[present])
+        tables = [_free_of_blocks(scores, present) for scores in (values, ranks)]
+        widths = [_variances(scores, present) for scores in tables]
+        orders, whole = self._orders(present)
+        seen = _widest(tables, widths, np.arange(present.size).reshape(1, *present.shape))[0]
         least = seen - TIE * (1.0 + seen)
         if whole:
-            return float(np.mean(_widest(tables, orders) >= least))
-        first = int((_widest(tables, orders[:FIRST_GROUP_DRAWS]) >= least).sum())
+            return float(np.mean(_widest(tables, widths, orders) >= least))
+        first = int((_widest(tables, widths, orders[:FIRST_GROUP_DRAWS]) >= least).sum())
         p = (first + 1.0) / (FIRST_GROUP_DRAWS + 1.0)
         if p >= EARLY_GROUP:
             return p
-        more = int((_widest(tables, orders[FIRST_GROUP_DRAWS:]) >= least).sum())
+        more = int((_widest(tables, widths, orders[FIRST_GROUP_DRAWS:]) >= least).sum())
         return (first + more + 1.0) / (GROUP_DRAWS + 1.0)
 
-    def _orders(self, n_blocks: int, size: int) -> tuple[np.ndarray, bool]:
-        """(B, blocks, items): places of the items' results, in an order of their own in each block; and whether these
-        are all there are.
+    def _orders(self, present: np.ndarray) -> tuple[np.ndarray, bool]:
+        """(B, blocks, items): places of results, in each block an order of those that are there; and whether these are
+        all there are.
         """
-        if (n_blocks, size) not in self._drawn:
-            if math.factorial(size) ** n_blocks <= MOST_TRIED:
-                ways = list(permutations(range(size)))
-                orders, whole = np.array(list(product(ways, repeat=n_blocks))), True
-            else:
-                words = np.random.PCG64(np.random.SeedSequence([self._seed, 6, n_blocks, size]))
-                keys = np.asarray(words.random_raw(GROUP_DRAWS * n_blocks * size)).reshape(-1, n_blocks, size)
-                orders, whole = np.argsort(keys, axis=2), False
-            self._drawn[n_blocks, size] = orders + size * np.arange(n_blocks)[:, None], whole
-        return self._drawn[n_blocks, size]
+        n_blocks, size = present.shape
+        places = np.arange(present.size).reshape(present.shape)
+        own = [places[block, there] for block, there in enumerate(present)]
+        if math.prod(math.factorial(len(there)) for there in own) <= MOST_TRIED:
+            ways = list(product(*(permutations(there.tolist()) for there in own)))
+            orders = np.broadcast_to(places, (len(ways), *present.shape)).copy()
+            orders[:, present] = np.array([[place for block in way for place in block] for way in ways])
+            return orders, True
+        if (n_blocks, size) not in self._keys:
+            words = np.random.PCG64(np.random.SeedSequence([self._seed, 6, n_blocks, size]))
+            keys = np.asarray(words.random_raw(GROUP_DRAWS * n_blocks * size)).reshape(-1, n_blocks, size)
+            self._keys[n_blocks, size] = keys, np.argsort(keys, axis=2) + places[:, :1]
+        keys, orders = self._keys[n_blocks, size]
+        if not present.all():
+            orders = np.broadcast_to(places, orders.shape).copy()
+            for block, there in enumerate(own):
+                orders[:, block, present[block]] = there[np.argsort(keys[:, block, : len(there)], axis=1)]
+        return orders, False
 
 
-def _widest(tables: list[FloatArray], orders: np.ndarray) -> FloatArray:
-    """(B): the squared range of the items' sums, the larger by values and by ranks."""
-    sums = [scores.reshape(-1).take(orders).sum(axis=1) for scores in tables]
-    return np.asarray(np.max([(each.max(axis=1) - each.min(axis=1)) ** 2 for each in sums], axis=0))
+def _free_of_blocks(scores: FloatArray, present: np.ndarray) -> FloatArray:
+    """(blocks, items): scores less the mean of those that are there; 0 where none is."""
+    means = np.where(present, scores, 0.0).sum(axis=1) / present.sum(axis=1)
+    return np.where(present, scores - means[:, None], 0.0)
+
+
+def _variances(scores: FloatArray, present: np.ndarray) -> FloatArray:
+    """(M, M) of differences of two items' sums, over all orders within blocks."""
+    there = present.astype(np.float64)
+    spread = (scores**2).sum(axis=1) / (there.sum(axis=1) - 1.0)
+    covariance = np.diag(spread @ there) - (there.T * (spread / there.sum(axis=1))) @ there
+    own = np.diag(covariance)
+    return np.asarray(own[:, None] + own - 2.0 * covariance)
+
+
+def _widest(tables: list[FloatArray], variances: list[FloatArray], orders: np.ndarray) -> FloatArray:
+    """(B): the largest squared difference of two items' sums over its variance, the larger by values and by ranks."""
+    low, high = np.triu_indices(tables[0].shape[1], 1)
+    largest = np.zeros(len(orders))
+    for scores, variance in zip(tables, variances, strict=True):
+        sums = scores.reshape(-1).take(orders).sum(axis=1)
+        of_pairs = variance[low, high]
+        if np.ptp(of_pairs) <= 1e-12 * of_pairs.max():  # the largest is that of the ends
+            squares = (sums.max(axis=1) - sums.min(axis=1)) ** 2 / (of_pairs[0] if of_pairs[0] > 0.0 else 1.0)
+        else:
+            varies = of_pairs > 1e-12 * of_pairs.max()
+            squares = ((sums[:, low[varies]] - sums[:, high[varies]]) ** 2 / of_pairs[varies]).max(axis=1)
+        largest = np.maximum(largest, squares)
+    return largest
 
 
 def signed_ranks(table: Blocked, order: IntArray) -> PairTests:

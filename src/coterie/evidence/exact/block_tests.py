@@ -90,22 +90,35 @@ def _conditional(table: Blocked, trials: int) -> FloatArray:
     probability of all sums that are no more likely.
     """
     p_values = {}
+    laws: dict[tuple[tuple[int, int, int], ...], tuple[FloatArray, int]] = {}  # of 0 and 1, many pairs share theirs
     for i, j in table.pairs():
         both = table.shared(i, j)
-        each = [
-            _sum_p(table.sums[i, both, k], table.sums[j, both, k], table.counts[i, both], table.counts[j, both], trials)
-            for k in range(table.dim)
-        ]
-        smallest = min(min(each), 1.0 - 1e-16)
+        a, b = (table.counts[arm, both] * trials for arm in (i, j))
+        smallest = 1.0 - 1e-16
+        for k in range(table.dim):
+            hits, others = (np.rint(table.sums[arm, both, k]).astype(np.int64) for arm in (i, j))
+            told = (hits + others > 0) & (hits + others < a + b)  # else there is nothing to be seen
+            margins = (column[told].tolist() for column in (a, b, hits + others))
+            key = tuple(sorted(zip(*margins, strict=True)))
+            if key not in laws:
+                laws[key] = _law_of_sum(key)
+            logs, start = laws[key]
+            place = int(hits[told].sum()) - start
+            p = math.exp(_NEGLIGIBLE)  # less likely than all that was kept
+            if 0 <= place < len(logs):
+                p = float(np.exp(logs[logs <= logs[place] + 1e-7]).sum())
+            smallest = min(smallest, p)
         p_values[i, j] = -math.expm1(table.dim * math.log1p(-smallest))
     return table.matrix(p_values)
 
 
-def _sum_p(first: FloatArray, second: FloatArray, rows: IntArray, others: IntArray, trials: int) -> float:
+def _law_of_sum(margins: tuple[tuple[int, int, int], ...]) -> tuple[FloatArray, int]:
+    """Log probabilities of a sum over blocks, from the value that is given with them on: of the successes of the first
+    item in a block, in a of its trials, if both items have so many in a + b.
+    """
     logs, start = np.zeros(1), 0
-    for hits, other, a, b in zip(first.tolist(), second.tolist(), (rows * trials), (others * trials), strict=True):
-        successes = round(hits + other)
-        values = np.arange(max(0, successes - int(b)), min(successes, int(a)) + 1)
+    for a, b, successes in margins:
+        values = np.arange(max(0, successes - b), min(successes, a) + 1)
         block = log_choose(float(a), values) + log_choose(float(b), successes - values)
         block -= logsumexp(block)
         kept = np.flatnonzero(block > block.max() + _NEGLIGIBLE)
@@ -116,10 +129,7 @@ def _sum_p(first: FloatArray, second: FloatArray, rows: IntArray, others: IntArr
         start += int(values[kept[0]])
         inside = np.flatnonzero(logs > logs.max() + _NEGLIGIBLE)
         logs, start = logs[inside[0] : inside[-1] + 1], start + int(inside[0])
-    place = round(float(first.sum())) - start
-    if not 0 <= place < len(logs):  # less likely than all that was kept
-        return math.exp(_NEGLIGIBLE)
-    return float(min(1.0, np.exp(logs[logs <= logs[place] + 1e-7]).sum()))
+    return logs, start
 
 
 # Bets of fixed size.
