@@ -18,8 +18,8 @@ import numpy as np
 from coterie.evidence.intervals.streams import FORMULAS, StreamIntervals
 from coterie.problem.checks import FloatArray, IntArray, check_delta, check_real, short
 from coterie.problem.families import Model, Unknown
-from coterie.problem.html import table_html, text_html
 from coterie.problem.question import ExactGroups
+from coterie.problem.sentences import table_html, text_html
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
@@ -181,6 +181,11 @@ def intervals_at(record: Record, of: Any = KINDS[0], delta: Any = None, quantile
     check_kind(of)
     p = checked_quantile(quantile, settings.noise, of)
     error = settings.delta if delta is None else check_delta(delta)
+    if getattr(settings, "blocks", None) is not None:
+        raise ValueError(
+            "in blocks there are no intervals: results of an item differ from block to block, and an interval would "
+            "need the contrasts of each cell. Read partial() for what is proven of pairs"
+        )
     if record.revised:
         raise ValueError(
             "a session that was revised has no intervals: which items and groups there are was chosen by looking at "

@@ -33,6 +33,9 @@ def table_intervals(analysis: Analysis, of: Any, delta: Any, quantile: Any) -> I
     checked("of", check_kind, of)
     p = checked("quantile", checked_quantile, quantile, noise, of)
     error = analysis.delta if delta is None else checked("delta", check_delta, delta)
+    if pool.blocks is not None:
+        message = f"in blocks ({pool.blocks.column}) means of items are not told apart from what blocks add"
+        raise TableError(f"{message}: there are no intervals; read pairs and letters", field="blocks")
     if analysis.noise_too_small:
         raise TableError("the rows contradict the noise stated, on which intervals rest: state another", field="noise")
     labels, n_rows = _labels(analysis, of)

@@ -77,6 +77,9 @@ def test_tables_have_fixed_sample_intervals() -> None:
     assert coterie.group(table, noise=1.0, growing=True).intervals("items").formula == "known"
     with pytest.raises(ValueError, match=r"need not have one mean .*of='items'"):
         coterie.group(table, resolution=(1.0, 3.0), noise=1.0).intervals()
+    rows = [{"item": name, "day": day, "x": x} for name in table for day, x in enumerate(table[name].tolist())]
+    with pytest.raises(ValueError, match=r"in blocks \(day\) means of items are not told apart"):
+        coterie.group(rows, blocks="day").intervals("items")
     with pytest.raises(ValueError, match="contradict the noise stated"):
         coterie.group(table, noise=0.1).intervals("items")
 
