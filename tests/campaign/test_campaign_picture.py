@@ -68,12 +68,14 @@ def test_it_says_what_the_session_says(opened: Callable[[], Campaigns], question
             found, status, partial = reader.picture(id), reader.status(id), reader.partial(id)
             by_label = {group["label"]: group["id"] for group in status["groups"]}
             assert [column["group_id"] for column in found["matrix"]["columns"]] == sorted(by_label.values())
+            proven = session.intervals("items")
+            assert found["interval"]["proven"]
+            assert found["interval"]["words"].startswith("proven intervals for the means")
             for arm, one in enumerate(found["items"]):
                 values = [row["values"][0] for row in told if row["arm"] == arm and row["counted"]]
-                half = 2 * 0.5 / np.sqrt(len(values))
                 assert one["measurements"] == len(values)
                 assert (one["mean"][0], one["low"][0], one["high"][0]) == pytest.approx(
-                    (np.mean(values), np.mean(values) - half, np.mean(values) + half), rel=1e-6
+                    (np.mean(values), proven.low[arm, 0], proven.high[arm, 0]), rel=1e-6
                 )
                 assert one["group_id"] == by_label[status["labels"][arm]]
                 assert (one["settled"], one["possible"]) == (

@@ -53,6 +53,7 @@ def test_campaigns_of_release_0_2_stand_where_they_stood(tmp_path: Path) -> None
                 assert certificate is not None
                 since = ("assumes", "remarks", "corrections", "log_format", "confirm", "homogeneity")
                 added = {key: certificate.pop(key) for key in since}
+                assert [one["of"] for one in certificate.pop("intervals")] == ["groups", "differences"]  # since then
                 assert added["remarks"] == added["corrections"] == []
                 then = wanted["certificate"].pop("homogeneity")  # by another rule, and neither saw anything
                 assert max(added["homogeneity"]["evidence"]) < 0.0 > max(then["evidence"])

@@ -12,9 +12,6 @@ from scipy.stats import binom
 import coterie
 from coterie.evidence.intervals.bets import moment_factors, sign_factors
 from coterie.evidence.intervals.boxes import (
-    RATE_WEIGHTS,
-    RATES,
-    bernstein_reach,
     bounded_boxes,
     differing_boxes,
     differing_rates,
@@ -115,14 +112,6 @@ def test_distances_keep_units() -> None:
         assert other is not None
         np.testing.assert_allclose(one.lower, other.lower, atol=1e-9)
         np.testing.assert_allclose(one.upper, other.upper, rtol=1e-9)
-
-
-def test_bernstein_reach_matches_mixture() -> None:
-    variation, level = np.array([0.0, 0.3, 5.0, 1000.0]), 7.0
-    penalties = -np.log1p(-RATES) - RATES
-    for v, reach in zip(variation, bernstein_reach(variation, level), strict=True):
-        reached = np.log((RATE_WEIGHTS * np.exp(RATES * reach - penalties * v)).sum())
-        assert level <= reached + 1e-9 <= level + 1e-3
 
 
 def test_rates_match_plain_likelihoods() -> None:

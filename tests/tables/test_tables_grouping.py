@@ -81,7 +81,8 @@ def test_tables_of_any_kind_and_what_is_shown(wells: Path) -> None:
     assert from_frame.labels.tolist() == [0, 1, 0, 1, 2, 2]
     assert from_dict.letters == from_frame.letters
     shown = from_frame.to_frame()
-    assert list(shown.columns) == ["group", "letters", "measurements", "mean_ph", "mean_turbidity"]
+    ends = ["low_ph", "high_ph", "low_turbidity", "high_turbidity"]
+    assert list(shown.columns) == ["group", "letters", "measurements", "mean_ph", "mean_turbidity", *ends]
     assert shown.loc["B", "group"] == 1
     assert "<td>B</td>" in from_frame._repr_html_()
     assert repr(from_frame).startswith("<Grouping of 6 items by 60 rows: Proven")

@@ -108,7 +108,7 @@ def test_items_by_value_with_intervals_and_regions(opened: Any, api: Any) -> Non
         low, high = drawn[placed[one["name"]][1]]
         assert (low, high) == pytest.approx((slope * one["low"][0] + start, slope * one["high"][0] + start), abs=0.3)
     assert page.locator("#picture-plot .region").count() == len(data["groups"]) == 3
-    assert "for orientation, not proven" in page.locator("#picture-reading").inner_text()
+    assert "proven intervals for the means of all items" in page.locator("#picture-reading").inner_text()
     assert page.locator("#picture-plot b").count() == 0  # names are text
     # More measurements, a larger mark.
     size = {

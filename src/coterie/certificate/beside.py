@@ -6,6 +6,7 @@ it. These events may stand anywhere in it:
     {"event": "correction", "result": n, "row": …, "arm": m, "old": [...], "new": [...], "reason": "…", "by": "…",
      "at": "…", "reopened": false}                                    the value of the n-th result was replaced
     {"event": "log", "format": 2, "names": ["…", …]}                  what this log has, and what items are called
+      and "open": [[ask, arm], ...], the asks before the last answered one that had no result when it ended
 and results carry "late": true if the result of a later ask came first, "asked": false if nobody asked for it. Logs of
 release 0.2 have nothing of it but missed asks: `verify` checks what they have, and says what cannot be checked.
 """

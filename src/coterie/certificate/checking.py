@@ -116,7 +116,8 @@ def _verdict(given: dict[str, Any], events: Sequence[Any]) -> Verdict:
         from coterie.certificate.table_checking import check_table  # here: SciPy takes a while to load
 
         checks = check_table(given, events)
-        return Verdict(not checks.problems, checks.problems, checks.tests)
+        problems = [*checks.problems, *(["a table's certificate has no intervals"] if "intervals" in given else [])]
+        return Verdict(not problems, problems, checks.tests)
     log = split_log(events)
     stage, spent = last_stage(given, log.proof)
     if "question" in given:  # a certificate of K groups does not name its question
@@ -126,5 +127,9 @@ def _verdict(given: dict[str, Any], events: Sequence[Any]) -> Verdict:
     else:
         checks = check_groups(given, stage, spent)
     beside, warnings = check_beside(given, log, noise_from_json(given["noise"], given["dim"]))
+    if "intervals" in given and not (checks.problems or beside):
+        from coterie.certificate.interval_checking import check_intervals  # here, too
+
+        beside += check_intervals(given, log, noise_from_json(given["noise"], given["dim"]))
     problems = [*checks.problems, *beside][:MOST_PROBLEMS]
     return Verdict(not problems, problems, checks.tests, [*checks.warnings, *warnings])

@@ -79,6 +79,28 @@ class Certificate(dict[str, Any]):
 
         return verify(self, log)
 
+    def with_intervals(self, *intervals: Any) -> Certificate:
+        """The same certificate with intervals of its groups in it, which `verify` then recomputes from the log.
+
+        Parameters
+        ----------
+        intervals
+            What `Session.intervals` gave when the groups were proven. Each has the error probability that it was
+            asked for with: together they are wrong with at most the sum of these.
+
+        Returns
+        -------
+        Certificate
+            Another one, with the field `intervals`.
+
+        Raises
+        ------
+        ValueError
+            If an argument is of groups that are not those of this certificate, or not proven.
+        """
+        fields = [_interval_field(entry, self.get("labels")) for entry in intervals]
+        return Certificate(self | {"intervals": fields})
+
     def _repr_html_(self) -> str:
         """What is claimed, what it rests on, and the groups, by the numbers of items and groups that it has inside."""
         return table_html((), self._facts()) + self._groups_html()
@@ -136,6 +158,38 @@ class Certificate(dict[str, Any]):
         rows = [(label, len(groups[label]), _listed(groups[label])) for label in sorted(groups)[:MOST_GROUPS]]
         more = len(groups) - len(rows)
         return table_html(("group", "items", ""), rows) + (f"<p>and {more} more groups</p>" if more else "")
+
+
+def _interval_field(intervals: Any, labels: Any) -> dict[str, Any]:
+    """What a certificate says of intervals, groups numbered as its `labels` are."""
+    plain = intervals.to_json()
+    if not plain["proven"]:
+        raise ValueError("these intervals hold if these are the groups, which are not proven: ask for them again")
+    field = {key: plain[key] for key in ("of", "delta", "count", "formula", "quantile", "low", "high", "lengths")}
+    if intervals.of == "items":
+        return field
+    own = [int(label) for label in intervals.labels]
+    number = dict(zip(labels, own, strict=True)) if len(labels) == len(own) else {}
+    if len(set(zip(labels, own, strict=False))) != len(number) or len(set(number.values())) != len(number):
+        raise ValueError("these intervals are of other groups than the certificate's: ask for them again")
+    place = {row: i for i, row in enumerate(intervals.rows)}
+    groups = sorted(number)
+    if intervals.of == "groups":
+        order = [place[number[label]] for label in groups]
+        return field | {key: [field[key][i] for i in order] for key in ("low", "high", "lengths")}
+    low, high, lengths = [], [], []
+    for i, first in enumerate(groups):
+        for second in groups[i + 1 :]:
+            pair = number[first], number[second]
+            at = place[pair if pair in place else pair[::-1]]
+            ends, counts = [field["low"][at], field["high"][at]], field["lengths"][at]
+            if pair not in place:
+                ends = [[None if end is None else -end for end in side] for side in ends[::-1]]
+                counts = counts[::-1]
+            low.append(ends[0])
+            high.append(ends[1])
+            lengths.append(counts)
+    return field | {"low": low, "high": high, "lengths": lengths}
 
 
 def _said(remark: Any) -> str:

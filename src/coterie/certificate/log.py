@@ -4,7 +4,8 @@ Events, in the order in which they count (docs/CROC.md; of groups up to a resolu
 docs/RESOLUTION.md):
     {"event": "result", "arm": m, "round": r, "values": [...]}               r = 0: outside rounds
       and "alone": true if it was asked for while nothing else was (for Gaussian noise whose variance results bound),
-      "asked": false if nobody asked for it, "late": true if the result of a later ask came before it
+      "asked": false if nobody asked for it, "late": true if the result of a later ask came before it, "ask": its number
+      among the asks, from 0, where that is not one more than the number of the last result that was asked for
     {"event": "freeze", "epoch": j, "labels": [...], "cores": [[...], ...]}  j = 0, 1, 2, …
     {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
     {"event": "list", "epoch": 0, "pairs": [[arm, arm, count, count], ...]}  in place of all freezes (docs/CROC.md, 20);
@@ -43,8 +44,9 @@ MARKS = {"alone": True, "asked": False, "late": True}
 ORIGIN = ("at", "worker", "token")
 """Who told a result and when, where a campaign knows it: text for people, on which no proof depends."""
 
-PLACE = {"cell": int, "block": str}
-"""Of which cell of a run in blocks a result is, and the block that was told with it, or that a table has."""
+PLACE = {"cell": int, "block": str, "ask": int}
+"""Of which cell of a run in blocks a result is, and the block that was told with it, or that a table has; and the
+number of its ask, where the order of results does not say it."""
 
 DECIDED = ("freeze", "list", "round", "cell", "lapse", "resolution", "revision")
 """Events that are no results: what was decided."""

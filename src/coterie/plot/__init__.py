@@ -8,7 +8,17 @@ a notebook, where the picture stands below the cell. `legend=False` leaves the l
 from __future__ import annotations
 
 from coterie.plot.course import evidence, proportions, resolution
+from coterie.plot.intervals import critical_difference, intervals
 from coterie.plot.pulls import stopping_times
 from coterie.plot.scatter import letters, means
 
-__all__ = ["evidence", "letters", "means", "proportions", "resolution", "stopping_times"]
+__all__ = [
+    "critical_difference",
+    "evidence",
+    "intervals",
+    "letters",
+    "means",
+    "proportions",
+    "resolution",
+    "stopping_times",
+]

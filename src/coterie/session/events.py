@@ -17,6 +17,7 @@ from coterie.session.corrections import corrections_json
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import missed_asks, overtaken_rows
 from coterie.session.replaying import revisions_of
+from coterie.session.streams import asks_of, open_asks
 from coterie.session.verdicts import alarm_of, homogeneity_of
 
 HOMOGENEITY_RULE = 2
@@ -91,7 +92,8 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
     by_variance = exact and bounds_variance(conversation.settings.noise)
     alone = rows_asked_alone(conversation, log.tickets) if by_variance else set()
     late = overtaken_rows(conversation)
-    at = 0
+    asks = asks_of(conversation)
+    at = next_ask = 0
     for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
         while at < len(between) and between[at][0] <= t:
             events.append(between[at][1])
@@ -102,6 +104,10 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
             event["alone"] = True
         if log.tickets[row] is None or (not exact and _was_stale(conversation, t, log.tickets[row])):
             event["asked"] = False
+        elif (ticket := log.tickets[row]) is not None:
+            if ticket != next_ask:
+                event["ask"] = ticket
+            next_ask = ticket + 1
         if row in late:
             event["late"] = True
         events.append(event)
@@ -110,6 +116,8 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
     from coterie.certificate.beside import LOG_FORMAT
 
     head: dict[str, Any] = {"event": "log", "format": LOG_FORMAT}
+    still_open = open_asks(asks)
+    head |= {"open": still_open} if still_open else {}
     return [head, *events, *(event for _, event in between[at:]), *missed, *corrected]
 
 

@@ -13,6 +13,7 @@ from coterie.problem.costs import cost_text
 from coterie.problem.sentences import text_html
 from coterie.session import verdicts
 from coterie.session.groups import grouped_names, groups_html
+from coterie.session.intervals import Intervals, interval_columns
 from coterie.session.record_arrays import failed_in_words
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.session import Session
@@ -89,8 +90,13 @@ class Result:
         """The items of each group, by name as in `names`; none if there are no groups yet."""
         return self.session._read(grouped_names)
 
+    def intervals(self, of: str = "groups", delta: float | None = None, quantile: float | None = None) -> Intervals:
+        """Proven intervals of groups, differences of groups, or items: `Session.intervals`."""
+        return self.session.intervals(of, delta, quantile)
+
     def to_frame(self) -> Any:
-        """A pandas DataFrame with one row for each item, by name: its group, how often it was measured, its means.
+        """A pandas DataFrame with one row for each item, by name: its group, how often it was measured, its means,
+        and `low_…` and `high_…` of `intervals(of="items")`, unless they are many and take long.
 
         `frame.join(result.to_frame())` puts the groups beside what else is known about the items. Before there are
         groups the column `group` is empty.
@@ -106,6 +112,7 @@ class Result:
             "measurements": self.pulls,
         }
         content |= {f"mean_{column}": means[:, i] for i, column in enumerate(called)}
+        content |= interval_columns(self.intervals, self.session.noise, means.size, called)
         return pandas.DataFrame(content, index=pandas.Index(self.names, name="item"))
 
     def plot(self, **options: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from coterie.methods.reports import Partial
 from coterie.methods.table import prepared
@@ -33,6 +33,9 @@ from coterie.session.groups import borders_of, centers_of, evidence_of, groups_h
 from coterie.session.progress import Outlook, choose_resolution, outlook_of, progress_of, resolution_for
 from coterie.session.replaying import checked_revision, follow_facts, revise_by, revisions_of
 from coterie.session.verdicts import alarm_of, homogeneity_of, nothing_left, session_in_words, verdict_of
+
+if TYPE_CHECKING:
+    from coterie.session.intervals import Intervals
 
 
 class Session:
@@ -334,6 +337,30 @@ class Session:
         from coterie.session.partial import partial_of  # here: SciPy takes a while to load
 
         return partial_of(self._conversation)
+
+    def intervals(self, of: str = "groups", delta: float | None = None, quantile: float | None = None) -> Intervals:
+        """Proven intervals, all of them together and at every moment: however often they are read (docs/INTERVALS.md).
+
+        Of groups and differences they are proven once the groups are, and before hold if these are the groups.
+
+        Parameters
+        ----------
+        of : {"groups", "differences", "items"}
+            The common mean of each group, the difference of each two of these, or the mean of each item.
+        delta : float, optional
+            The probability that any is ever wrong, beside that of the groups: the session's delta by default.
+        quantile : float, optional
+            Which one, under any noise and under `Symmetric`, of which intervals are of quantiles; the median by
+            default.
+
+        Raises
+        ------
+        ValueError
+            If there are no groups yet, or none whose items have one mean (a resolution, linkage), or after a revision.
+        """
+        from coterie.session.intervals import intervals_of  # here: SciPy takes a while to load
+
+        return intervals_of(self._conversation, of, delta, quantile)
 
     def within(self, more: int) -> Outlook:
         """What `more` further measurements are expected to bring: the chance to be done by then, and what if not."""

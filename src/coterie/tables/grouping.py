@@ -13,9 +13,11 @@ from coterie.problem.checks import FloatArray, IntArray, check_count, check_delt
 from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import table_html, text_html
 from coterie.problem.settings import DELTA
+from coterie.session.intervals import Intervals, interval_columns
 from coterie.tables.analysis import PairAnalysis
 from coterie.tables.errors import TableError, checked
 from coterie.tables.finished import analyse
+from coterie.tables.intervals import table_intervals
 from coterie.tables.pool import Pool
 from coterie.tables.reading.pools import read_pool
 from coterie.tables.verdicts import block_lines, condition, thin_lines
@@ -302,12 +304,37 @@ class Grouping:
         holds = [] if answer.finished is None else [*block_lines(answer), condition(answer.finished)]
         return " ".join([*answer.verdict, *thin_lines(answer), *holds])
 
+    def intervals(self, of: str = "groups", delta: float | None = None, quantile: float | None = None) -> Intervals:
+        """Intervals of means, or of quantiles where no interval for a mean exists, that hold all together.
+
+        Of a finished table they are fixed-sample ones, such as t; of one that grows they hold at every moment
+        (docs/INTERVALS.md).
+
+        Parameters
+        ----------
+        of : {"groups", "differences", "items"}
+            The common mean of each group, the difference of each two of these, or the mean of each item.
+        delta : float, optional
+            The probability that any is wrong, beside that of the groups: this grouping's by default.
+        quantile : float, optional
+            Which one, under any noise and under `Symmetric`; the median by default.
+
+        Raises
+        ------
+        TableError
+            If there are no groups of items that have one mean, or the rows contradict the noise stated.
+        """
+        return table_intervals(self.analysis, of, delta, quantile)
+
     def to_json(self) -> dict[str, Any]:
         """The whole answer as plain JSON values."""
         return self.analysis.to_json()
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with one row for each item, by name: its group, letters, number of rows, and means."""
+        """A pandas DataFrame with one row for each item, by name: its group, letters, number of rows, means, intervals.
+
+        `low_…` and `high_…` are those of `intervals(of="items")`, where there are any; not of many, which take long.
+        """
         try:
             pandas = import_module("pandas")
         except ImportError:
@@ -318,6 +345,7 @@ class Grouping:
             content["letters"] = list(self.letters)
         content["measurements"] = self.counts
         content |= {f"mean_{column}": means[:, i] for i, column in enumerate(self.columns)}
+        content |= interval_columns(self.intervals, self.analysis.checks.noise, means.size, self.columns)
         return pandas.DataFrame(content, index=pandas.Index(self.names, name="item"))
 
     def plot(self, **options: Any) -> Any:

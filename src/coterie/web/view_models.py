@@ -331,7 +331,7 @@ class DrawnItem(Answer):
 
 
 class Picture(Answer):
-    """Where items are and what is proven of them. The intervals are for orientation: `interval` says what they are."""
+    """Where items are and what is proven of them. `interval` says what the intervals are: proven, if they can be."""
 
     id: str
     name: str

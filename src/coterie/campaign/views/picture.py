@@ -8,7 +8,7 @@ the picture has the groups instead: no answer grows with the number of items bey
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from coterie.campaign.views.partial import TakenResults, meanings, take_results,
 from coterie.evidence.item_means import ItemMeans, PrincipalAxes, item_means, principal_axes
 from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.session.intervals import Record, intervals_at, is_quick, session_record
 from coterie.session.partial import MOST_ITEMS
 
 MOST_DOTS = 2000
@@ -31,6 +32,7 @@ LISTED_NUMBERS = 8
 
 _LISTED_IN_ALL = 6000
 _DIGITS = 8
+_WIDEST = 4.0  # times the picture: a wider interval would push everything else together
 _SMALLEST_LOADING, _MOST_LOADINGS = 0.2, 4
 
 
@@ -42,6 +44,7 @@ class TakenPicture:
     value_names: Sequence[str]
     has_answers: bool
     why_not: str | None
+    record: Record | None = None  # what proven intervals rest on; None: there are none
 
 
 def take_for_picture(seen: CampaignReading) -> TakenPicture:
@@ -53,7 +56,8 @@ def take_for_picture(seen: CampaignReading) -> TakenPicture:
         why_not = f"method {settings.method!r} proves nothing about single items"
     elif settings.n_arms > MOST_ITEMS:
         why_not = f"what is proven of each item is shown for up to {MOST_ITEMS} items"
-    return TakenPicture(take_results(seen), names, why_not is None, why_not)
+    record = session_record(seen.state.session)
+    return TakenPicture(take_results(seen), names, why_not is None, why_not, record)
 
 
 def picture(taken: TakenPicture, proven: bool = True) -> dict[str, Any]:
@@ -89,6 +93,9 @@ def _drawn(taken: TakenPicture) -> dict[str, Any]:
     stacks, noise = moment.stacks, moment.settings.noise
     means = item_means(stacks, noise)
     axes = principal_axes(stacks, noise, means) if stacks.dim > 1 else None
+    on_axes = means.words
+    if stacks.n_arms <= MOST_DOTS and taken.record is not None:
+        means = _proven(means, taken.record)
     of_item = _ids_of_items(moment.labels, taken.results.group_ids, stacks.n_arms)
     drawn = stacks.n_arms <= MOST_DOTS
     listed = _listed_numbers(axes, stacks.dim, stacks.n_arms if drawn else MOST_GROUPS)
@@ -97,13 +104,41 @@ def _drawn(taken: TakenPicture) -> dict[str, Any]:
         "item_count": stacks.n_arms,
         "measured": int(np.count_nonzero(stacks.counts)),
         "cut": None if drawn else f"{stacks.n_arms} items are too many to draw: the groups are drawn instead.",
-        "interval": {"words": means.words},
+        "interval": {"words": means.words, "proven": means.words != on_axes, "axes": on_axes},
         "numbers": [{"index": i, "name": taken.value_names[i]} for i in listed],
         "axes": None if axes is None else _axes(axes, taken.value_names),
         "groups": _groups(of_item, stacks.counts, means, axes, listed),
         "matrix": None,
         "no_matrix": "it was not asked for" if drawn else "there are too many items for one",
     }
+
+
+def _proven(means: ItemMeans, record: Record) -> ItemMeans:
+    """The means with proven intervals; as they are if there are none, or too many to compute now.
+
+    An interval that is open, or far wider than the picture, is not drawn.
+    """
+    noise = record.settings.noise
+    if record.revised or not is_quick(noise, record.settings.n_arms * record.settings.dim):
+        return means
+    intervals = intervals_at(record, "items")
+    with np.errstate(invalid="ignore"):
+        ends = np.concatenate([means.mean, means.low, means.high])
+        room = np.nanmax(ends, axis=0, initial=-np.inf) - np.nanmin(ends, axis=0, initial=np.inf)
+        drawn = intervals.high - intervals.low <= _WIDEST * np.where(room > 0.0, room, np.inf)
+    drawn &= np.isfinite(intervals.low) & np.isfinite(intervals.high)
+    if not drawn.any():  # nothing yet, or results that nobody asked for
+        return means
+    low, high = (np.where(drawn, end, np.nan) for end in (intervals.low, intervals.high))
+    left_out = ""
+    if (~drawn & ~np.isnan(means.mean)).any():
+        left_out = "; those that are still very wide are not drawn"
+    of = "means" if intervals.quantile is None else "medians"
+    words = (
+        f"proven intervals for the {of} of all items; that any of them is wrong, now or at any other moment, has "
+        f"probability at most {intervals.delta:g}{left_out}"
+    )
+    return replace(means, low=low, high=high, words=words)
 
 
 def _ids_of_items(labels: IntArray | None, ids: Sequence[int], n_arms: int) -> IntArray:

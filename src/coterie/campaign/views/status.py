@@ -292,7 +292,9 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
             f"{state.settings.method!r}",
             code="no_certificate",
         )
-    found = state.session.certificate
+    from coterie.session.intervals import certificate_with_intervals  # here: most who look at a campaign want no proof
+
+    found = certificate_with_intervals(state.session)
     if found is None and state.done:
         raise Conflict(
             f"campaign {row['name']!r} was finished by an older release that did not record its certificate, and the "
@@ -306,7 +308,7 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
     named = {"names": [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]}
     own = {"groups": None if state.groups is None else state.groups.tolist()}
     plain = {key: value for key, value in found.items() if key != "failures"}  # those of the session have no workers
-    from coterie.certificate.beside import stated_beside  # here: most who look at a campaign want no proof
+    from coterie.certificate.beside import stated_beside  # here, too
 
     return plain | named | own | stated_beside(plain, log_events(state))
 

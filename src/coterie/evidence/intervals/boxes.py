@@ -1,9 +1,7 @@
 """Bounded results and counts: intervals for the mean of every item at all counts at once, and which rates differ.
 
-Intervals of bounded results: empirical Bernstein. For X in [0, 1], m̂ predictable in [0, 1] and 0 < λ < 1,
-exp(λ·Σ(X_s − μ) − ψ(λ)·Σ(X_s − m̂_{s−1})²), ψ(λ) = −log(1−λ) − λ, is a supermartingale (Howard, Ramdas, McAuliffe
-and Sekhon, 2021, Theorem 4); a mixture over λ and Ville's inequality bound the mean from both sides. Counts: the
-beta-binomial mixture of Robbins: the likelihood of all results, averaged over rates, against that of a rate p.
+Intervals of bounded results: betting (`coterie.evidence.intervals.hedged_means`). Counts: the beta-binomial
+mixture of Robbins: the likelihood of all results, averaged over rates, against that of a rate p.
 
 Which rates of counts differ: universal inference. At n results of one item and n·R of the other, in the order of both
 stacks, the likelihood of each averaged over rates is set against the largest likelihood that rates common to both can
@@ -16,54 +14,34 @@ from __future__ import annotations
 
 import numpy as np
 
+from coterie.evidence.intervals.hedged_means import betting_interval
 from coterie.evidence.intervals.paired import folded, present_counts, sides_of, steps_of, still_open
 from coterie.evidence.intervals.stacks import Stacks, coarse_counts, fine_counts
 from coterie.problem.checks import FloatArray
 
-RATES: FloatArray = np.concatenate([[0.9, 0.7], 2.0 ** -np.arange(1, 13)])
-RATE_WEIGHTS: FloatArray = np.full(RATES.size, 1.0 / RATES.size)
-_PENALTIES = -np.log1p(-RATES) - RATES
-_NEWTON = 6
+BETS_FOR = 0.05
+"""The error probability that bets on bounded results are made for."""
+
 _HALVINGS = 60
 PRIOR = 0.5
 """Of both kinds of the beta prior: Jeffreys'."""
 
 
-def bernstein_reach(variation: FloatArray, level: float) -> FloatArray:
-    """How far Σ(X_s − μ) can be above 0 at variation Σ(X_s − m̂_{s−1})²: where the mixture reaches the level; never
-    less.
-
-    The mixture is convex and increasing in the reach, so Newton's steps from above stay above.
-    """
-    spent = _PENALTIES * variation[..., None]
-    reach = ((level - np.log(RATE_WEIGHTS) + spent) / RATES).min(axis=-1)
-    for _ in range(_NEWTON):
-        terms = np.log(RATE_WEIGHTS) + RATES * reach[..., None] - spent
-        top = terms.max(axis=-1, keepdims=True)
-        parts = np.exp(terms - top)
-        total = parts.sum(axis=-1)
-        excess = top[..., 0] + np.log(total) - level
-        reach = reach - np.maximum(excess, 0.0) * total / (parts * RATES).sum(axis=-1)
-    return np.asarray(reach)
-
-
 def bounded_boxes(stacks: Stacks, lo: FloatArray, hi: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """(M, d) lower and upper bounds of the means of results in [lo, hi]; each is ever wrong with chance e^(−level)."""
+    """(M, d) lower and upper bounds of the means of results in [lo, hi]; each is ever wrong with chance e^(−level).
+
+    The bets are made for an error of 0.05 whatever the level is: so bounds of a higher level contain those of a lower
+    one, and an error probability that is lowered on the way costs nothing.
+    """
     width = hi - lo
     low, high = (np.tile(end, (stacks.n_arms, 1)).astype(np.float64) for end in (lo, hi))
+    made_for = np.log(2.0 * stacks.n_arms * stacks.dim / BETS_FOR)
     for arm in range(stacks.n_arms):
         x = (stacks.of_arm(arm) - lo) / width
-        counts = coarse_counts(len(x))
-        if not counts.size:
-            continue
-        total = np.cumsum(x, axis=0)
-        s = np.arange(1, len(x) + 1)[:, None]
-        before = np.vstack([np.full((1, x.shape[1]), 0.5), (0.5 + total[:-1]) / (1.0 + s[:-1])])
-        variation = np.cumsum((x - before) ** 2, axis=0)[counts - 1]
-        reach = bernstein_reach(variation, level) / counts[:, None]
-        mean = total[counts - 1] / counts[:, None]
-        low[arm] = np.maximum(low[arm], lo + width * (mean - reach).max(axis=0))
-        high[arm] = np.minimum(high[arm], lo + width * (mean + reach).min(axis=0))
+        for number in range(stacks.dim):
+            ends = betting_interval(x[:, number], level, float(made_for))
+            if ends[0] < ends[1]:  # else no mean fits, which has the probability of an error: nothing is known
+                low[arm, number], high[arm, number] = lo[number] + width[number] * np.array(ends)
     return low, high
 
 

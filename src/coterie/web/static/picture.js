@@ -124,7 +124,7 @@ function sayReading() {
   const unmeasured = data.item_count - data.measured;
   const parts = [];
   if (data.cut) parts.push(`${data.cut} Lines: from the lowest to the highest mean of an item. The larger a mark, the more measurements.`);
-  else parts.push(`Lines: ${data.interval.words}. The larger a mark, the more measurements.`);
+  else parts.push(`Lines: ${[chosen.x, chosen.y].some((key) => key?.[0] === "a") ? data.interval.axes : data.interval.words}. The larger a mark, the more measurements.`);
   if (unmeasured) parts.push(`${counted(unmeasured, "item")} not measured yet.`);
   find("picture-reading").textContent = parts.join(" ");
 }

@@ -1,0 +1,246 @@
+"""The intervals that a certificate states: streams rebuilt from the log, every end recomputed (docs/INTERVALS.md).
+
+The field `intervals` is a list; an entry has
+    of: "groups", "differences" or "items"; delta: δ_I; count: J; formula: its name; quantile: p, or null for means
+    low, high: [[d numbers] for each row], null where there is no finite end; lengths: how many results were read
+Rows are items, groups as `labels` numbers them, or their pairs (k, l), k < l, for the mean of k minus that of l; of
+pairs a length is [of k, of l].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coterie.certificate.arithmetic import means
+from coterie.certificate.beside import Split
+from coterie.certificate.fields import field_of
+from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_delta, check_real_array, short
+from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
+from coterie.problem.noise import Noise
+
+CLOSE = 1e-6
+"""Stated and recomputed ends may differ by so much of the larger of their size and the interval's width."""
+
+_FORMULAS = {
+    "known": "known", "gaussian": "gaussian", "bounded": "betting", "counts": "beta-binomial", "at-most": "catoni",
+    "any": "quantile", "symmetric": "quantile",
+}  # fmt: skip
+_VARIANCE_SHARE = 0.1
+
+
+class _Asked(NamedTuple):
+    """Asks in their order; `row`: the result of each among those that counted, -1 if it was open."""
+
+    arms: list[int]
+    rows: list[int]
+    values: FloatArray
+
+    def stream(self, items: set[int]) -> tuple[IntArray, IntArray]:
+        """Results and their arms, of these items, up to the first open ask."""
+        rows, arms = [], []
+        for arm, row in zip(self.arms, self.rows, strict=True):
+            if arm in items:
+                if row < 0:
+                    break
+                rows.append(row)
+                arms.append(arm)
+        return np.array(rows, dtype=np.int64), np.array(arms, dtype=np.int64)
+
+
+def check_intervals(certificate: dict[str, Any], log: Split, noise: Model) -> list[str]:
+    """What is wrong with the intervals of a certificate, whose other fields were read before; nothing if none are."""
+    if "intervals" not in certificate:
+        return []
+    stated = certificate["intervals"]
+    if not isinstance(stated, list) or not all(isinstance(entry, dict) for entry in stated):
+        return [f"intervals must be a list of objects, got {short(stated)}"]
+    if certificate.get("revisions"):
+        return ["a run that was revised has no intervals: which groups there are was chosen by their results"]
+    problems: list[str] = []
+    asked = _asks(log, certificate)
+    for place, entry in enumerate(stated):
+        try:
+            problems += [
+                f"intervals {place}: {problem}" for problem in _Checked(certificate, noise, asked, entry).problems
+            ]
+        except (ValueError, TypeError, KeyError) as error:
+            problems.append(f"intervals {place}: {error}")
+    return problems
+
+
+def _asks(log: Split, certificate: dict[str, Any]) -> _Asked:
+    """All asks that were answered, or open, when the t-th result counted; those that are neither were given up."""
+    t, n_arms, dim = certificate["t"], certificate["n_arms"], certificate["dim"]
+    results = [event for event in log.proof if event.get("event") == "result"]
+    at: dict[int, tuple[int, int]] = {}  # ask: arm, row
+    last = -1
+    for row, event in enumerate(results):
+        if event.get("asked") is False:
+            continue
+        last = check_count(event.get("ask", last + 1), "the number of an ask", 0)
+        if last in at:
+            raise ValueError(f"two results of the log answer ask {last}")
+        at[last] = check_arm(event.get("arm"), n_arms), row if row < t else -1
+    for entry in _open(log):
+        number, arm = check_count(entry[0], "the number of an open ask", 0), check_arm(entry[1], n_arms)
+        if number in at:
+            raise ValueError(f"ask {number} is open in the log's first line, and has a result")
+        at[number] = arm, -1
+    order = sorted(at)
+    for arm in range(n_arms):
+        rows = [at[number][1] for number in order if at[number][0] == arm]
+        counted = [row for row in rows if row >= 0]
+        if counted != sorted(counted):
+            raise ValueError(f"the results of arm {arm} do not stand in the order in which they were asked for")
+    values = check_real_array([event.get("values") for event in results[:t]], "the values of the results")
+    return _Asked([at[number][0] for number in order], [at[number][1] for number in order], values.reshape(-1, dim))
+
+
+def _open(log: Split) -> list[Any]:
+    given = log.heads[0].get("open", []) if log.heads else []
+    if not isinstance(given, list) or not all(isinstance(entry, list) and len(entry) == 2 for entry in given):
+        raise ValueError(f"open asks must be [ask, arm] pairs, got {short(given)}")
+    return given
+
+
+class _Checked:
+    """One entry, recomputed."""
+
+    def __init__(self, certificate: dict[str, Any], noise: Model, asked: _Asked, entry: dict[str, Any]) -> None:
+        self.noise, self.dim = noise, int(certificate["dim"])
+        self.problems: list[str] = []
+        self.of = field_of(entry, "of")
+        labels, n_arms = [int(label) for label in certificate["labels"]], int(certificate["n_arms"])
+        if self.of == "items":
+            rows: list[Any] = [{arm} for arm in range(n_arms)]
+        elif self.of in ("groups", "differences"):
+            if "question" in certificate:
+                raise ValueError("items of a group need not have one mean here: only items have intervals")
+            groups = [{arm for arm in range(n_arms) if labels[arm] == k} for k in range(certificate["n_clusters"])]
+            rows = groups if self.of == "groups" else list(combinations(groups, 2))
+        else:
+            raise ValueError(f"of must be groups, differences or items, got {short(self.of)}")
+        self.quantile = self._quantile(entry)
+        error = check_delta(field_of(entry, "delta"))
+        if check_count(field_of(entry, "count"), "count", 1) != len(rows) * self.dim:
+            raise ValueError(f"count must be {len(rows) * self.dim}, got {short(entry['count'])}")
+        if field_of(entry, "formula") != _FORMULAS[noise.kind]:
+            raise ValueError(f"formula must be {_FORMULAS[noise.kind]!r}, got {short(entry['formula'])}")
+        self.level = math.log(len(rows) * self.dim) - math.log(error)
+        self.units = self._units(asked, error)
+        self._compare(entry, rows, asked)
+
+    def _quantile(self, entry: dict[str, Any]) -> float | None:
+        given, told = entry.get("quantile"), _FORMULAS[self.noise.kind] == "quantile"
+        if not told and given is not None:
+            raise ValueError(f"under {self.noise.words} intervals are of means, not of quantile {short(given)}")
+        if told and (isinstance(given, bool) or not isinstance(given, float) or not 0.0 < given < 1.0):
+            raise ValueError(f"quantile must lie in (0, 1), got {short(given)}")
+        if self.noise.kind == "symmetric" and self.of != "items" and given != 0.5:
+            raise ValueError(f"items of a group share their center only, not quantile {short(given)}")
+        return given if told else None
+
+    def _units(self, asked: _Asked, error: float) -> FloatArray:
+        """(d) the standard deviation of each number, or a bound of it."""
+        if isinstance(self.noise, Noise):
+            return np.sqrt(np.diag(self.noise.covariance))
+        stated = self.noise.statement
+        if isinstance(stated, AtMost):
+            return np.sqrt(np.diag(Noise.of(stated.covariance, self.dim).covariance))
+        if isinstance(stated, Gaussian):
+            rows, arms = asked.stream(set(asked.arms))
+            self.level -= math.log(1.0 - _VARIANCE_SHARE)
+            level = -math.log(_VARIANCE_SHARE * error)
+            return means.upper_deviations(arms, asked.values[rows], stated.shape, level)
+        return np.ones(self.dim)
+
+    def _compare(self, entry: dict[str, Any], rows: Sequence[Any], asked: _Asked) -> None:
+        low, high, lengths = (field_of(entry, name) for name in ("low", "high", "lengths"))
+        for name, given in (("low", low), ("high", high), ("lengths", lengths)):
+            if not isinstance(given, list) or len(given) != len(rows):
+                raise ValueError(f"{name} must have {len(rows)} entries, got {short(given)}")
+        for place, row in enumerate(rows):
+            if self.of == "differences":
+                both, arms = asked.stream(row[0] | row[1])
+                streams = [both[[arm in items for arm in arms.tolist()]] for items in row]
+                length: Any = [stream.size for stream in streams]
+            else:
+                streams = [asked.stream(row)[0]]
+                length = streams[0].size
+            if lengths[place] != length:
+                self.problems.append(
+                    f"row {place} was made of {short(lengths[place])} results, its stream in the log has {length}: the "
+                    "results that were asked for, in that order, up to the first open ask"
+                )
+                continue
+            for name, ends in (("low", low[place]), ("high", high[place])):
+                if not isinstance(ends, list) or len(ends) != self.dim:
+                    raise ValueError(f"{name} of row {place} must have {self.dim} numbers, got {short(ends)}")
+            for q in range(self.dim):
+                columns = [asked.values[stream, q] for stream in streams]
+                wanted = self._mean(columns[0], q) if len(columns) == 1 else self._difference(columns[0], columns[1], q)
+                self._same_ends((low[place][q], high[place][q]), wanted, f"row {place}, number {q}")
+
+    def _same_ends(self, stated: tuple[Any, Any], wanted: tuple[float, float], where: str) -> None:
+        width = wanted[1] - wanted[0]
+        for name, given, end in zip(("low", "high"), stated, wanted, strict=True):
+            if given is None and not math.isfinite(end):
+                continue
+            number = isinstance(given, int | float) and not isinstance(given, bool)
+            size = max(abs(end), width if math.isfinite(width) else 0.0)
+            if not number or not abs(given - end) <= CLOSE * size:
+                self.problems.append(f"the {name} end of {where} is {end!r} by the log, got {short(given)}")
+
+    def _mean(self, x: FloatArray, q: int) -> tuple[float, float]:
+        stated = None if isinstance(self.noise, Noise) else self.noise.statement
+        unit = float(self.units[q])
+        if stated is None:
+            return self._around(float(np.mean(x)) if x.size else 0.0, unit * means.known_radius([x.size], self.level))
+        if isinstance(stated, Gaussian):
+            return means.gaussian(x, unit, self.level)
+        if isinstance(stated, Bounded):
+            lo, width = self._range(stated, q)
+            low, high = means.betting((x - lo) / width, self.level + math.log(2.0))
+            return lo + width * low, lo + width * high
+        if self.quantile is not None:
+            return means.quantile(x, self.quantile, self.level)
+        low, high = means.of_mean(self._sides(x, q), self.level)
+        scale = float(stated.trials) if isinstance(stated, Counts) else unit
+        return scale * low, scale * high
+
+    def _difference(self, x: FloatArray, y: FloatArray, q: int) -> tuple[float, float]:
+        stated = None if isinstance(self.noise, Noise) else self.noise.statement
+        if stated is None or isinstance(stated, Gaussian):
+            radius = float(self.units[q]) * means.known_radius([x.size, y.size], self.level)
+            return self._around(float(np.mean(x) - np.mean(y)) if x.size and y.size else 0.0, radius)
+        if self.quantile is not None:
+            ends = [means.quantile(values, self.quantile, self.level + math.log(2.0)) for values in (x, y)]
+            return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]
+        low, high = means.of_difference(self._sides(x, q), self._sides(y, q), self.level)
+        scale = self._range(stated, q)[1] if isinstance(stated, Bounded | Counts) else float(self.units[q])
+        return scale * low, scale * high
+
+    @staticmethod
+    def _around(center: float, radius: float) -> tuple[float, float]:
+        return center - radius, center + radius
+
+    def _sides(self, x: FloatArray, q: int) -> means.Sides:
+        stated = None if isinstance(self.noise, Noise) else self.noise.statement
+        if isinstance(stated, Bounded):
+            lo, width = self._range(stated, q)
+            return means.betting_sides((x - lo) / width, self.level + math.log(2.0))
+        if isinstance(stated, Counts):
+            return means.rate_sides(float(x.sum()), float(x.size * stated.trials))
+        return means.catoni_sides(x / self.units[q])
+
+    @staticmethod
+    def _range(stated: Bounded | Counts, q: int) -> tuple[float, float]:
+        if isinstance(stated, Counts):
+            return 0.0, float(stated.trials)
+        lo, hi = (np.broadcast_to(ends, max(len(ends), q + 1))[q] for ends in (stated.lo, stated.hi))
+        return float(lo), float(hi - lo)
