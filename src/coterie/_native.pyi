@@ -55,8 +55,10 @@ class CrocFamily:
         """
 
     @staticmethod
-    def any_noise(n_arms: int, n_groups: int, dim: int) -> CrocFamily:
-        """Any noise."""
+    def any_noise(n_arms: int, n_groups: int, dim: int, shape: bool = False) -> CrocFamily:
+        """
+        Any noise; with `shape`, groups may differ in more than their location.
+        """
 
     @staticmethod
     def counts(n_groups: int, dim: int, trials: int) -> CrocFamily:
@@ -495,6 +497,30 @@ class CrocRun:
         """
         (M, K) t of the bound on the variance in `evidence`; empty without one.
         """
+
+    @property
+    def has_shape(self) -> bool:
+        """
+        Whether there is a second estimate, of features, beside that of the location.
+        """
+
+    @property
+    def shape_leads(self) -> bool:
+        """Whether it is the one that the run goes by."""
+
+    @property
+    def label_information(self) -> list[float]:
+        """
+        J: what the estimates of the location and of the shape have predicted, in nats; empty without the second.
+        """
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Of the second estimate."""
+
+    @property
+    def feature_seed(self) -> int | None:
+        """Of random features; None if they are not random."""
 
     @property
     def pair_counts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None, None), writable=False)]:

@@ -61,7 +61,7 @@ def betted(
             if mixed:
                 total[1:, sides.tests] += shaped(bet_round, sides)
     if not mixed:
-        return total[0]
+        return np.asarray(total[0])
     weights = record.freeze_bets[freeze.number].parts["weights"]
     with np.errstate(divide="ignore"):  # a process may have no weight
         return np.asarray(np.logaddexp.reduce(np.log(weights)[:, None] + total, axis=0))
