@@ -27,8 +27,8 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import AnyNoise, noise_of
 from coterie.problem.partition import same_partition
 
-RUNS, PEER_RUNS = 64, 16
-MOST, PEER_MOST = 8_000, 6_000
+RUNS, PEER_RUNS = 48, 8
+MOST, PEER_MOST = 6_000, 4_000
 """Measurements of a run; one that is not done by then is open."""
 SEED = 9_000
 PERMUTATIONS = 199
