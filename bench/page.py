@@ -29,6 +29,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "shortlists": ("shortlists", ALL),
     "conservatism": ("conservatism", ALL),
     "toofew": ("toofew", ALL),
+    "shape": ("shape", ALL),
     "linkage": ("linkage", ALL),
     "costs": ("costs", ALL),
 }

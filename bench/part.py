@@ -97,6 +97,7 @@ PARTS = {
     "conservatism": "errors of CROC beside δ, at large δ on hard small instances, and where the slack is",
     "shortlists": "a list of partitions in place of a freeze, beside CROC, on small instances (on request)",
     "noise": "measurements of CROC by what is known about the noise, and what happens if that is wrong (on request)",
+    "shape": "groups that differ in spread or shape: any noise with shape beside any noise, and energy distances",
     "classic": "CROC beside fixed designs with Tukey's letters or Scott–Knott groups: measurements, wrong groups",
     "tables": "finished tables: pairs told apart beside Tukey, Mann–Whitney and permutations, and wrong tables",
     "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",

@@ -109,7 +109,7 @@ struct Constants {
   Index shape_numbers = Index(1) << 21;           // … but no more than so many numbers
   double shape_most_information = 3.0;            // nats by which a result speaks for or against an estimate
   double shape_forgetting = 3.0;                  // what was predicted at s counts (s/t)^3 at t
-  double shape_lead = 3.0, shape_lead_ratio = 2.0;  // it leads if J is above 3 + 2·max(J of the location, 0)
+  double shape_lead = 4.0, shape_lead_ratio = 2.0;  // it leads if J is above 4 + 2·max(J of the location, 0)
   double shape_least_weight = 0.02;                 // of the scores of either estimate
   double shape_small_share = 0.02;                  // of the weight of the shape: small bets
 

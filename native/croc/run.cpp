@@ -225,7 +225,10 @@ bool Run::is_closed(Index number) const { return number < state.flight.oldest ||
 
 Index Run::matching_epoch() { return ready() ? find_epoch(state) : -1; }
 
-bool Run::is_sound() const {
+namespace {
+
+/// Whether the fields are those of such a run, as far as indices go.
+bool is_sound(const State& state) {
   const Index n_arms = state.n_arms(), n_groups = state.n_groups(), entries = state.flight.entries.size();
   const auto all = [](const auto& indices, Index from, Index to) {
     return std::ranges::all_of(indices, [=](Index each) { return from <= each && each < to; });
@@ -250,7 +253,14 @@ bool Run::is_sound() const {
     sound = sound && is_in(round.first, 0, entries) && is_in(round.size, 0, entries - round.first) &&
             round.epoch >= 0 && is_in(round.cursor, 0, entries - 1);
   for (const Entry& entry : state.flight.entries) sound = sound && is_in(entry.arm, 0, n_arms - 1);
-  return sound;
+  if (!state.shape) return sound;
+  const ShapeEstimate& shape = *state.shape;
+  return sound && is_in(shape.n_kept, 0, shape.kept_arms.size()) && all(shape.kept_arms, 0, n_arms) &&
+         is_sound(shape.space);
 }
+
+}  // namespace
+
+bool Run::is_sound() const { return croc::is_sound(state); }
 
 }  // namespace coterie::croc

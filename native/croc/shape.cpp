@@ -139,7 +139,9 @@ ShapeEstimate::ShapeEstimate(Index n_arms, Index n_groups, Index dim, double log
       of_result(2 * features.size()) {}
 
 State& leading(State& s) { return s.shape && s.shape->leads ? s.shape->space : s; }
-const State& leading(const State& s) { return s.shape && s.shape->leads ? s.shape->space : s; }
+const State& leading(const State& s) {
+  return s.shape && s.shape->leads ? s.shape->space : s;  // NOLINT(bugprone-return-const-ref-from-parameter): of a run
+}
 
 void take_features(State& s, Index arm, ConstRow position) {
   ShapeEstimate& shape = *s.shape;

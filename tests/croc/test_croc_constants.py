@@ -103,6 +103,9 @@ NOT_OF_THE_RULE: dict[str, str] = {
         stale_growth stale_loss""",
     "of an upper bound on the variance (test_croc_variance_bound)": """
         rates largest_rate root_steps root_precision resolution smallest most_ahead worth_a_look""",
+    "of a second estimate, in a space of features (test_croc_shape)": """
+        shape_results shape_repeats shape_numbers shape_most_information shape_forgetting shape_lead shape_lead_ratio
+        shape_least_weight shape_small_share""",
     "digits, not the rule: arms beyond it count from an origin of their own": "near",
     "room: counts beyond P·2^24 are read at the last of the grid": "octaves",
     "room: P is halved for very many arms (test_croc_engine has its values)": "prefix_numbers",

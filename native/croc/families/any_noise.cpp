@@ -183,6 +183,7 @@ void AnyNoise::add_to_polynomials(double ratio, Index which, Index k, Row scores
 }
 
 void AnyNoise::score_shape(ConstRow position, ConstRow bet, Row scores, Index home) const {
+  if (!features_) return;
   const Bet<const double> bets(bet, n_groups_, dim_, n_features());
   std::array<double, Features::MOST> features;
   features_->fill(position, bets.units[0], bets.units[1], {features.data(), static_cast<std::size_t>(n_features())});
@@ -214,7 +215,7 @@ void AnyNoise::score(ConstRow position, ConstRow bet, ConstRow, Row scores, Row,
     add_to_polynomials(linear, 0, k, scores);
     add_to_polynomials(robust, 1, k, scores);
   }
-  if (features_) score_shape(position, bet, scores, home);
+  score_shape(position, bet, scores, home);
 }
 
 void AnyNoise::pool(ConstRow scores, Row pooled) const {

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from coterie.evidence.exact.pair_tests import sorted_stacks
 from coterie.evidence.faults import evidence_against_bound
 from coterie.problem.checks import IntArray
-from coterie.problem.families import AtMost, Model, Unknown, noise_of
+from coterie.problem.families import AnyNoise, AtMost, Model, Unknown, noise_of
 from coterie.problem.noise import Noise
 from coterie.tables.checks.misfits import MISFIT_PROBABILITY, misfits, rank_misfits
 from coterie.tables.checks.row_order import Order
@@ -183,7 +183,10 @@ class Checked:
 
 def stated_model(noise: Any, dim: int) -> Model:
     """What was stated about the noise of measurements of `dim` numbers; `TableError` says what is wrong with it."""
-    return checked("noise", noise_of, noise, dim)  # type: ignore[no-any-return]
+    model: Model = checked("noise", noise_of, noise, dim)
+    if isinstance(model, Unknown) and model.statement == AnyNoise(shape=True):
+        raise TableError("shape=True is for measuring: a finished table is tested for location; leave the noise out")
+    return model
 
 
 def checked_pool(pool: Pool, noise: Model) -> Checked:
