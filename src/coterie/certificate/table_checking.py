@@ -241,10 +241,10 @@ def _blocks(given: Any, events: Sequence[Any]) -> tuple[str, IntArray]:
     for row, event in enumerate(events):
         name = event.get("block")
         if not isinstance(name, str) or name not in numbers:
-            found = (
+            fault = (
                 "has no block" if name is None else f"is of block {short(name)}, which the certificate does not have"
             )
-            raise ValueError(f"row {row + 1} of the log {found}")
+            raise ValueError(f"row {row + 1} of the log {fault}")
         of_rows.append(numbers[name])
         lines.append(json.dumps([int(event["arm"]), name, [float(value) for value in event["values"]]]))
     unused = sorted(set(range(len(names))) - set(of_rows))

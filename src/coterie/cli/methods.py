@@ -158,10 +158,10 @@ def methods(
     table = Table()
     for heading in ("method", "what it does", "needs", "its stop is a proof", "certificate"):
         table.add_column(heading, overflow="fold")
-    for one in listed:
-        proof = "always" if one["always_proven"] else "with the proven threshold"
-        needs = ", ".join(one["needs"]) + (" (simulations only)" if one["simulates_only"] else "")
-        cells = (one["name"], one["sentence"], needs, proof, "yes" if one["certifies"] else "no")
+    for entry in listed:
+        proof = "always" if entry["always_proven"] else "with the proven threshold"
+        needs = ", ".join(entry["needs"]) + (" (simulations only)" if entry["simulates_only"] else "")
+        cells = (entry["name"], entry["sentence"], needs, proof, "yes" if entry["certifies"] else "no")
         table.add_row(*map(escape, cells))
     Console().print(table)
 

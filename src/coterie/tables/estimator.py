@@ -234,7 +234,10 @@ def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool, copies: str
         if isinstance(table, np.ndarray):
             raise TableError("an array has no names: give names, the item of each row", field="names")
         return read_pool(table, None, names, wide, leave_out_holes, copies=copies)
-    rows = None if isinstance(table, str | Mapping) else check_real_array(_filled(table, leave_out_holes), "the table")
+    rows = None
+    if not isinstance(table, str | Mapping):
+        with_holes = leave_out_holes and np.asarray(table).dtype.kind == "f"
+        rows = np.array(table, dtype=np.float64) if with_holes else check_real_array(table, "the table")
     if rows is None or rows.ndim not in (1, 2) or wide:
         raise TableError("names for each row need an (n, d) array of measurements, one a row", field="names")
     items = [str(name) for name in names] if isinstance(names, Iterable) else []
@@ -242,16 +245,8 @@ def _pool(table: Any, names: Any, wide: bool, leave_out_holes: bool, copies: str
         message = f"names must have one entry for each of the {len(rows)} rows, got {short(names)}"
         raise TableError(message, field="names")
     values = rows[:, None] if rows.ndim == 1 else rows
-    if leave_out_holes:
-        values = np.asarray(table, dtype=np.float64).reshape(values.shape)
     columns = [f"v{i}" for i in range(values.shape[1])]
     content = [
         {"item": item} | dict(zip(columns, row, strict=True)) for item, row in zip(items, values.tolist(), strict=True)
     ]
     return read_pool(content, leave_out_holes=leave_out_holes, copies=copies)
-
-
-def _filled(table: Any, leave_out_holes: bool) -> Any:
-    """An array whose holes are to be left out, with zeros in their place: the rest is checked."""
-    array = np.asarray(table)
-    return np.where(np.isnan(array), 0.0, array) if leave_out_holes and array.dtype.kind == "f" else table

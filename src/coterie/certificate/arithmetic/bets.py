@@ -135,7 +135,7 @@ def bets_of(log: Log, noise: Unknown, n_clusters: int) -> BetRecord:
     frozen = [_bet(freeze.bet, parts, sizes, f"freeze {freeze.number}", noise.kind) for freeze in log.freezes if parts]
     named = {}
     if key == SHAPE:
-        named = {one.number: _named(one, bet, noise.dim) for one, bet in zip(log.freezes, frozen, strict=True)}
+        named = {freeze.number: _named(freeze, bet, noise.dim) for freeze, bet in zip(log.freezes, frozen, strict=True)}
     fully = noise.whiten_fully(log.values)
     rounds = [_round(composed, noise, sizes, log, fully, named.get(composed.epoch)) for composed in log.rounds]
     return BetRecord(noise, log, tuple(frozen), tuple(rounds))

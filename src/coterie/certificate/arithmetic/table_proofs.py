@@ -146,7 +146,7 @@ class Closure:
         groups = -np.ones(n, dtype=np.int64)
         steps = 0
 
-        def found(placed: int, used: int) -> bool:
+        def another_fits(placed: int, used: int) -> bool:
             nonlocal steps
             steps += 1
             if steps > _STEPS:
@@ -165,12 +165,12 @@ class Closure:
                     return False
             for k in choices.tolist():
                 groups[best] = k
-                if found(placed + 1, max(used, k + 1)):
+                if another_fits(placed + 1, max(used, k + 1)):
                     return True
                 groups[best] = -1
             return False
 
-        return found(0, 0)
+        return another_fits(0, 0)
 
 
 def _same(labels: Sequence[int]) -> np.ndarray:

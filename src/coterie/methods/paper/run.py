@@ -50,13 +50,13 @@ class Run(PaperRun):
         """Take in measurements in this order; stops noting them once every level is met."""
         self.next = self.follow(arms, values, asked)
 
-    def follow(self, arms: IntArray, values: FloatArray, what: IntArray) -> int:
+    def follow(self, arms: IntArray, values: FloatArray, kinds: IntArray) -> int:
         """Take in a script of measurements, asks and given-up asks; the next arm. INOUT: arms.
 
-        `what` says what each entry is (`coterie.methods.paper`). An ask for arm −1 is for the one that the rule says,
+        `kinds` says what each entry is (`coterie.methods.paper`). An ask for arm −1 is for the one that the rule says,
         which is noted in `arms`; the answer is −1−i if entry i asks for another.
         """
-        return super().follow(arms, _floats(values), what)
+        return super().follow(arms, _floats(values), kinds)
 
     def play(self, steps: int, centers: FloatArray, truth: IntArray, rng: np.random.Generator, arms: IntArray) -> int:
         """Simulate up to `steps` measurements of a world whose groups and centers are known: X = centers[truth[arm]]

@@ -41,14 +41,24 @@ def misfits(
     the χ² tests hold, whether or not they are found.
     """
     groups = np.asarray(labels)
-    means, counts = means_of(arms, white, groups.size)
-    center, totals = means_of(groups[arms], white, int(groups.max()) + 1)
-    others = totals[groups] - counts  # measurements of the rest of the group
-    tested = np.flatnonzero((counts > 0) & (others > 0))
-    apart = ((means - center[groups])[tested] ** 2).sum(axis=1)
-    chi2 = apart * counts[tested] * totals[groups[tested]] / others[tested]
+    tested, own, others, apart = _beside_groups(groups, arms, white)
+    chi2 = apart * own * (own + others) / others
     level = 2.0 * gammainccinv(white.shape[1] / 2.0, probability / groups.size)
     return [(int(arm), float(value)) for arm, value in zip(tested, chi2, strict=True) if value > level]
+
+
+def _beside_groups(
+    groups: IntArray, arms: IntArray, white: FloatArray
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """The items that can be compared with the rest of their group, how many results they and the rest have, and the
+    squared distance of the item's mean from the group's.
+    """
+    means, counts = means_of(arms, white, groups.size)
+    centers, totals = means_of(groups[arms], white, int(groups.max()) + 1)
+    others = totals[groups] - counts
+    tested = np.flatnonzero((counts > 0) & (others > 0))
+    apart = ((means[tested] - centers[groups[tested]]) ** 2).sum(axis=1)
+    return tested, counts[tested], others[tested], apart
 
 
 def rank_misfits(
@@ -155,18 +165,11 @@ def anytime_misfits(
     """
     if arms.size == 0:
         return []
-    dim = white.shape[1]
-    means, counts = means_of(arms, white, labels.size)
-    centers, totals = means_of(labels[arms], white, int(labels.max()) + 1)
-    own = counts.astype(float)
-    others = totals[labels] - own
-    tested = np.flatnonzero((own > 0) & (others > 0))
-    own, others, whole = own[tested], others[tested], totals[labels[tested]]
-    # The rest's mean is apart from the item's by whole/others times what the group's is.
-    apart = ((means[tested] - centers[labels[tested]]) ** 2).sum(axis=1) * (whole / others) ** 2
+    tested, own, others, from_group = _beside_groups(labels, arms, white)
+    apart = from_group * ((own + others) / others) ** 2  # the rest's mean is so much farther off than the group's
     rho = _RHOS[:, None]
     first, second = rho * own**2 / (1.0 + rho * own), rho * others**2 / (1.0 + rho * others)
     logs = 0.5 * first * second / (first + second) * apart
-    logs -= 0.5 * dim * (np.log1p(rho * own) + np.log1p(rho * others))
+    logs -= 0.5 * white.shape[1] * (np.log1p(rho * own) + np.log1p(rho * others))
     evidence = logsumexp(logs, axis=0) - np.log(_RHOS.size)
     return [int(arm) for arm in tested[evidence >= np.log(labels.size / probability)]]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, time, timedelta
 from typing import Any
 
@@ -95,27 +94,32 @@ def _number_in(table: Table, cell: Any) -> tuple[float | None, str]:
     return (number, "") if math.isfinite(number) else (None, "a finite number is needed")
 
 
-def numbers(table: Table, places: Sequence[int]) -> list[list[float]]:
-    """The numbers of every row in the columns at these places.
+def numbers(table: Table, places: Sequence[int], holes: bool = False) -> list[list[float]]:
+    """The numbers of every row in the columns at these places; with `holes`, NaN for cells without a value.
 
-    If some cells hold none, the error counts them all and names the first of them.
+    If other cells hold no number, the error counts them all and names the first of them.
     """
-    rows, bad = numbers_and_others(table, places)
+    rows, bad = numbers_and_others(table, places, holes)
     if bad:
         raise _bad_cells(table, bad)
     refuse_unclear_marks(table, places)
     return rows
 
 
-def numbers_and_others(table: Table, places: Sequence[int]) -> tuple[list[list[float]], list[tuple[int, int, str]]]:
-    """The numbers of every row at these places; and of each cell without one its row, its column, and why."""
+def numbers_and_others(
+    table: Table, places: Sequence[int], holes: bool = False
+) -> tuple[list[list[float]], list[tuple[int, int, str]]]:
+    """The numbers of every row at these places; and of each cell without one its row, its column, and why.
+
+    With `holes`, the number of a cell without a value is NaN.
+    """
     rows: list[list[float]] = []
     bad: list[tuple[int, int, str]] = []
     for number, row in enumerate(table.rows):
         check_time()
         values = []
         for i in places:
-            value, reason = _number_in(table, row[i])
+            value, reason = (math.nan, "") if holes and is_hole(row[i]) else _number_in(table, row[i])
             if value is None:
                 bad.append((number, i, f"{reason}, got {_cut(row[i])}"))
             else:
@@ -200,8 +204,7 @@ def _refuse_thousands(table: Table, places: Sequence[int]) -> None:
             marked = [cell for cell in columns[i] if mark in cell]
             if not marked or any(_decimal(cell, mark) for cell in marked):
                 continue
-            all_of_them = len(marked) == len(columns[i])
-            if all_of_them and clear[mark]:
+            if clear[mark] and len(marked) == sum(not is_empty(cell) for cell in columns[i]):
                 continue
             row = columns[i].index(marked[0])
             given = marked[0]
@@ -227,19 +230,11 @@ def is_hole(cell: Any) -> bool:
 def complete_rows(table: Table, places: Sequence[int], leave_out: bool) -> tuple[list[list[float]], NDArray[np.bool_]]:
     """The numbers of the rows without holes, and which rows these are; `TableError` if holes are not to be left out."""
     whole = np.array([not any(is_hole(row[i]) for i in places) for row in table.rows], dtype=bool)
-    if whole.all():
-        return numbers(table, places), whole
-    if not leave_out:
-        try:
-            return numbers(table, places), whole
-        except TableError as error:
-            raise TableError(f"{error.message}{ABOUT_HOLES}", error.field) from None
-    # A hole is read as another cell of its column, and then left out: the rest is checked as in any table.
-    firsts = {i: next((row[i] for row in table.rows if not is_hole(row[i])), None) for i in places}
-    filled = [
-        [firsts[i] if i in firsts and is_hole(cell) else cell for i, cell in enumerate(row)] for row in table.rows
-    ]
-    rows = numbers(replace(table, rows=filled), places)
+    try:
+        rows = numbers(table, places, holes=leave_out)
+    except TableError as error:
+        about = "" if leave_out or whole.all() else ABOUT_HOLES
+        raise TableError(f"{error.message}{about}", error.field) from None
     return [row for row, kept in zip(rows, whole, strict=True) if kept], whole
 
 

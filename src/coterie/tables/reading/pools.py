@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,15 @@ from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.tables.errors import TableError
 from coterie.tables.pool import BY_ITEM, BY_LINE, Pool, item_places
 from coterie.tables.reading.block_columns import likely_block, split_blocks, with_blocks
-from coterie.tables.reading.cells import check_items_left, complete_rows, has_numbers, numbered, numbers, text_of
+from coterie.tables.reading.cells import (
+    check_items_left,
+    complete_rows,
+    has_numbers,
+    is_hole,
+    numbered,
+    numbers,
+    text_of,
+)
 from coterie.tables.reading.columns import (
     ITEM_NAMES,
     TOTALS,
@@ -24,7 +31,7 @@ from coterie.tables.reading.columns import (
     place_of,
     value_columns,
 )
-from coterie.tables.reading.files import Table, is_empty, read_table
+from coterie.tables.reading.files import Table, read_table
 from coterie.tables.reading.repeated_rows import without_copies
 from coterie.tables.reading.tidying import (
     item_by_item,
@@ -141,16 +148,11 @@ def _check_shape(table: Table) -> None:
 
 def _repeats(table: Table, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
     """The measurements of a wide table, row by row and from left to right, and the row that each stands in."""
-    there = np.array([[not is_empty(row[i]) for i in places] for row in table.rows])
+    there = np.array([[not is_hole(row[i]) for i in places] for row in table.rows])
     none = np.flatnonzero(~there.any(axis=1))
     if none.size:
         raise table.problem(int(none[0]), table.columns[places[0]], "the item of this row has no measurement")
-    # An empty cell is read as another one of its row, and then left out: the rest is checked as in any table.
-    firsts = [row[places[int(k)]] for row, k in zip(table.rows, there.argmax(axis=1), strict=True)]
-    filled = [
-        [first if is_empty(cell) else cell for cell in row] for row, first in zip(table.rows, firsts, strict=True)
-    ]
-    cells = np.array(numbers(replace(table, rows=filled), places), dtype=np.float64)
+    cells = np.array(numbers(table, places, holes=True), dtype=np.float64)
     return cells[there][:, None], np.nonzero(there)[0]
 
 
