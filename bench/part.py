@@ -108,6 +108,7 @@ PARTS = {
     "hands": "measurements of CROC with several workers always busy, over those with one",
     "foreign": "results that CROC did not ask for: measurements until it stops, beside Uniform",
     "toofew": "one group more than K: how often an alarm or a mixed group is seen",
+    "blocks": "blocks: what cells cost, what they spare with shifts and with the same question for all (on request)",
     "engine": "the engine's own bounds: d = 400, M = 100 000, memory, the import",
     "growth": "how time and measurements grow with M, K and d",
     "million": "a million arms by CROC in one process",
@@ -119,7 +120,7 @@ PARTS = {
     "server": "round trips over HTTP, and the page",
     "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
 }
-ON_REQUEST = ("shortlists", "noise", "linkage", "resolution", "costs", "draws")
+ON_REQUEST = ("shortlists", "noise", "linkage", "resolution", "costs", "blocks", "draws")
 
 
 def part_named(name: str) -> Part:

@@ -32,6 +32,7 @@ _HOMES = {
     "pair_evidence": "coterie.evidence.pairs",
     "kmeans_maximin": "coterie.methods.maximin",
     "Session": "coterie.session",
+    "BlockFull": "coterie.session",
     "SessionDone": "coterie.session",
     "Waiting": "coterie.session",
     "cluster": "coterie.session",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from coterie.problem.noise import Noise as Noise
     from coterie.problem.partition import same_partition as same_partition
     from coterie.problem.question import Resolution as Resolution
+    from coterie.session import BlockFull as BlockFull
     from coterie.session import Session as Session
     from coterie.session import SessionDone as SessionDone
     from coterie.session import Waiting as Waiting

@@ -163,6 +163,49 @@ class Proof(Capability):
         return None if self.inner is None else self.inner.confirmed
 
 
+class Blocks(Capability):
+    """Results of one block (a plate, a day, a rater) are compared with one another only: asks are decided in *cells*,
+    lists of asks of one block, and `ask` hands them out. The round of an ask is the number of its cell, from 1.
+
+    A *step* is what was done with a block, as plain JSON on record: {"step": "compose", "block", "room", "among",
+    "fill"}, {"step": "close", "block"}, and {"step": "place", "block"}: the next result, which nobody asked for, is of
+    this block.
+    """
+
+    def compose(
+        self, block: str, room: int | None, among: Sequence[int] | None = None, fill: bool = True
+    ) -> list[Pull]:
+        """The asks of whole cells of a block with room for so many, in order: `ask` hands them out.
+
+        `among`: only these arms can be measured in it. `fill`: as many cells as fit, else one. Empty if the groups are
+        found, or nothing of use fits.
+        """
+        return self._inner_with_blocks.compose(block, room, among, fill)
+
+    def close_block(self, block: str) -> None:
+        """Nothing more will be measured in a block: its open asks are given up, and its unfinished cells end."""
+        self._inner_with_blocks.close_block(block)
+
+    @property
+    def planned(self) -> Sequence[Pull]:
+        """Asks that are decided, and not handed out."""
+        return () if self.inner is None else self.inner.planned
+
+    def take_step(self, step: Mapping[str, Any]) -> None:
+        """Do what a step says."""
+        self._inner_with_blocks.take_step(step)
+
+    def apply_step(self, step: Mapping[str, Any]) -> None:
+        """A recorded step; the rule is not consulted: what it decided is among the decisions."""
+        self._inner_with_blocks.apply_step(step)
+
+    @property
+    def _inner_with_blocks(self) -> MethodRun:
+        if self.inner is None:
+            raise NotImplementedError("this run has no blocks")
+        return self.inner
+
+
 class ResolutionGroups(Capability):
     """Groups are up to a resolution: they have references and borders, and another resolution can be chosen."""
 
@@ -193,7 +236,7 @@ class ResolutionGroups(Capability):
         self.inner.choose_resolution(resolution)
 
 
-CAPABILITIES = (Counts, OpenAsks, Decisions, Memory, Outlook, Proof, ResolutionGroups)
+CAPABILITIES = (Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups)
 """All of them."""
 
 

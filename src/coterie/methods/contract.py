@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from coterie.methods.capabilities import (
+    Blocks,
     Counts,
     Decisions,
     HeldUp,
@@ -38,6 +39,7 @@ from coterie.methods.records import (
     LOOK,
     NOBODY,
     RESULT,
+    STEP,
     Decision,
     Departure,
     Followed,
@@ -63,6 +65,7 @@ __all__ = [
     "LOOK",
     "NOBODY",
     "RESULT",
+    "STEP",
     "Decision",
     "Departure",
     "Followed",
@@ -95,7 +98,7 @@ class MethodError(RuntimeError):
         return MethodError, (self.method, self.what)
 
 
-class MethodRun(Counts, OpenAsks, Decisions, Memory, Outlook, Proof, ResolutionGroups, ABC):
+class MethodRun(Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups, ABC):
     """One method at work on one problem: `ask`, `count`, `done`, `guess` and `evidence` are what it must have."""
 
     @abstractmethod
@@ -198,6 +201,8 @@ class Method:
         The kinds of questions that it answers (`coterie.problem.question.QUESTIONS`).
     weighs_costs
         Whether its sampling rule heeds `settings.costs`; others refuse them.
+    blocks
+        What results of a block may share, of `coterie.problem.settings.BLOCKS`; by default it takes no blocks.
     restart
         `restart(settings, past)` gives a run for what was revised on the way, of the present items; without it nothing
         can be revised.
@@ -219,6 +224,7 @@ class Method:
     noises: frozenset[str] = frozenset({"known"})
     questions: frozenset[str] = frozenset({ExactGroups.kind})
     weighs_costs: bool = False
+    blocks: frozenset[str] = frozenset()
     restart: Callable[[Settings, Past], MethodRun] | None = None
 
     def proves(self, threshold: str) -> bool:

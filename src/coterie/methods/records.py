@@ -7,7 +7,7 @@ applying the recorded asks, results and decisions: the rule is then asked for no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from coterie.problem.checks import FloatArray, IntArray
@@ -23,6 +23,9 @@ looks whether the results so far are enough."""
 CHOOSE = 6
 """The kind of an entry at which somebody chooses another resolution; those of the engine are smaller."""
 
+STEP = 7
+"""The kind of an entry at which something was done with a block (`coterie.methods.capabilities.Blocks`)."""
+
 NOBODY = -1
 """The ask of a result that nobody asked for."""
 
@@ -33,7 +36,8 @@ Decision: TypeAlias = dict[str, Any]
 class Record(NamedTuple):
     """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
 
-    `choices` are the resolutions of the entries of kind `CHOOSE`, in order. `rounds` of an ask is the round that was
+    `choices` are the resolutions of the entries of kind `CHOOSE`, in order, and `steps` what was done with blocks: of
+    an entry of kind `STEP`, `ask` is the place in it. `rounds` of an ask is the round that was
     recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a given-up ask is the entry of
     the ask that it is about; `NOBODY` if there is none, or if the ask is older than the record: then `rounds` holds its
     round. `asked` tells these two apart. Decisions come with the entry before which they were made. `origin`: from
@@ -49,6 +53,7 @@ class Record(NamedTuple):
     decisions: list[tuple[int, Decision]]
     choices: Sequence[Resolution] = ()
     origin: Sequence[float] | None = None
+    steps: Sequence[Mapping[str, Any]] = ()
 
 
 class Followed(NamedTuple):
@@ -81,6 +86,9 @@ def follow_steps(run: MethodRun, record: Record, start: int = 0) -> Followed:
         if record.kinds[i] == CHOOSE:
             run.choose_resolution(next(choices))
             made += [(i, decision) for decision in run.new_decisions()]
+        elif record.kinds[i] == STEP:
+            run.take_step(record.steps[record.ask[i]])
+            made += [(i, decision) for decision in run.new_decisions()]
         elif record.kinds[i] == ASK:
             pull = run.ask()
             made += [(i, decision) for decision in run.new_decisions()]
@@ -110,6 +118,8 @@ def apply_entry(run: MethodRun, record: Record, i: int) -> None:
     """An entry that counts as it was recorded; nobody looks whether the results are enough."""
     if record.kinds[i] == ASK:
         run.open_recorded(int(record.arms[i]), max(int(record.rounds[i]), 0))
+    elif record.kinds[i] == STEP:
+        run.apply_step(record.steps[record.ask[i]])
     elif record.kinds[i] not in (LOOK, CHOOSE):  # a choice is a decision too, and applied as that
         take_entry(run, record, i)
 

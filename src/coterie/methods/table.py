@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from coterie.methods.contract import Method, MethodRun
 from coterie.methods.paper import BOC, LINEAR, ORACLE, UNIFORM
 from coterie.problem.checks import check_distance_ratio, short
-from coterie.problem.families import KINDS, Model
+from coterie.problem.families import KINDS, Model, trials_of
 from coterie.problem.question import QUESTIONS, ExactGroups, Question
-from coterie.problem.settings import SettingError, Settings, SettingTypeError, checked
+from coterie.problem.settings import BLOCKS, SettingError, Settings, SettingTypeError, checked
 
 if TYPE_CHECKING:
     from coterie.methods.present_arms import Past
@@ -39,6 +39,9 @@ def _croc(settings: Settings, past: Past | None = None) -> MethodRun:
 
     `past`: what was before a revision; what of δ is spent stays spent.
     """
+    if settings.blocks is not None:
+        in_blocks: MethodRun = _later("blocks.method", "BlockRun")(settings)
+        return in_blocks
     exact = settings.question.kind == ExactGroups.kind
     start = _later("croc.method", "CrocMethodRun") if exact else _later("resolution.method", "ResolutionRun")
     run: MethodRun = start(settings, past)
@@ -75,6 +78,7 @@ _table: dict[str, Method] = {
             in_ask_order=True,
             exact=True,
             weighs_costs=True,
+            blocks=frozenset(BLOCKS),
             rules=4,  # since 3: single linkage keeps the near tests of items that tie
             trial=_later("trials", "play_croc"),
             restart=_croc,
@@ -254,6 +258,7 @@ def prepared(settings: Settings) -> tuple[Settings, Method]:
     check_noise(method, settings.noise)
     check_question(method, settings.question, settings.noise)
     check_weighs_costs(method, settings.costs)
+    check_blocks(method, settings)
     return replace(settings, distance_ratio=ratio, instance=instance), method
 
 
@@ -273,6 +278,39 @@ def check_weighs_costs(method: Method, costs: Any) -> None:
         f"costs={short(list(costs))}; leave costs out{instead}",
         "costs",
     )
+
+
+def check_blocks(method: Method, settings: Settings) -> None:
+    """That a method takes these blocks with all else that was asked for; `SettingError` says what to do."""
+    blocks = settings.blocks
+    if blocks is None:
+        return
+    if blocks not in method.blocks:
+        others = [other.name for other in METHODS.values() if blocks in other.blocks]
+        instead = f', or use method="{others[0]}"' if others else ""
+        raise SettingError(f"method {method.name!r} takes no blocks={blocks!r}: leave blocks out{instead}", "blocks")
+    if settings.question.kind != ExactGroups.kind:
+        raise SettingError(
+            f"blocks={blocks!r} are for groups of equal items, and the question is for {settings.question.words}. "
+            "That items are near each other in blocks would need a statement that a block shifts all items alike "
+            "(additivity), which nobody has stated: state the number of groups, n_clusters, or leave blocks out",
+            "blocks",
+        )
+    if settings.costs is not None:
+        raise SettingError("costs are not weighed in blocks: leave costs out, or blocks", "costs")
+    if settings.confirm > 0.0:
+        raise SettingError(
+            f"confirm={settings.confirm:g} measures on after the proof, item by item, which blocks do not allow: leave "
+            "confirm out, or blocks",
+            "confirm",
+        )
+    noise = settings.noise
+    if blocks == "drawn" and not (noise.kind in ("any", "bounded") or (trials_of(noise) == 1 and noise.dim == 1)):
+        raise SettingError(
+            f"blocks that are drawn need results of which nothing is assumed (noise=None), coterie.Bounded(lo, hi), or "
+            f"coterie.Counts(1) of one number: under {noise.words} results of one block would have to be independent",
+            "blocks",
+        )
 
 
 def check_noise(method: Method, noise: Model) -> None:

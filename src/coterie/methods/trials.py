@@ -6,13 +6,14 @@ told (`play_by_contract`). Who runs trials beside each other, in threads or else
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,8 @@ class Plan:
     `world` is where results come from: None is the instance's means plus standard Gaussian noise. `brought` is the
     method's entry if it is none of the package: another process has no such entry in its table. The question is for
     the instance's number of groups, unless `resolution` or `groups` say otherwise; `n_linked`: K of single linkage.
-    `costs`: of a measurement of each arm.
+    `costs`: of a measurement of each arm. `blocks`, `room`: those of `coterie.simulate`; `offsets`: what a block does
+    to the means of the arms in it, a standard deviation or a function of (rng, arms of its first cell).
     """
 
     instance: Instance
@@ -72,6 +74,9 @@ class Plan:
     groups: str = GROUPS[0]
     n_linked: int | None = None
     costs: tuple[float, ...] | None = None
+    blocks: str | None = None
+    room: int = 0
+    offsets: float | Callable[[np.random.Generator, IntArray], Any] = 0.0
 
     @property
     def entry(self) -> Method:
@@ -81,7 +86,7 @@ class Plan:
     @property
     def asks_for_equal_groups(self) -> bool:
         """Whether the question is for the instance's number of groups of equal items: what loops of trials play."""
-        return self.resolution is None and self.groups == GROUPS[0]
+        return self.resolution is None and self.groups == GROUPS[0] and self.blocks is None
 
     @property
     def log_inverse_deltas(self) -> tuple[float, ...]:
@@ -107,9 +112,15 @@ class Plan:
         """Whether results are standard Gaussian about their means, and the method knows: compiled loops draw these."""
         return self.world is None and isinstance(self.noise, Noise) and self.noise.is_identity
 
-    def results(self, rng: np.random.Generator, arms: IntArray) -> FloatArray:
+    def offset(self, rng: np.random.Generator, arms: IntArray) -> FloatArray:
+        """(d) what the next block adds to all means; `arms` are those of its first cell."""
+        if callable(self.offsets):
+            return np.broadcast_to(np.asarray(self.offsets(rng, arms), dtype=np.float64), self.instance.dim)
+        return np.asarray(self.offsets * rng.standard_normal(self.instance.dim))
+
+    def results(self, rng: np.random.Generator, arms: IntArray, offset: FloatArray | float = 0.0) -> FloatArray:
         """Results of these arms, in the user's units; ValueError for one that contradicts the noise assumed."""
-        means = self.instance.means[arms]
+        means = self.instance.means[arms] + offset
         x = means + rng.standard_normal(means.shape) if self.world is None else self.world.draw(rng, arms, means)
         if not isinstance(self.noise, Noise):
             try:
@@ -136,6 +147,7 @@ class Plan:
             resolution=self.resolution,
             groups=self.groups,
             costs=self.costs,
+            blocks=self.blocks,
         )
 
 
@@ -222,7 +234,8 @@ def play_by_contract(plan: Plan, seed: np.random.SeedSequence, running: Running)
         stops = by_threshold[threshold] = Stops.none(plan)
         for column, delta in enumerate(plan.deltas):
             run = start(plan.settings(threshold, delta), plan.entry)
-            play_run(run, plan, np.random.default_rng(seed), running)
+            play = play_run if plan.blocks is None else play_blocks
+            play(run, plan, np.random.default_rng(seed), running)
             if run.done:
                 stops.times[column] = run.t
                 stops.correct[column] = run.is_right(plan.instance)
@@ -241,6 +254,28 @@ def play_run(run: MethodRun, plan: Plan, rng: np.random.Generator, running: Runn
         x = whiten(plan.results(rng, np.array([pull.arm])))[0]
         run.count(pull.arm, x, pull.round, True)
         left -= 1
+
+
+def play_blocks(run: MethodRun, plan: Plan, rng: np.random.Generator, running: Running) -> None:
+    """The same in blocks: each has room for so many results, and is measured cell by cell.
+
+    Offsets have a generator of their own: the noise is the same whatever they are.
+    """
+    left, whiten = plan.max_pulls or NO_END, plan.noise.whiten_fully if plan.entry.exact else plan.noise.whiten
+    of_blocks = np.random.default_rng(rng.integers(2**63, size=2))
+    for number in itertools.count(1):
+        room, offset = plan.room, None
+        while left > 0 and not running.cancelled and (pulls := run.compose(f"block {number}", room, fill=False)):
+            arms = np.array([pull.arm for pull in pulls])
+            offset = plan.offset(of_blocks, arms) if offset is None else offset
+            for pull, x in zip(pulls, whiten(plan.results(rng, arms, offset)), strict=True):
+                run.ask()
+                run.count(pull.arm, x, pull.round, True)
+            room, left = room - arms.size, left - arms.size
+            if room < 2:
+                break
+        if run.done or left <= 0 or running.cancelled:
+            return
 
 
 # Loops of trials of the packaged methods, inside the engine.

@@ -79,6 +79,8 @@ class FurtherOptions(TypedDict, total=False):
     costs: Any
     cost_unit: str | None
     confirm: float
+    blocks: str | None
+    strict_blocks: bool
 
 
 class Options(FurtherOptions, total=False):
@@ -94,7 +96,8 @@ class Settings:
 
     A noise of None, which holds if nothing is said, is any noise: nothing is assumed about it. `costs`: what one
     measurement of each arm costs, in `cost_unit`, any name for it; None: all cost the same. `confirm`: so many
-    measurements more after the proof, as a share of those of the proof.
+    measurements more after the proof, as a share of those of the proof. `blocks`: what results of one block share, one
+    of `BLOCKS`; None: nothing. `strict_blocks`: whether a cell that is not measured to its end counts for nothing.
 
     Build it with `Settings.of`, then hand it to `coterie.methods.prepared`, which checks what the method needs.
     """
@@ -112,6 +115,8 @@ class Settings:
     costs: tuple[float, ...] | None = None
     cost_unit: str | None = None
     confirm: float = 0.0
+    blocks: str | None = None
+    strict_blocks: bool = False
 
     @classmethod
     def of(
@@ -132,6 +137,8 @@ class Settings:
         costs: Any = None,
         cost_unit: Any = None,
         confirm: Any = 0.0,
+        blocks: Any = None,
+        strict_blocks: Any = False,
     ) -> Settings:
         """Settings from what a caller gave; `SettingError` names the setting at fault and says what to do.
 
@@ -159,6 +166,7 @@ class Settings:
             None if costs is None else tuple(checked("costs", check_costs, costs, arms).tolist()),
             checked("cost_unit", check_cost_unit, cost_unit, costs),
             checked("confirm", _checked_confirm, confirm, question),
+            *_checked_blocks(blocks, strict_blocks),
         )
 
     @property
@@ -236,6 +244,8 @@ class Settings:
             | self.question.to_json()
             | self._costs_to_json()
             | ({"confirm": self.confirm} if self.confirm > 0.0 else {})
+            | ({} if self.blocks is None else {"blocks": self.blocks})
+            | ({"strict_blocks": True} if self.strict_blocks else {})
         )
 
     def _costs_to_json(self) -> dict[str, Any]:
@@ -263,7 +273,9 @@ FIELDS = tuple(signature(Settings.of).parameters)
 """The settings by name, in the order in which `Session` takes them."""
 
 ALWAYS_SAVED = tuple(
-    field for field in FIELDS if field not in ("resolution", "groups", "costs", "cost_unit", "confirm")
+    field
+    for field in FIELDS
+    if field not in ("resolution", "groups", "costs", "cost_unit", "confirm", "blocks", "strict_blocks")
 )
 """The settings that every saved session has; the others are written where they are asked for."""
 
@@ -324,6 +336,26 @@ def _checked_confirm(confirm: Any, question: Question) -> float:
             "whose items may differ: leave it out"
         )
     return share
+
+
+BLOCKS = ("offset", "drawn")
+"""What results of one block may share: an offset (a plate, a day, a rater), or a question that was drawn afresh."""
+
+
+def _checked_blocks(blocks: Any, strict: Any) -> tuple[str | None, bool]:
+    if blocks is not None and (not isinstance(blocks, str) or blocks not in BLOCKS):
+        raise SettingError(
+            'blocks must be "offset" (plates, days, raters: all results of a block may be shifted together), "drawn" '
+            f"(every block is a question drawn afresh), or None, got {short(blocks)}",
+            "blocks",
+        )
+    if not isinstance(strict, bool):
+        raise SettingTypeError(f"strict_blocks must be True or False, got {short(strict)}", "strict_blocks")
+    if strict and blocks is None:
+        raise SettingError(
+            'strict_blocks is for blocks: give blocks="offset" or "drawn", or leave it out', "strict_blocks"
+        )
+    return blocks, strict
 
 
 def _checked_instance(instance: Any, shape: tuple[int, int | None, int]) -> Instance | None:

@@ -6,6 +6,7 @@ from coterie.methods.reports import Evidence, Partial, Weakest
 from coterie.session.cluster import acluster, cluster
 from coterie.session.conversation import SessionDone, Waiting
 from coterie.session.data_alarms import DataAlarm
+from coterie.session.in_blocks import BlockFull
 from coterie.session.remarks import Alarm, Homogeneity
 from coterie.session.result import Result
 from coterie.session.session import Session
@@ -18,6 +19,7 @@ __all__ = [
     "Partial",
     "Result",
     "Session",
+    "BlockFull",
     "SessionDone",
     "Waiting",
     "Weakest",

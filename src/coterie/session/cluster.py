@@ -29,7 +29,8 @@ def cluster(
     session: Session | None = None, on_alarm: str = "stop", threshold: str = THRESHOLD, noise: Any = None,
     resolution: Any = None, groups: str = GROUPS[0], distance_ratio: float | None = None,
     instance: Instance | None = None, names: Iterable[str] | None = None, costs: Any = None,
-    cost_unit: str | None = None, confirm: float = 0.0,
+    cost_unit: str | None = None, confirm: float = 0.0, blocks: str | None = None, strict_blocks: bool = False,
+    room: int | None = None,
 ) -> Result:  # fmt: skip
     """Call `measure(item)` until the groups are proven (wrong with probability at most delta), an alarm, or the budget.
 
@@ -61,8 +62,13 @@ def cluster(
     on_alarm : {"stop", "continue"}
         An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
         what it saw is in `result.alarm`; or the call goes on for the n_clusters given, and says so at its end.
-    threshold, noise, resolution, groups, distance_ratio, instance, names, costs, cost_unit, confirm
+    threshold, noise, resolution, groups, distance_ratio, instance, names, costs, cost_unit, confirm, blocks,
+    strict_blocks
         Those of `Session`.
+    room : int, optional
+        With `blocks`: so many measurements at most are made in a block, then the next begins; by default, for "drawn",
+        one of each item. If `measure` has a parameter `block`, it is told the name, "block 1", "block 2" and so on;
+        without one, blocks follow one another, and several workers are refused.
 
     Returns
     -------
@@ -92,7 +98,8 @@ def cluster(
     call = _Call(
         "cluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm,
         threshold=threshold, noise=noise, resolution=resolution, groups=groups, distance_ratio=distance_ratio,
-        instance=instance, names=names, costs=costs, cost_unit=cost_unit, confirm=confirm,
+        instance=instance, names=names, costs=costs, cost_unit=cost_unit, confirm=confirm, blocks=blocks,
+        strict_blocks=strict_blocks, room=room,
     )  # fmt: skip
     crew = None if call.workers == 1 else Threads(call.run, call.workers, call.limit)
     with call.watched(progress):
@@ -114,7 +121,8 @@ def cluster(
 async def acluster(
     measure: Callable[[Any], Awaitable[Any]], n_arms: int | Iterable[Any], n_clusters: int | None = None,
     delta: float = DELTA, method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int = 1,
-    session: Session | None = None, on_alarm: str = "stop", **settings: Unpack[FurtherOptions],
+    session: Session | None = None, on_alarm: str = "stop", room: int | None = None,
+    **settings: Unpack[FurtherOptions],
 ) -> Result:  # fmt: skip
     """`cluster` for an async function: `await coterie.acluster(measure, …, workers=8)`.
 
@@ -123,7 +131,7 @@ async def acluster(
     measure : async callable
         Awaited for `workers` items at a time; results are told as they come, each for its ask. A function that is not
         async is refused: `cluster` calls it in threads.
-    n_arms, n_clusters, delta, method, budget, progress, workers, session, on_alarm
+    n_arms, n_clusters, delta, method, budget, progress, workers, session, on_alarm, room
         Those of `cluster`.
     settings
         `threshold`, `noise` and the others of `Session`.
@@ -143,7 +151,10 @@ async def acluster(
     >>> asyncio.run(coterie.acluster(measure, 4, 2, noise=1.0, workers=2, progress=False)).groups
     [[0, 2], [1, 3]]
     """
-    call = _Call("acluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm, **settings)
+    call = _Call(
+        "acluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm, room=room,
+        **settings,
+    )  # fmt: skip
     crew = Tasks(call.run, call.workers, call.limit)
     with call.watched(progress):
         try:
@@ -174,7 +185,7 @@ class _Call:
     def __init__(
         self, called: str, measure: Any, n_arms: Any, n_clusters: Any, delta: Any, method: Any, budget: Any,
         workers: Any, session: Session | None, on_alarm: Any, *, names: Any = None,
-        **options: Any,
+        room: Any = None, **options: Any,
     ) -> None:  # fmt: skip
         if not callable(measure):
             raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
@@ -199,7 +210,8 @@ class _Call:
         else:
             fresh = _agreeing(session, started)
         self._readings = Readings(measure, items, None if names is None else fresh.names)
-        self.run = Run(self._readings, started, session, fresh.names, called)
+        places = _checked_room(room, fresh, self.workers > 1 and not self._readings.by_block)
+        self.run = Run(self._readings, started, session, fresh.names, called, places)
         self._foreseen = self.limit is None
         self._show: ProgressLine | None = None
 
@@ -250,6 +262,21 @@ class _Call:
             except Warning as error:  # where warnings are errors there is no result
                 self.run.keep(error)
                 raise
+
+
+def _checked_room(room: Any, session: Session, in_turn: bool) -> int | None:
+    """How many measurements a block has room for; None without blocks. `in_turn`: several workers, and none knows."""
+    if session.blocks is None:
+        if room is not None:
+            raise ValueError(f'room={short(room)} is for blocks: give blocks="offset" or blocks="drawn"')
+        return None
+    if in_turn:
+        raise ValueError(
+            "with blocks several workers have to know which block each measures in: give measure a parameter block"
+        )
+    if room is None and session.blocks != "drawn":
+        raise ValueError("with blocks give room, how many measurements fit into a block")
+    return session.n_arms if room is None else check_count(room, "room", 2)
 
 
 def _resolved_dimension(resolution: Any) -> int | None:

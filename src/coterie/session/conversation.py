@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED = 0, 1, 2, 3, 4, 5
-"""What was done, in the order of `Conversation.order`."""
+ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED, STEPPED = 0, 1, 2, 3, 4, 5, 6
+"""What was done, in the order of `Conversation.order`; the last: something with a block."""
 
 AHEAD, BATCHES_AHEAD = 8, 2
 """Results that open asks may hold up: so many for each ask at work and two more, or so many times all that are open and
@@ -110,12 +110,13 @@ class Conversation:
         self.settings, self.items = self.first_settings, Items(self.first_settings.n_arms)
         self.run = start(self.first_settings, self.method) if run is None else run
         self.log = Measurements(self.first_settings.noise, self.method.exact)
-        self.lines = Lines(self.method.in_ask_order)
+        self.lines = Lines(self.in_ask_order)
         self.arms_asked: list[int] = []  # by ticket
         self.rounds_asked: list[int] = []
         self.order = bytearray()
         self.given_up: list[int] = []  # tickets, in the order in which they were given up
         self.choices: list[Resolution] = []  # in the order in which they were made
+        self.steps: list[dict[str, Any]] = []  # what was done with blocks, in order
         self.revisions: list[StageEnd] = []  # in the order in which they were made
         self.never = 0  # results that never count: of retired items, or too late for a proof that was followed up
         self.decisions: list[tuple[int, Decision]] = []  # with the number of results that had counted before
@@ -126,6 +127,11 @@ class Conversation:
         self.kept_groups: KeptGroups | None = None  # see `coterie.session.groups`
         self.kept_alarms: tuple[Any, Any] | None = None  # see `coterie.session.data_alarms`
         self._kept: tuple[Any, dict[str, Any]] = (None, {})
+
+    @property
+    def in_ask_order(self) -> bool:
+        """Whether the results of an item count in the order in which they were asked for; in blocks cells see to it."""
+        return self.method.in_ask_order and self.first_settings.blocks is None
 
     @property
     def next_ticket(self) -> int:
@@ -202,7 +208,7 @@ class Conversation:
         """
         pending, n_open = self.lines.pending, len(self.lines.pending)
         least = BATCHES_AHEAD * (n_open + wanted)
-        if not n_open or not self.method.in_ask_order or self.run.done:
+        if not n_open or not self.in_ask_order or self.run.done:
             return []
         if self._overtaken(next(iter(pending)), 0) < least:
             return []
@@ -273,6 +279,14 @@ class Conversation:
             self.run.look()
             self.note_decisions()
 
+    def step(self, step: dict[str, Any]) -> None:
+        """Something is done with a block (`coterie.methods.capabilities.Blocks`)."""
+        if not self.run.done:
+            self.run.take_step(step)
+        self.order.append(STEPPED)
+        self.steps.append(step)
+        self.note_decisions()
+
     def choose(self, resolution: Resolution) -> None:
         """Another resolution is asked for."""
         self.order.append(CHOSEN)
@@ -318,7 +332,7 @@ class Conversation:
         else:
             self._release(arm)
 
-    def tell_given(self, arm: Any, x: Any, ticket: Any) -> None:
+    def tell_given(self, arm: Any, x: Any, ticket: Any, block: Any = None) -> None:
         """See `Session.tell`: everything is checked before anything is changed."""
         if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):
             arms = [self.arm_named(given) for given in arm]
@@ -326,8 +340,15 @@ class Conversation:
         else:
             arms, tickets = [self.arm_named(arm)], [ticket]
             values = check_measurement(x, self.settings.dim)[None]
+        if block is not None:
+            from coterie.session.in_blocks import claimed_in_block, need_blocks
+
+            need_blocks(self, f"block={short(block)}")
+            tickets = claimed_in_block(self, arms, tickets, block)
         claimed = self.lines.claim(arms, tickets)
         for result in zip(arms, values, self.log.in_noise_units(arms, values), claimed, strict=True):
+            if block is not None and result[3] is None:
+                self.step({"step": "place", "block": block})
             self.tell(*result)
 
     def arm_named(self, arm: Any) -> int:

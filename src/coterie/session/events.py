@@ -15,6 +15,7 @@ from coterie.problem.sentences import assumption_in_words, revisions_in_words
 from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Conversation
 from coterie.session.corrections import corrections_json
 from coterie.session.groups import labels_of
+from coterie.session.in_blocks import placed_rows
 from coterie.session.record_arrays import missed_asks, overtaken_rows
 from coterie.session.replaying import revisions_of
 from coterie.session.streams import asks_of, open_asks
@@ -54,7 +55,7 @@ def _beside_certificate(conversation: Conversation, proof: dict[str, Any]) -> di
     beside = (revised if "present" in proof else {}) | {
         "delta": settings.delta,
         "noise": settings.noise.to_json(),
-        "assumes": assumption_in_words(settings.noise, settings.question.kind),
+        "assumes": assumption_in_words(settings.noise, settings.question.kind, settings.blocks, settings.strict_blocks),
         "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
         "confirm": None if confirmed is None else {"share": settings.confirm, "measurements": confirmed[0]},
         "homogeneity": None
@@ -74,8 +75,10 @@ def _beside_certificate(conversation: Conversation, proof: dict[str, Any]) -> di
 def events_of(conversation: Conversation) -> list[dict[str, Any]]:
     """The measurement log as CROC counts it: results in ask order of each arm, freezes, rounds."""
     need_certificates(conversation, "events")
-    log = conversation.log
+    log, blocks = conversation.log, conversation.settings.blocks
     shown = {
+        "cell": ("event", "cell", "block", "epoch", "pulls", "bet"),
+        "lapse": ("event", "cell", "missing", "strict"),
         "freeze": ("event", "epoch", "labels", "cores", "bet"),
         "round": ("event", "round", "epoch", "pulls", "seed", "bet", "settled"),
         "list": ("event", "epoch", "pairs"),
@@ -91,7 +94,8 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
     by_variance = exact and bounds_variance(conversation.settings.noise)
     alone = rows_asked_alone(conversation, log.tickets) if by_variance else set()
-    late = overtaken_rows(conversation)
+    late = overtaken_rows(conversation) if blocks is None else set()  # in a cell the order does not matter
+    placed = {} if blocks is None else placed_rows(conversation)
     asks = asks_of(conversation)
     at = next_ask = 0
     for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
@@ -99,7 +103,16 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
             events.append(between[at][1])
             at += 1
         values = log.values[row].tolist()
-        event = {"event": "result", "arm": log.arms[row], "round": of_round, "values": values}
+        event = {
+            "event": "result",
+            "arm": log.arms[row],
+            "round" if blocks is None else "cell": of_round,
+            "values": values,
+        }
+        if blocks is not None and of_round == 0:
+            del event["cell"]
+        if row in placed:
+            event["block"] = placed[row]
         if row in alone:
             event["alone"] = True
         if log.tickets[row] is None or (not exact and _was_stale(conversation, t, log.tickets[row])):

@@ -12,12 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.methods.contract import ASK, CHOOSE, GIVE_UP, RESULT, Decision, Departure, Record
+from coterie.methods.contract import ASK, CHOOSE, GIVE_UP, RESULT, STEP, Decision, Departure, Record
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Revision
 from coterie.problem.settings import Settings
-from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, LOOKED, REVISED, TOLD, Applied, Conversation
+from coterie.session.conversation import (
+    ASKED,
+    CHOSEN,
+    FORGOTTEN,
+    LOOKED,
+    REVISED,
+    STEPPED,
+    TOLD,
+    Applied,
+    Conversation,
+)
 from coterie.session.lines import Place
 
 UNASKED = -2
@@ -39,7 +49,7 @@ class Facts(NamedTuple):
     answers, `UNASKED` if there is none, or -1: the oldest open one of its arm.
     """
 
-    kinds: list[int]  # ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED
+    kinds: list[int]  # ASKED, TOLD, FORGOTTEN, LOOKED, CHOSEN, REVISED, STEPPED
     arms: list[int]
     tickets: list[int]
     rounds: list[int]  # of asks, -1 if it was not recorded
@@ -47,6 +57,7 @@ class Facts(NamedTuple):
     decisions: list[tuple[int, Decision]] = []  # noqa: RUF012 (never changed): with the results that counted before
     choices: list[Resolution] = []  # noqa: RUF012 (never changed): those of the entries CHOSEN
     revisions: list[Revision] = []  # noqa: RUF012 (never changed): those of the entries REVISED
+    steps: list[dict[str, Any]] = []  # noqa: RUF012 (never changed): those of the entries STEPPED
 
     @property
     def told_arms(self) -> list[int]:
@@ -60,14 +71,15 @@ class Facts(NamedTuple):
         return older._replace(decisions=decided[0]), newer._replace(decisions=decided[1])
 
     def _part(self, start: int, stop: int) -> Facts:
-        told, chosen, revised = (
-            np.cumsum([0, *(kind == wanted for kind in self.kinds)]) for wanted in (TOLD, CHOSEN, REVISED)
+        told, chosen, revised, stepped = (
+            np.cumsum([0, *(kind == wanted for kind in self.kinds)]) for wanted in (TOLD, CHOSEN, REVISED, STEPPED)
         )
         part = slice(start, stop)
         return Facts(
             self.kinds[part], self.arms[part], self.tickets[part], self.rounds[part],
             self.values[told[start] : told[stop]], [],
             self.choices[chosen[start] : chosen[stop]], self.revisions[revised[start] : revised[stop]],
+            self.steps[stepped[start] : stepped[stop]],
         )  # fmt: skip
 
     def stages(self) -> list[Facts]:
@@ -112,7 +124,7 @@ def facts_of(conversation: Conversation) -> Facts:
         rounds.append(of_round)
     values = np.array(log.values).reshape(-1, conversation.settings.dim)
     revisions = [made.revision for made in conversation.revisions]
-    decided = list(conversation.decisions), list(conversation.choices), revisions
+    decided = list(conversation.decisions), list(conversation.choices), revisions, list(conversation.steps)
     return Facts(list(conversation.order), arms, tickets, rounds, values, *decided)
 
 
@@ -167,6 +179,7 @@ class Reading:
         self._entry_of: dict[int, int] = {}  # of a ticket: the place of its ask in the record
         self._open_of: dict[int, deque[int]] | None = None  # open tickets of each arm: where no ticket is given
         self.claimed: list[int | None] = []  # the ticket that each result answers
+        n_steps = 0
         steps = zip(facts.kinds, facts.arms, facts.tickets, facts.rounds, strict=True)
         for i, (kind, arm, ticket, of_round) in enumerate(steps):
             if kind == TOLD:
@@ -175,6 +188,9 @@ class Reading:
                 self._ask(i, arm, ticket, of_round)
             elif kind == FORGOTTEN:
                 self._forget(i, arm, ticket)
+            elif kind == STEPPED:
+                self._add(i, STEP, -1, ask=n_steps)
+                n_steps += 1
             else:
                 self._add(i, CHOOSE if kind == CHOSEN else LOOKED, -1)
         self.record = self._recorded()
@@ -185,7 +201,7 @@ class Reading:
         if self._older:
             white = np.concatenate([white, np.array(self._older).reshape(-1, white.shape[1])])
         results = white[places] if len(white) else np.zeros((kinds.size, white.shape[1]))
-        return Record(kinds, arms, rounds, ask, asked, results, [], self._facts.choices)
+        return Record(kinds, arms, rounds, ask, asked, results, [], self._facts.choices, steps=self._facts.steps)
 
     def _add(
         self, entry: int, kind: int, arm: int, of_round: int = 0, ask: int = -1, asked: int = 0, place: int = 0,
@@ -351,6 +367,7 @@ class Reading:
         conversation.never += self._ignored(len(facts.kinds))
         conversation.lines = self._lines
         conversation.order += bytes(facts.kinds)
+        conversation.steps += facts.steps
         pairs = zip(facts.kinds, facts.tickets, strict=True)
         conversation.given_up += [ticket for kind, ticket in pairs if kind == FORGOTTEN]
         conversation.log.add_all(facts.told_arms, facts.values, self._white, self.claimed)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from coterie.problem.checks import FloatArray, check_real_array, short
+from coterie.session.conversation import Ticket
 from coterie.session.session import Session
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 class Readings:
     """The function that measures, called with the items that people know, and what it calls the numbers."""
 
-    def __init__(self, measure: Callable[[Any], Any], items: Sequence[Any] | None, names: Sequence[str] | None) -> None:
+    def __init__(self, measure: Callable[..., Any], items: Sequence[Any] | None, names: Sequence[str] | None) -> None:
         self._measure, self._items = measure, names if items is None else items
         self.by_name = items is None and names is not None
+        self.by_block = _takes_block(measure)
         self._labels: list[Any] | None = None  # of the first Series
 
-    def __call__(self, arm: int) -> Any:
-        return self._measure(arm if self._items is None else self._items[arm])
+    def __call__(self, arm: int, block: str | None = None) -> Any:
+        item = arm if self._items is None else self._items[arm]
+        return self._measure(item, block=block) if self.by_block and block is not None else self._measure(item)
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -49,8 +52,19 @@ class Readings:
         return given.reindex(self._labels).to_numpy()
 
 
+def _takes_block(measure: Any) -> bool:
+    """Whether a function wants to know the block that it measures in: it has a parameter of that name."""
+    try:
+        return "block" in inspect.signature(measure).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 class Run:
-    """Asks and results of one call. `session` is None until the first result has shown how many numbers one has."""
+    """Asks and results of one call. `session` is None until the first result has shown how many numbers one has.
+
+    `room`: of a block, where there are blocks. They are called "block 1", "block 2", and so on.
+    """
 
     def __init__(
         self,
@@ -59,7 +73,9 @@ class Run:
         session: Session | None,
         names: Sequence[str] | None,
         called: str = "cluster",
+        room: int | None = None,
     ) -> None:
+        self._room = room
         self.measure, self._started, self._names, self._called = measure, started, names, called
         self.session = session
         self._before = None if session is None else session.to_dict()  # as it was when this call began
@@ -80,7 +96,26 @@ class Run:
             assert self.session is not None
             return self.session
         self._arm = arm
-        return self.take(arm, self.measure(arm), ticket)
+        return self.take(arm, self.measured(arm, ticket), ticket)
+
+    def measured(self, arm: int, ticket: int | None) -> Any:
+        """What `measure` returns for an ask."""
+        if self.session is None or ticket is None:
+            return self.measure(arm, None if self._room is None else _block(1))
+        return self.measure(arm, self.session.block_of(ticket))
+
+    def _open(self, session: Session) -> list[Ticket]:
+        """The next ask: in blocks, of the block at hand, or of the next one if nothing of use fits into it."""
+        if self._room is None:
+            return session.open(1)
+        number = max(1, len(session.open_blocks))
+        while True:
+            taken = session.asked_in(_block(number))
+            if taken <= self._room - 2 or session.planned:
+                opened = session.open_in_block(None, _block(number), room=max(2, self._room - taken))
+                if opened or session.done:
+                    return opened
+            number += 1
 
     def next_ask(self, under_way: Collection[int | None] = ()) -> tuple[int | None, int] | None:
         """The ticket and the arm to measure next: the oldest open ask that is not under way, or a new one.
@@ -94,7 +129,7 @@ class Run:
         if free is None:
             self._changing = True
             self._done.append(None)
-            opened = session.open(1)
+            opened = self._open(session)
             if not opened:
                 self._done.pop()
             self._changing = False
@@ -111,7 +146,7 @@ class Run:
             self._done.append((arm, x, ticket))
             if session is None:
                 session = self._started(x.size)
-                session.open(1)
+                self._open(session)
             session.check_results([arm], x[None])
         except (ValueError, TypeError) as error:
             del self._done[known:]
@@ -162,15 +197,19 @@ class Run:
             session = Session.from_dict(self._before)
         elif results:
             session = self._started(results[0][1].size)
-            session.open(1)
+            self._open(session)
         else:
             return
         for step in self._done:
             if step is None:
-                session.open(1)
+                self._open(session)
             else:
                 session.tell(*step)
         self.session = session
+
+
+def _block(number: int) -> str:
+    return f"block {number}"
 
 
 def checked(given: Any, dim: int | None) -> FloatArray:
@@ -276,7 +315,7 @@ class Threads(_Crew):
         while (ask := self._asks.get()) is not None:
             given, raised = None, None
             try:
-                given = self._run.measure(ask.arm)
+                given = self._run.measured(ask.arm, ask.ticket)
             except BaseException as error:
                 raised = error
             self._results.put(_Came(ask, given, raised))
@@ -330,7 +369,7 @@ class Tasks(_Crew):
     async def _measure(self, ask: _Ask) -> None:
         given, raised = None, None
         try:
-            given = self._run.measure(ask.arm)
+            given = self._run.measured(ask.arm, ask.ticket)
             if not inspect.isawaitable(given):
                 raise TypeError(
                     "measure is no async function, and acluster awaits what it returns: write "

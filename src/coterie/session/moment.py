@@ -24,6 +24,7 @@ from coterie.problem.settings import Settings
 from coterie.session.atomic import for_session
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
+from coterie.session.in_blocks import apart_in_cells
 from coterie.session.verdicts import alarm_of
 
 MOST_ITEMS = 3000
@@ -65,6 +66,7 @@ class Moment:
     log: FloatArray  # all results (n, d)
     n_first: int | None = None  # of a session that was revised: how many items were there first
     present: tuple[int, ...] = ()  # … and which are there now
+    in_cells: Any = None  # (M, M) in blocks: pairs known to differ
 
     @property
     def t(self) -> int:
@@ -84,6 +86,8 @@ def conversation_moment(conversation: Conversation) -> Moment:
     proven = conversation.run.done and conversation.proves and not refuted
     freeze = _last_freeze(conversation, labels)
     moment = Moment(conversation.settings, labels, proven, refuted, freeze, log.arms_of(rows), rows, log.array)
+    if conversation.settings.blocks is not None:
+        return replace(moment, in_cells=apart_in_cells(conversation))
     if not conversation.revisions:
         return moment
     return replace(moment, n_first=conversation.first_settings.n_arms, present=tuple(conversation.items.present))

@@ -137,7 +137,9 @@ def _equal_pairs(moment: Moment, n_clusters: int) -> _Pairs:
     settings = moment.settings
     n_arms = settings.n_arms
     equal = (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2
-    if moment.n_first is None:
+    if moment.in_cells is not None:
+        unlike = moment.in_cells
+    elif moment.n_first is None:
         unlike = unequal(moment.stacks, settings.noise, equal, log_inverse_budget(settings))
     else:
         every = moment.n_first * (moment.n_first - 1) // 2

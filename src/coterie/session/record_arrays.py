@@ -42,7 +42,7 @@ class RecordArrays:
     def __init__(self, source: Session | Conversation) -> None:
         conversation = source if isinstance(source, Conversation) else source._conversation
         log, events = conversation.log, np.frombuffer(bytes(conversation.order), dtype=np.uint8)
-        self.n_arms, self.in_ask_order = conversation.settings.n_arms, conversation.method.in_ask_order
+        self.n_arms, self.in_ask_order = conversation.settings.n_arms, conversation.in_ask_order
         self.asked_arms = np.array(conversation.arms_asked, dtype=np.int64)  # by ticket
         self.asked_rounds = np.array(conversation.rounds_asked, dtype=np.int64)
         # The last ask may have found the groups: it has no ticket.

@@ -24,7 +24,7 @@ from coterie.methods.table import METHODS
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, Revision, among, revision_of
 from coterie.problem.settings import SettingError
-from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, TOLD, Applied, Conversation, Ticket
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, STEPPED, TOLD, Applied, Conversation, Ticket
 from coterie.session.facts import Facts, Reading, ReplayError, facts_of, read
 from coterie.session.finished import FinishedRun, PastRun
 
@@ -36,6 +36,10 @@ def checked_revision(
     session: Session, add: Any, retire: Any, n_clusters: Any, delta: Any, costs: Any = None
 ) -> Revision:
     """A revision of this session from what a caller gave; `SettingError` says why it cannot be."""
+    if session.blocks is not None:
+        raise SettingError(
+            "a session with blocks cannot be revised on the way: start anew with what is asked for now", "blocks"
+        )
     if session._conversation.method.restart is None:
         able = ", ".join(repr(method.name) for method in METHODS.values() if method.restart is not None)
         raise SettingError(
@@ -209,7 +213,7 @@ def _pass_stages(conversation: Conversation, facts: Facts) -> Facts:
 
 def _one_by_one(conversation: Conversation, facts: Facts) -> None:
     """A record that does not know all arms that were asked for."""
-    row, choices = 0, iter(facts.choices)
+    row, choices, steps = 0, iter(facts.choices), iter(facts.steps)
     white = conversation.log.in_noise_units(facts.told_arms, facts.values)
     for i, (kind, arm, ticket) in enumerate(zip(facts.kinds, facts.arms, facts.tickets, strict=True)):
         if kind == ASKED:
@@ -230,6 +234,8 @@ def _one_by_one(conversation: Conversation, facts: Facts) -> None:
             conversation.forget(ticket)
         elif kind == CHOSEN:
             conversation.choose(next(choices))
+        elif kind == STEPPED:
+            conversation.step(next(steps))
         else:
             conversation.look()
 

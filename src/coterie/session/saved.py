@@ -26,6 +26,7 @@ from coterie.session.conversation import (
     FORGOTTEN,
     LOOKED,
     REVISED,
+    STEPPED,
     TOLD,
     Applied,
     Conversation,
@@ -43,7 +44,15 @@ if TYPE_CHECKING:
 FORMAT = "coterie-session-2"
 Kind = TypeVar("Kind", bound="Session")
 _CONVERSATION = ("log", "history", "asks", "decisions", "applied", "rules", "outcome", "pending", "next_ticket")
-_KINDS = {"ask": ASKED, "tell": TOLD, "look": LOOKED, "forget": FORGOTTEN, "choose": CHOSEN, "revise": REVISED}
+_KINDS = {
+    "ask": ASKED,
+    "tell": TOLD,
+    "look": LOOKED,
+    "forget": FORGOTTEN,
+    "choose": CHOSEN,
+    "revise": REVISED,
+    "block": STEPPED,
+}
 _COUNTED = (ASKED, TOLD, LOOKED)  # of the history: with how often they were done in a row
 
 
@@ -70,15 +79,16 @@ def to_dict(session: Session) -> dict[str, Any]:
 
 def _history_of(conversation: Conversation) -> list[list[object]]:
     """What was done, in order: [ask | tell | look, how often], [forget, ticket], [choose, resolution],
-    [revise, revision]."""
+    [revise, revision], [block, step]."""
     done = np.frombuffer(bytes(conversation.order), dtype=np.uint8)
-    alone = (done == FORGOTTEN) | (done == CHOSEN) | (done == REVISED)
+    alone = ~np.isin(done, _COUNTED)
     starts = np.flatnonzero(alone | (np.diff(done, prepend=FORGOTTEN) != 0))
     words = {kind: word for word, kind in _KINDS.items()}
     contents: dict[int, Iterator[Any]] = {
         FORGOTTEN: iter(conversation.given_up),
         CHOSEN: (resolution.to_json()["resolution"] for resolution in conversation.choices),
         REVISED: (made.revision.to_json() for made in conversation.revisions),
+        STEPPED: iter(conversation.steps),
     }
     lengths = np.diff(starts, append=done.size).tolist()
     return [
@@ -161,7 +171,7 @@ def _facts(session: Session, saved: dict[str, Any]) -> Facts:
     for kind, count in history:
         if kind == CHOSEN:
             choices.append(_choice(session, count))
-        if kind in (FORGOTTEN, CHOSEN, REVISED):
+        if kind not in _COUNTED:
             columns.append((kind, -1, count if kind == FORGOTTEN else -1, -1))
             continue
         for _ in range(count):
@@ -183,7 +193,24 @@ def _facts(session: Session, saved: dict[str, Any]) -> Facts:
     kinds, arms, tickets, rounds = (list(column) for column in zip(*columns, strict=True)) if columns else ([],) * 4
     if sum(made["event"] == "revision" for _, made in decisions) != len(revisions):
         raise ValueError(f"the saved history has {len(revisions)} revisions, the saved decisions another number")
-    return Facts(kinds, arms, tickets, rounds, values, decisions, choices, revisions)
+    steps = [_step(count) for kind, count in history if kind == STEPPED]
+    return Facts(kinds, arms, tickets, rounds, values, decisions, choices, revisions, steps)
+
+
+def _step(saved: Any) -> dict[str, Any]:
+    """Something that was done with a block."""
+    kept = {
+        "compose": {"step", "block", "room", "among", "fill"},
+        "close": {"step", "block"},
+        "place": {"step", "block"},
+    }
+    name = saved.get("step") if isinstance(saved, dict) else None
+    if not isinstance(name, str) or set(saved) != kept.get(name) or not isinstance(saved["block"], str):
+        raise ValueError(
+            f"a saved step must be [block, {{step: compose | close | place, block, …}}], got {short(saved)}"
+        )
+    checked: dict[str, Any] = saved
+    return checked
 
 
 def _choice(session: Session, saved: Any) -> Resolution:
@@ -241,11 +268,13 @@ def _history(history: Any) -> list[tuple[int, Any]]:
         word, *content = _listed(entry, "an entry of the saved history") or [None]
         if not isinstance(word, str) or word not in _KINDS or len(content) != 1:
             raise ValueError(
-                "an entry of the saved history must be [ask | tell | look | forget, number], [choose, resolution] or "
-                f"[revise, revision], got {short(entry)}"
+                "an entry of the saved history must be [ask | tell | look | forget, number], [choose, resolution], "
+                f"[revise, revision] or [block, step], got {short(entry)}"
             )
         saved = (
-            content[0] if word in ("choose", "revise") else check_count(content[0], "a number of the saved history", 0)
+            content[0]
+            if word in ("choose", "revise", "block")
+            else check_count(content[0], "a number of the saved history", 0)
         )
         entries.append((_KINDS[word], saved))
     return entries
@@ -285,6 +314,7 @@ def memory_of(session: Session) -> tuple[dict[str, Any], dict[str, Any]] | None:
         "corrections": [made.to_json() for made in session.corrections],
         "revisions": [[made.revision.to_json(), made.t, made.ticket] for made in conversation.revisions],
         "never": conversation.never,
+        "steps": conversation.steps,
         "outcome": session.outcome,
     }
     arrays = {
@@ -313,6 +343,7 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
     conversation.revisions = [StageEnd(Revision.from_json(saved), t, ticket) for saved, t, ticket in revisions]
     conversation.update_settings()
     conversation.never = plain.get("never", 0)
+    conversation.steps = list(plain.get("steps", []))
     conversation.applied = Applied(*plain["applied"])
     conversation.undone = set(plain["undone"])
     conversation.waited = plain["waited"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from coterie.methods.reports import Partial
 from coterie.methods.table import prepared
-from coterie.problem.checks import FloatArray, check_count
+from coterie.problem.checks import FloatArray, check_count, short
 from coterie.problem.families import Model
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, Resolution
@@ -30,6 +30,15 @@ from coterie.session.facts import facts_given
 from coterie.session.finished import PastRun, outcome_of
 from coterie.session.forecast import cost_left_of, cost_of, remaining_of
 from coterie.session.groups import borders_of, centers_of, evidence_of, groups_html, groups_of, labels_of, references_of
+from coterie.session.in_blocks import (
+    BlockFull,
+    asked_in,
+    block_of,
+    close_block,
+    named_blocks,
+    need_blocks,
+    open_in_block,
+)
 from coterie.session.progress import Outlook, choose_resolution, outlook_of, progress_of, resolution_for
 from coterie.session.replaying import checked_revision, follow_facts, revise_by, revisions_of
 from coterie.session.verdicts import alarm_of, homogeneity_of, nothing_left, session_in_words, verdict_of
@@ -72,6 +81,13 @@ class Session:
     confirm : float
         So many measurements more after the proof, as a share of those that it took, spread so that a group that hides
         two is found: see `homogeneity`. `proven` says that the proof is there, `done` that all is measured.
+    blocks : {"offset", "drawn"}, optional
+        "offset": results of one block (a plate, a day, a rater) may all be shifted, in every block by another amount;
+        name the block when you `ask`. "drawn": every block is drawn afresh, such as a question that all models answer;
+        noise None, `Bounded` or `Counts(1)`. Items are then compared inside a block only. CROC only.
+    strict_blocks : bool
+        What was asked for together in a block and not measured to its end counts for nothing, whatever the reason;
+        otherwise what came of it counts, assuming that the end had nothing to do with values.
 
     Notes
     -----
@@ -98,11 +114,12 @@ class Session:
         delta: float = DELTA, method: str = METHOD, threshold: str = THRESHOLD, noise: Any = None,
         distance_ratio: float | None = None, instance: Instance | None = None, names: Sequence[str] | None = None, *,
         resolution: Any = None, groups: str = GROUPS[0], costs: Any = None, cost_unit: str | None = None,
-        confirm: float = 0.0,
+        confirm: float = 0.0, blocks: str | None = None, strict_blocks: bool = False,
     ) -> None:  # fmt: skip
         given = Settings.of(
             n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names,
-            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit, confirm=confirm,
+            resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit, confirm=confirm, blocks=blocks,
+            strict_blocks=strict_blocks,
         )  # fmt: skip
         self._lock, self._conversation = threading.RLock(), Conversation(*prepared(given))
 
@@ -150,6 +167,8 @@ class Session:
     names = Setting[tuple[str, ...] | None]("names", "What the items are called.")
     costs = Setting[tuple[float, ...] | None]("costs", "What one measurement of each item costs, if that differs.")
     cost_unit = Setting[str | None]("cost_unit", "What the unit of the costs is called, if it was said.")
+    blocks = Setting[str | None]("blocks", "What results of a block may share, if there are blocks.")
+    strict_blocks = Setting[bool]("strict_blocks", "Whether what is not measured to its end counts for nothing.")
     confirm = Setting[float]("confirm", "The measurements after the proof, as a share of those that it took.")
     items = View(lambda c: c.items, "All items there ever were, and which of them are retired.")
     n_present = View(lambda c: c.n_present, "How many items there are now: those that are not retired.")
@@ -193,14 +212,26 @@ class Session:
 
     # What to measure, and what came out.
 
-    def ask(self, n: int | None = None) -> Any:
+    def ask(
+        self, n: int | None = None, block: str | None = None, among: Iterable[Any] | None = None,
+        room: int | None = None,
+    ) -> Any:  # fmt: skip
         """The next item to measure; measurements still under way are counted as done. Each ask opens a ticket.
 
         Parameters
         ----------
         n : int, optional
             How many items: a list is returned. It is shorter if the groups are proven on the way, or if open asks have
-            to be answered first. Never-measured items come first, in index order.
+            to be answered first. Never-measured items come first, in index order. In a block: how many fit into it;
+            an item may be listed twice. The list is empty if so little room is of no use.
+        block : str, optional
+            The block that is measured in, such as "plate 7"; by default the one named last. What is asked for together
+            in a block, a *cell*, is decided before its results: all of it is to be measured in this block, or the block
+            is to be closed (`close_block`). Without n the cell is handed out one by one.
+        among : iterable, optional
+            The items that can be measured in this block, if not all can.
+        room : int, optional
+            Without n: how many more results fit into the block.
 
         Raises
         ------
@@ -209,7 +240,19 @@ class Session:
         Waiting
             If further results could not be used before an ask of long ago is answered (see `awaited`). Whoever answers
             each ask before asking again never meets it.
+        BlockFull
+            Without n: if nothing more of use can be measured in this block.
         """
+        if self._conversation.settings.blocks is not None:
+            opened = open_in_block(self._conversation, n, block, among, room)
+            if not opened and self.done:
+                raise nothing_left(self._conversation)
+            if not opened and n is None:
+                raise BlockFull(f"nothing more of use can be measured in block {block!r}: close it, and name another")
+            return opened[0].arm if n is None else [ticket.arm for ticket in opened]
+        for name, given in (("block", block), ("among", among), ("room", room)):
+            if given is not None:
+                need_blocks(self._conversation, f"{name}={short(given)}")
         arms = [ticket.arm for ticket in self._conversation.open(1 if n is None else check_count(n, "n", 1))]
         if not arms:
             raise nothing_left(self._conversation) if self.done else waiting_for(self.awaited)
@@ -223,7 +266,38 @@ class Session:
         """
         return self._conversation.open(count, wanted)
 
-    def tell(self, arm: Any, x: Any, ticket: Any = None) -> None:
+    def open_in_block(
+        self, n: int | None = None, block: str | None = None, among: Iterable[Any] | None = None,
+        room: int | None = None,
+    ) -> list[Ticket]:  # fmt: skip
+        """What `ask` with these asks for, with the ticket of each; empty where it would raise."""
+        need_blocks(self._conversation, "open_in_block")
+        return open_in_block(self._conversation, n, block, among, room)
+
+    def close_block(self, block: str) -> None:
+        """Nothing more will be measured in a block: its open asks are given up.
+
+        What was asked for together and is not all in counts as far as it came, assuming that the end had nothing to do
+        with values (closing time); with `strict_blocks` it counts for nothing. ValueError if the block was not asked
+        for, or is closed already.
+        """
+        close_block(self._conversation, block)
+
+    def block_of(self, ticket: int) -> str | None:
+        """The block that an ask is of, by its ticket; None without blocks."""
+        return block_of(self._conversation, ticket)
+
+    def asked_in(self, block: str) -> int:
+        """How many asks were decided for a block so far."""
+        return asked_in(self._conversation, block)
+
+    planned = View(lambda c: len(c.run.planned), "Asks of a block that are decided, and not handed out.")
+    open_blocks = View(
+        lambda c: [name for name, closed in named_blocks(c).items() if not closed],
+        "Blocks that were asked for and are not closed.",
+    )
+
+    def tell(self, arm: Any, x: Any, ticket: Any = None, block: str | None = None) -> None:
         """Report a measurement: asked for or not, in any order; after `done` it is kept and changes nothing.
 
         Parameters
@@ -235,8 +309,11 @@ class Session:
         ticket : int or a sequence of them, optional
             The ask that is answered; by default the oldest open one for the item. Give it where results can overtake
             each other: CROC's proof counts them in ask order.
+        block : str, optional
+            The block that it was measured in: it must be that of the ask. Of a result that nobody asked for, a block
+            named before; it then serves estimates, and no proof.
         """
-        self._conversation.tell_given(arm, x, ticket)
+        self._conversation.tell_given(arm, x, ticket, block)
 
     def check_results(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
         """That results (n, d) of these arms can be told; ValueError says why not. What `absorb` takes, one a row."""

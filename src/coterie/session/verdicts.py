@@ -56,6 +56,8 @@ def homogeneity_of(conversation: Conversation) -> Homogeneity | None:
     """
     if not conversation.proven or not isinstance(conversation.settings.question, ExactGroups):
         return None
+    if conversation.settings.blocks is not None:  # it would take an offset of a block for a difference of items
+        return None
     return conversation.once("homogeneity", _homogeneity)
 
 

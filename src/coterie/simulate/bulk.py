@@ -23,7 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie.methods.contract import Method
-from coterie.methods.table import check_noise, check_question, check_weighs_costs, is_packaged, method_named
+from coterie.methods.table import (
+    check_noise,
+    check_question,
+    check_weighs_costs,
+    is_packaged,
+    method_named,
+    prepared,
+)
 from coterie.methods.trials import Plan, Running, Stops, play_trial
 from coterie.problem.checks import (
     FloatArray,
@@ -31,6 +38,7 @@ from coterie.problem.checks import (
     check_delta,
     check_distance_ratio,
     check_far,
+    check_real,
     check_threshold_kind,
     short,
 )
@@ -61,11 +69,14 @@ def plan_for(
     groups: str = GROUPS[0],
     n_clusters: int | None = None,
     costs: Any = None,
+    blocks: str | None = None,
+    room: int | None = None,
+    offsets: Any = 0.0,
 ) -> Plan:
     """The plan of these trials, validated. `deltas` in any order and `thresholds` may repeat: each is simulated once.
 
     `method` is the name of one, or an entry that need not be in the table. `noise`, `world`, `resolution`, `groups`,
-    `n_clusters` and `costs` as in `simulate`.
+    `n_clusters`, `costs`, `blocks`, `room` and `offsets` as in `simulate`.
     """
     if not isinstance(instance, Instance):
         raise TypeError(f"simulate needs a coterie.Instance, got {short(instance)}")
@@ -92,8 +103,9 @@ def plan_for(
     check_question(chosen, question, assumed)
     priced = None if costs is None else tuple(checked("costs", check_costs, costs, instance.n_arms).tolist())
     check_weighs_costs(chosen, priced)
+    places, shifts = _checked_room(blocks, room, offsets, instance.n_arms)
     distinct = {-math.log(delta): delta for delta in given}
-    return Plan(
+    plan = Plan(
         instance,
         chosen.name,
         wanted,
@@ -107,7 +119,25 @@ def plan_for(
         groups,
         question.n_clusters if isinstance(question, SingleLinkage) else None,
         priced,
+        blocks,
+        places,
+        shifts,
     )
+    if blocks is not None:
+        prepared(plan.settings(wanted[0], given[0]))  # says what blocks do not go with
+    return plan
+
+
+def _checked_room(blocks: Any, room: Any, offsets: Any, n_arms: int) -> tuple[int, Any]:
+    """How many results a block has room for, and what it adds; `SettingError` says what is missing."""
+    if blocks is None:
+        if room is not None or callable(offsets) or offsets != 0.0:
+            raise SettingError('room and offsets are for blocks: give blocks="offset" or blocks="drawn"', "blocks")
+        return 0, 0.0
+    if room is None and blocks != "drawn":
+        raise SettingError("room must say how many measurements a block has room for, got None", "room")
+    places = n_arms if room is None else checked("room", check_count, room, "room", 2)
+    return places, offsets if callable(offsets) else checked("offsets", check_real, offsets, "offsets")
 
 
 def check_deltas(deltas: Any) -> list[float]:

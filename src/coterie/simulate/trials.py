@@ -135,6 +135,9 @@ class _Options(TypedDict, total=False):
     groups: str
     n_clusters: int | None
     costs: Any
+    blocks: str | None
+    room: int | None
+    offsets: Any
     progress: bool | None
 
 
@@ -168,6 +171,9 @@ def simulate(
     groups: str = GROUPS[0],
     n_clusters: int | None = None,
     costs: Any = None,
+    blocks: str | None = None,
+    room: int | None = None,
+    offsets: Any = 0.0,
     progress: bool | None = None,
 ) -> Trials | dict[str, Trials]:
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
@@ -211,6 +217,14 @@ def simulate(
         For "linkage".
     costs : array-like of shape (M,), optional
         Of a measurement of each arm, as in `Session`; the trials then say in `cost` what each has spent.
+    blocks : {"offset", "drawn"}, optional
+        Results come in blocks, as in `Session`.
+    room : int, optional
+        So many results fit into a block; it is measured cell by cell. By default, for "drawn", one of each arm.
+    offsets : float or callable
+        What a block adds to the means of all arms in it: the standard deviation of it, or a function of (rng, the arms
+        that are first asked for in the block) that gives it, a number or d of them. A `world` draws the results of a
+        cell at once, so that those of a drawn block may depend on one another.
     progress : bool, optional
         A bar on the terminal; by default if there is one.
 
@@ -230,8 +244,9 @@ def simulate(
     several = isinstance(threshold, list | tuple)
     question = {"resolution": resolution, "groups": groups, "n_clusters": n_clusters}
     plan = plan_for(
-        instance, method, deltas, threshold, max_pulls, distance_ratio, noise, world, costs=costs, **question
-    )
+        instance, method, deltas, threshold, max_pulls, distance_ratio, noise, world, costs=costs, blocks=blocks,
+        room=room, offsets=offsets, **question,
+    )  # fmt: skip
     count = check_count(trials, "trials", 1)
     outcomes: list[Outcome] = []
     with Bar(progress, f"{plan.method} on {instance.n_arms} arms", count) as bar:

@@ -1,0 +1,130 @@
+"""Which arms the next cell has: for the tests that are not met, or to find out where arms belong. No proof needs it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from coterie.methods.blocks.epoch import PAIR, Epoch
+from coterie.methods.blocks.estimate import Estimate
+from coterie.problem.checks import FloatArray, IntArray
+
+LINKS = 6
+"""In first cells that cannot hold all arms, one place in so many is for arms that were measured before."""
+SURE = 5.0
+"""A margin from which on an arm needs no exploring."""
+LEAST_CELL = 6
+"""Where the noise is not known, a cell for tests has at least so many results if the room allows it."""
+
+
+def first_cell(asked: IntArray, room: int, rng: np.random.Generator) -> IntArray:
+    """(M) every arm once; if they do not fit, some, with arms of before that link the blocks."""
+    cell = np.zeros(asked.size, dtype=np.int64)
+    new, old = np.flatnonzero(asked == 0), np.flatnonzero(asked > 0)
+    links = min(old.size, max(1, room // LINKS), room - 1) if old.size else 0
+    cell[new[: room - links]] = 1
+    if links:
+        order = np.lexsort((rng.random(old.size), asked[old]))
+        cell[old[order[:links]]] = 1
+    return cell
+
+
+def for_tests(epoch: Epoch, unmet: IntArray, asked: IntArray, least: int) -> IntArray:
+    """(M) every arm of an unmet test once, and of the cores as many as their tests are worth."""
+    tests, n_groups = epoch.tests, len(epoch.cores)
+    cell = np.zeros(asked.size, dtype=np.int64)
+    cell[tests.arm[unmet]] = 1
+    pairs = unmet[tests.kind[unmet] == PAIR]
+    cell[tests.other[pairs]] = 1
+    against = np.bincount(tests.against[unmet], minlength=n_groups)
+    for k in np.flatnonzero(against).tolist():
+        core = np.array(epoch.cores[k])
+        wanted = min(math.ceil(0.5 * math.sqrt(against[k])), 2 * core.size)
+        while cell[core].sum() < wanted:
+            cell[core[np.argmin(asked[core] + 1000 * cell[core])]] += 1
+    while 0 < cell.sum() < least:
+        cell *= 2
+    return cell
+
+
+def to_explore(estimate: Estimate, asked: IntArray) -> IntArray:
+    """(M) arms whose place is doubtful, each with arms of its own and of the rival group, or arms of parts to join."""
+    cell = np.zeros(asked.size, dtype=np.int64)
+    if estimate.parts is not None:
+        for part in np.unique(estimate.parts).tolist():
+            members = np.flatnonzero(estimate.parts == part)
+            cell[members[np.argsort(asked[members], kind="stable")[:2]]] = 1
+        return cell
+    labels, margins = estimate.labels, estimate.margins
+    least = margins.min(axis=1)
+    doubtful = np.flatnonzero(least <= min(SURE, float(least.min()) + 2.0))
+    for m in doubtful.tolist():
+        cell[m] = 1
+        for k in (int(np.argmin(margins[m])), int(labels[m])):
+            mates = np.flatnonzero(labels == k)
+            mates = mates[mates != m]
+            if mates.size and not cell[mates].any():
+                cell[mates[np.argmin(asked[mates])]] = 1
+    floor = max(0.5 * math.sqrt(asked.sum() / asked.size), asked.sum() / (10.0 * asked.size))
+    cell[(asked < floor) & (cell == 0)] = 1
+    cell[np.argmin(asked)] = max(1, cell[np.argmin(asked)])
+    if cell.sum() < 2:
+        cell[np.argsort(asked, kind="stable")[:2]] = 1
+    return cell
+
+
+def fitted(
+    wanted: IntArray, room: int, labels: IntArray, urgency: FloatArray, epoch: Epoch | None, rng: np.random.Generator
+) -> IntArray:
+    """What of a cell goes into the room: a core arm of each group, then groups in turn, the most urgent arms first.
+
+    `urgency` (M) is only a tendency: a fixed order starves pairs that never meet.
+    """
+    if wanted.sum() <= room:
+        return wanted
+    cell, rest = np.zeros_like(wanted), wanted.copy()
+    n_groups = int(labels.max()) + 1
+    if epoch is not None:
+        for k in rng.permutation(len(epoch.cores)).tolist():
+            core = [m for m in epoch.cores[k] if rest[m] > 0]
+            if core and cell.sum() < room:
+                m = core[int(rng.integers(len(core)))]
+                cell[m] += 1
+                rest[m] -= 1
+    turn = urgency * (0.5 + rng.random(urgency.size))
+    in_group = np.bincount(labels, cell, n_groups)
+    while cell.sum() < room and rest.sum() > 0:
+        left = np.bincount(labels, rest, n_groups)
+        k = int(np.argmin(np.where(left > 0, in_group + 0.5 * rng.random(n_groups), np.inf)))
+        members = np.flatnonzero((labels == k) & (rest > 0))
+        m = int(members[np.argmax(turn[members])])
+        cell[m] += 1
+        rest[m] -= 1
+        turn[m] -= 10.0
+        in_group[k] += 1
+    return cell
+
+
+def in_order(cell: IntArray, rng: np.random.Generator, first: bool) -> list[int]:
+    """The asks of a cell in a shuffled order: what drifts within a block meets no arm first every time.
+
+    The first cell of a run begins with arm 0, if it has it: `cluster` measures it to see how many numbers a result has.
+    """
+    arms = [int(arm) for arm in rng.permutation(np.repeat(np.arange(cell.size), cell))]
+    if first and 0 in arms:
+        arms.remove(0)
+        arms.insert(0, 0)
+    return arms
+
+
+def urgency_of(epoch: Epoch | None, unmet: IntArray, estimate: Estimate) -> FloatArray:
+    """(M) how much an arm lacks: of its tests, or of its margin."""
+    if epoch is None:
+        least = np.where(np.isfinite(estimate.margins), estimate.margins, SURE).min(axis=1)
+        return np.asarray(np.clip(1.0 - least / (2.0 * SURE), 0.05, 1.0))
+    lacks: Any = epoch.lacks()
+    urgency = np.full(estimate.labels.size, 0.05)
+    np.maximum.at(urgency, epoch.tests.arm[unmet], lacks[unmet])
+    return urgency
