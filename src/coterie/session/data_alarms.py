@@ -107,11 +107,11 @@ def alarms_of(conversation: Conversation) -> tuple[DataAlarm, ...]:
 
 def alarms_by(record: RecordArrays, settings: Settings, labels: IntArray | None) -> tuple[DataAlarm, ...]:
     """The alarms by a record."""
-    alarms = [_still(settings, record), _copy(settings, record)]
-    if getattr(settings, "blocks", None) is None:  # else results of an item may change from block to block
-        alarms = [_failures(settings, record), _lateness(settings, record), *alarms]
-        alarms = [_drift(settings, record, labels), _dependence(settings, record), *alarms]
-        alarms = [_noise(settings, record, labels), *alarms]
+    plain = _failures(settings, record), _still(settings, record), _copy(settings, record)
+    alarms: tuple[DataAlarm | None, ...] = plain
+    if settings.blocks is None:  # else results of an item may change from block to block
+        ordered = _drift(settings, record, labels), _dependence(settings, record)
+        alarms = (_noise(settings, record, labels), *ordered, plain[0], _lateness(settings, record), *plain[1:])
     return tuple(alarm for alarm in alarms if alarm is not None)
 
 

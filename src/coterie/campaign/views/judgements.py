@@ -49,7 +49,7 @@ def _shift_by_days(state: State) -> DataAlarm | None:
     Of a long record it is looked for once in every 256th of it.
     """
     session, run = state.session, state.settings.run
-    if len(state.days) < 2 or getattr(run, "blocks", None) is not None:
+    if len(state.days) < 2 or run.blocks is not None:
         return None
     n = state.n_results
     key = (n if n < 512 or state.done else n >> (n.bit_length() - 9), state.done)
