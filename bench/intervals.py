@@ -29,7 +29,7 @@ from coterie.evidence.intervals.hedged_means import (
     difference_interval,
     rate_evidence,
 )
-from coterie.evidence.intervals.quantiles import quantile_interval
+from coterie.evidence.intervals.streams import quantile_interval
 
 A = 0.05
 LENGTHS = (10, 30, 100, 1000)

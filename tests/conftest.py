@@ -7,6 +7,7 @@ import itertools
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,12 @@ from waiting import wait_until
 
 
 def pytest_configure() -> None:
-    """No test runs on an engine that was built from other sources; no example fails because the machine is busy."""
+    """No test runs on an engine that was built from other sources; no example fails because the machine is busy.
+
+    Nor is Ctrl-C ignored, as it is in a shell's background jobs: some tests press it, and their children inherit that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.register_profile("busy machine", deadline=None)
     hypothesis.settings.load_profile("busy machine")
     package = importlib.util.find_spec("coterie")

@@ -205,7 +205,9 @@ def test_what_is_assumed_must_be_what_the_family_assumes() -> None:
         ({"family": "symmetric"}, "assumes must say what the noise 'symmetric' assumes"),
         ({"family": "none"}, "the family of a noise must be one of"),
         ({"family": "counts", "trials": 0}, "trials must be at least 1"),
-        ({"family": "any", "shape": "full"}, "a noise of the family 'any' takes nothing more, got 'shape'"),
+        ({"family": "any", "shape": "full"}, "the shape of any noise must be True or False, got 'full'"),
+        ({"family": "any", "trials": 3}, "a noise of the family 'any' takes only shape, got 'trials'"),
+        ({"family": "any", "shape": True}, "freeze 0 has no bet"),
         (None, "alpha must be 0.2"),
     ):
         changed = certificate | {"noise": noise}

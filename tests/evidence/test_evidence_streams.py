@@ -27,8 +27,7 @@ from coterie.evidence.intervals.hedged_means import (
     difference_interval,
     rate_evidence,
 )
-from coterie.evidence.intervals.quantiles import log_evidence, quantile_interval
-from coterie.evidence.intervals.streams import StreamIntervals
+from coterie.evidence.intervals.streams import StreamIntervals, log_evidence, quantile_interval
 from coterie.problem.families import noise_of
 
 LEVEL = math.log(20.0)

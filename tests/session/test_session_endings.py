@@ -3,7 +3,7 @@
 Several workers ask, answer in any order and give up; told values are slips now and then, and corrected later; items
 join and are retired; the session is saved and loaded. Then all slips are corrected and the workers go on: the run ends
 within `MOST` further results, with the right groups, and its certificate verifies.
-To search longer, elsewhere each time: COTERIE_MACHINE_EXAMPLES=500 python -m pytest tests/test_session_endings.py
+To search longer, elsewhere each time: COTERIE_MACHINE_EXAMPLES=500 pytest tests/session/test_session_endings.py
 """
 
 from __future__ import annotations

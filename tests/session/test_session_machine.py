@@ -2,7 +2,7 @@
 
 Two sessions are told the same: one is saved and loaded, replayed and given bad input on the way, its twin never is.
 The model knows lines of tickets, counts and results, and for the paper's methods computes all of Alg. 1 anew each time.
-To search longer, elsewhere each time: COTERIE_MACHINE_EXAMPLES=500 python -m pytest tests/test_session_machine.py
+To search longer, elsewhere each time: COTERIE_MACHINE_EXAMPLES=500 pytest tests/session/test_session_machine.py
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ def _row_groups(shown: Intervals) -> IntArray:
 def _said(shown: Intervals) -> str:
     kind = {None: "mean", 0.5: "median"}.get(shown.quantile, f"{shown.quantile}-quantile")
     held = "proven" if shown.proven else "if these are the groups"
-    what = f"difference of {kind}s" if shown.of == "differences" else kind
-    return f"{what} ({held}; any is wrong with probability at most {shown.delta:g})"
+    quantity = f"difference of {kind}s" if shown.of == "differences" else kind
+    return f"{quantity} ({held}; any is wrong with probability at most {shown.delta:g})"
 
 
 def _items_of(run: Any) -> tuple[list[str], FloatArray, IntArray | None, tuple[str, ...]]:

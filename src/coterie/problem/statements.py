@@ -53,7 +53,7 @@ class AnyNoise(_Statement):
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, bool):
-            raise TypeError(f"the shape of any noise must be True or False, got {short(self.shape)}")
+            raise ValueError(f"the shape of any noise must be True or False, got {short(self.shape)}")
 
     @property
     def words(self) -> str:

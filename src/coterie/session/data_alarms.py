@@ -37,7 +37,7 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import taken_apart
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation
-from coterie.session.drift import seen_drift, seen_shift
+from coterie.session.drift import seen_drift, seen_shift, way_of, which_number
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import RecordArrays, committed_pairs
 
@@ -242,11 +242,6 @@ def _noise_words(evidence: NoiseEvidence, seen: str, threshold: float, settings:
 # Order, lateness, failures.
 
 
-def _which(dim: int, column: int) -> str:
-    """Which number of a result is meant, where there are several."""
-    return "" if dim == 1 else f" in number {column + 1} of a result"
-
-
 def _drift(settings: Settings, record: RecordArrays, labels: IntArray | None) -> DataAlarm | None:
     """That stretches of results lie apart, where the groups are known or guessed; else that later ones lie apart."""
     arms = record.counted_arms
@@ -301,12 +296,6 @@ def _dependence(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     return DataAlarm(DEPENDENCE, seen, advice, evidence.value, evidence.threshold)
 
 
-def _way(evidence: OrderEvidence, dim: int) -> tuple[str, str]:
-    """Whether later, or late, results are higher or lower, and in which number of a result."""
-    up, column = (evidence.arm_upwards, evidence.arm_column) if evidence.of_one else (evidence.upwards, evidence.column)
-    return "higher" if up else "lower", _which(dim, column)
-
-
 def _reached(evidence: OrderEvidence) -> tuple[float, float]:
     return (
         (evidence.single, evidence.single_threshold) if evidence.of_one else (evidence.joint, evidence.joint_threshold)
@@ -324,7 +313,7 @@ def _lateness(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     evidence = order_evidence(record.counted_arms, record.counted_values, record.n_arms, weights)
     if not evidence.reached:
         return None
-    way, which = _way(evidence, settings.dim)
+    way, which = way_of(evidence, settings.dim)
     whose = f"of item {settings.name_of(evidence.arm)} " if evidence.of_one else ""
     seen = f"Lateness goes with values: results {whose}that were overtaken by those of later asks are {way}{which}."
     advice = (
@@ -346,7 +335,7 @@ def _failures(settings: Settings, record: RecordArrays) -> DataAlarm | None:
     if evidence.value < threshold:
         return _failing_item(settings, record, settled, threshold)
     way = "high" if evidence.upwards else "low"
-    which = _which(settings.dim, int(columns[evidence.column]))
+    which = which_number(settings.dim, int(columns[evidence.column]))
     seen = f"Failures go with values: measurements of items with {way} results{which} fail more often than others."
     advice = (
         f"See whether {way} readings are thrown away: report every reading, whatever it is. Where they cannot be read, "

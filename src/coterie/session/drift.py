@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.evidence.order import order_evidence
+from coterie.evidence.order import OrderEvidence, order_evidence
 from coterie.evidence.shifts import SHIFT_THRESHOLD, shift_evidence
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.question import ExactGroups
@@ -60,7 +60,7 @@ def seen_shift(
     else:
         later, earlier = (f"results of {days[part.start]}" for part in (evidence.after, evidence.before))
     way = "higher" if evidence.size > 0.0 else "lower"
-    which = _which(settings.dim, evidence.column)
+    which = which_number(settings.dim, evidence.column)
     words = f"Results drift: {later} lie {abs(evidence.size):.1f} sd {way} than {earlier}{which}."
     advice = _ADVICE.format("days" if days is not None else "days, plates, or whatever changed between them,")
     return SeenDrift(words, advice, evidence.value, SHIFT_THRESHOLD)
@@ -76,16 +76,21 @@ def seen_drift(arms: IntArray, values: FloatArray, n_arms: int, names: Sequence[
     evidence, dim = order_evidence(arms, values, n_arms), values.shape[1]
     if not evidence.reached:
         return None
+    way, which = way_of(evidence, dim)
     if evidence.of_one:
-        way = "higher" if evidence.arm_upwards else "lower"
-        name, which = evidence.arm if names is None else names[evidence.arm], _which(dim, evidence.arm_column)
+        name = evidence.arm if names is None else names[evidence.arm]
         words = f"Item {name} drifts: its later results are {way} than its earlier ones{which}."
         return SeenDrift(words, "", evidence.single, evidence.single_threshold)
-    way = "higher" if evidence.upwards else "lower"
-    words = f"Results drift: later results of items are {way} than earlier ones{_which(dim, evidence.column)}."
+    words = f"Results drift: later results of items are {way} than earlier ones{which}."
     return SeenDrift(words, "", evidence.joint, evidence.joint_threshold)
 
 
-def _which(dim: int, column: int) -> str:
+def way_of(evidence: OrderEvidence, dim: int) -> tuple[str, str]:
+    """Whether later, or late, results are higher or lower, and in which number of a result."""
+    up, column = (evidence.arm_upwards, evidence.arm_column) if evidence.of_one else (evidence.upwards, evidence.column)
+    return "higher" if up else "lower", which_number(dim, column)
+
+
+def which_number(dim: int, column: int) -> str:
     """Which number of a result is meant, where there are several."""
     return "" if dim == 1 else f" in number {column + 1} of a result"

@@ -335,9 +335,9 @@ def in_words(
     """What is claimed of intervals, and what it rests on. `moment`: instead of "at every moment"."""
     kind = "means" if p is None else "medians" if p == 0.5 else f"{p:g}-quantiles"
     about = {"items": "items", "groups": "groups", "differences": "pairs of groups"}[of]
-    what = f"differences of {kind} of {count} {about}" if of == "differences" else f"{kind} of {count} {about}"
+    quantity = f"differences of {kind} of {count} {about}" if of == "differences" else f"{kind} of {count} {about}"
     held = "" if of == "items" or not proven else f", beside {delta:g} for the groups"
     wrong = f"any is wrong, {moment or 'at any moment'}, with probability at most {error:g}{held}"
-    said = f"{what}; proven: {wrong}" if proven else f"if these are the groups: {what}; {wrong}"
+    said = f"{quantity}; proven: {wrong}" if proven else f"if these are the groups: {quantity}; {wrong}"
     why = f" (under {noise.words} no interval for a mean exists; bounds or a largest variance would give one)"
     return f"{said}{why if noise.kind == 'any' else ''}; assumed: {noise.assumption}"

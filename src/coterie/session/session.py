@@ -416,24 +416,10 @@ class Session:
         return partial_of(self._conversation)
 
     def intervals(self, of: str = "groups", delta: float | None = None, quantile: float | None = None) -> Intervals:
-        """Proven intervals, all of them together and at every moment: however often they are read (docs/INTERVALS.md).
+        """Proven intervals of groups, differences or items, all together and at every moment (docs/INTERVALS.md).
 
-        Of groups and differences they are proven once the groups are, and before hold if these are the groups.
-
-        Parameters
-        ----------
-        of : {"groups", "differences", "items"}
-            The common mean of each group, the difference of each two of these, or the mean of each item.
-        delta : float, optional
-            The probability that any is ever wrong, beside that of the groups: the session's delta by default.
-        quantile : float, optional
-            Which one, under any noise and under `Symmetric`, of which intervals are of quantiles; the median by
-            default.
-
-        Raises
-        ------
-        ValueError
-            If there are no groups yet, or none whose items have one mean (a resolution, linkage), or after a revision.
+        Before the proof: if these are the groups. `delta`: the chance that any is ever wrong (by default the session's,
+        beside it). `quantile`: which, under any noise and `Symmetric` (the median).
         """
         from coterie.session.intervals import intervals_of  # here: SciPy takes a while to load
 

@@ -31,7 +31,7 @@ _Answer = TypeVar("_Answer")
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process that writes to the same SQLite file."""
 _PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before a transaction that surely did nothing is tried again
-_SQLITE_PAUSES = (0.0, 0.1, 0.3)
+_SQLITE_PAUSES = (0.0, 0.1, 0.3, 1.0)  # others may have a connection from when the file was read-only
 _OPENING_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.0)  # for those who read while a file is marked as open
 _COMMITS_IN_JOURNAL = 200  # after so many commits of ours, what is in SQLite's journal is copied into the file
 log = logging.getLogger("coterie.store")
