@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+import coterie
 from coterie.problem.families import noise_from_json
 
 STRANGE: tuple[Any, ...] = (
@@ -80,3 +82,28 @@ def claimed(certificate: dict[str, Any]) -> dict[str, Any]:
         found["alarm"] = certificate["alarm"]
     found["says whether its groups look like one"] = certificate.get("homogeneity") is not None
     return found
+
+
+def check_changes(kept: Sequence[tuple[str, Any, Any]], seed: int, count: int) -> None:
+    """That of so many changes of certificates and logs none is accepted that claims something else.
+
+    `kept`: names, certificates and logs. Three of five changes are of certificates, one of five is of two places.
+    """
+    rng, refused = np.random.default_rng(seed), 0
+    for n in range(count):
+        name, certificate, log = kept[n % len(kept)]
+        other: Any = certificate
+        path: Path = ()
+        way = ""
+        for _ in range(1 if rng.random() < 0.8 else 2):
+            if n % 5 < 3:
+                other, path, way = mutated(other, rng)
+            else:
+                log, path, way = mutated(log, rng)
+        verdict = coterie.verify(other, log)
+        assert verdict.valid == (not verdict.problems)
+        assert not any("not a certificate with its log" in problem for problem in verdict.problems), (name, path, way)
+        refused += not verdict
+        if verdict:
+            assert claimed(other) == claimed(certificate), (name, path, way)
+    assert refused > 0.8 * count
