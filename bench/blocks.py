@@ -166,12 +166,12 @@ def headlines(found: list[Row]) -> list[Headline]:
             f"{worst['ratio']:.2f} ± {worst['error']:.2f} ({worst['instance']}, room {worst['room']}, {worst['told']})"
         )
         lines.append(Headline(what, text, f"at most {most:g}", worst["ratio"] <= most))
-    some = [row["ratio"] for row in found if row["kind"] == "shift" and row["told"] == "any noise"]
+    ratios = [row["ratio"] for row in found if row["kind"] == "shift" and row["told"] == "any noise"]
     what = "Days that shift results by 1 σ, any noise: told as blocks over not told"
-    lines.append(Headline(what, ", ".join(f"{ratio:.2f}" for ratio in some), "at most 0.75", max(some) <= 0.75))
-    some = [row["ratio"] for row in found if row["kind"] == "questions"]
+    lines.append(Headline(what, ", ".join(f"{ratio:.2f}" for ratio in ratios), "at most 0.75", max(ratios) <= 0.75))
+    ratios = [row["ratio"] for row in found if row["kind"] == "questions"]
     what = "Different questions over the same question for all models (bounded, any noise, counts)"
-    lines.append(Headline(what, ", ".join(f"{ratio:.2f}" for ratio in some), "at least 1.5", min(some) >= 1.5))
+    lines.append(Headline(what, ", ".join(f"{ratio:.2f}" for ratio in ratios), "at least 1.5", min(ratios) >= 1.5))
     wrong = [row for row in found if row["kind"] == "errors"]
     share = max(row["wrong"] / row["runs"] for row in wrong)
     lines.append(

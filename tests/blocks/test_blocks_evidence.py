@@ -78,7 +78,9 @@ def test_pairs_by_cells_match_oracle() -> None:
 def test_cells_are_composed_before_their_results_in_one_block() -> None:
     for blocks, noise in NOISES:
         session = play(blocks, noise, 6, 3, seed=5, gap=4.0, room=8)
-        seen, freezes, named = set(), 0, []
+        seen: set[int] = set()
+        named: list[str] = []
+        freezes = 0
         for event in session.events:
             if event["event"] == "freeze":
                 freezes += 1

@@ -58,7 +58,7 @@ def test_offsets_change_no_decision_in_any_units() -> None:
                 if not session.done:
                     session.tell(item, (2.0 * (item % 2) + rng.standard_normal(2) + offset * number) * [0.3, 7.0])
         assert session.done
-        return [pulls, session.t, session.labels.tolist()]
+        return [pulls, session.t, np.array(session.labels).tolist()]
 
     assert asks(0.0) == asks(1.7) == asks(-300.1)
 
@@ -128,7 +128,7 @@ def test_results_in_any_order_and_several_plates_open_verify() -> None:
                 if session.done:
                     break
                 if rng.random() < 0.8 or number > 6:
-                    value = 3.0 * (item % 2) + offsets[session.block_of(ticket)] + rng.standard_normal()
+                    value = 3.0 * (item % 2) + offsets[str(session.block_of(ticket))] + rng.standard_normal()
                     session.tell(item, value, ticket)
                 elif rng.random() < 0.3:
                     session.forget(ticket)
@@ -216,7 +216,8 @@ def test_bad_steps_are_named_and_change_nothing() -> None:
 
 
 def test_cluster_measures_block_by_block() -> None:
-    rng, offsets = np.random.default_rng(0), {}
+    rng = np.random.default_rng(0)
+    offsets: dict[str, Any] = {}
 
     def measure(item: int, block: str) -> list[float]:
         shift = offsets.setdefault(block, 20.0 * rng.standard_normal(2))

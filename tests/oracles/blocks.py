@@ -25,7 +25,8 @@ class Log:
     """Freezes, cells and their results that came, in order, of a list of events."""
 
     def __init__(self, events: list[dict[str, Any]], noise: Any, dim: int) -> None:
-        self.noise, self.dim = noise_of(noise, dim), dim
+        self.noise: Any = noise_of(noise, dim)
+        self.dim = dim
         self.freezes = [event for event in events if event["event"] == "freeze"]
         self.cells = [event for event in events if event["event"] == "cell"]
         self.lapses = {event["cell"]: event["missing"] for event in events if event["event"] == "lapse"}
@@ -109,7 +110,15 @@ def _parts(numbers: list[float], shapes: list[tuple[int, ...]]) -> list[np.ndarr
 
 
 def _factor(
-    log: Log, cell: dict[str, Any], k: int, own: int, other: int, arm: int, pool: set[int], mine: list, theirs: list
+    log: Log,
+    cell: dict[str, Any],
+    k: int,
+    own: int,
+    other: int,
+    arm: int,
+    pool: set[int],
+    mine: list[Any],
+    theirs: list[Any],
 ) -> float:
     """log of the factor that a cell gives to a test."""
     d, numbers, kind = log.dim, cell["bet"]["numbers"], log.noise.kind
@@ -120,7 +129,7 @@ def _factor(
         w, order, weighted, height, f, gap = _parts(numbers, [(), (), (k, d), (k,), (k, k), (k, k)])
         center = np.mean([x for _, x in log.results[cell["cell"]]], axis=0)
 
-        def score(x: np.ndarray) -> tuple[float, float]:
+        def score(x: np.ndarray) -> tuple[float, ...]:
             y = weighted @ (x - center) - height
             p, delta, part = (y[own] - y[other]) / gap[own, other], gap[own, other], f[own, other]
             floor = math.exp(-6.125)
@@ -131,7 +140,7 @@ def _factor(
         for which, share in ((0, 1 - float(w)), (1, float(w))):
             g, every = [score(x)[which] for x in mine], [score(x)[which] for x in mine + theirs]
             mean = [np.mean([math.prod(some) for some in combinations(numbers, j)]) for numbers in (g, every)]
-            value += share * mean[0] / mean[1]
+            value += share * float(mean[0]) / float(mean[1])
         return math.log(value)
     if kind == "counts":
         logits, f = _parts(numbers, [(k, d), (k, k)])
@@ -154,8 +163,8 @@ def _factor(
     if kind == "at-most":
         centers, f = _parts(numbers, [(k, d), (k, k)])
         theta = f[own, other] * (centers[own] - centers[other])
-        x, w = float(theta @ contrast) / v, float(theta @ theta) / v
-        return math.log((1 + x + x**2 / 2) / (1 + w / 2))
+        x, most = float(theta @ contrast) / v, float(theta @ theta) / v
+        return math.log((1 + x + x**2 / 2) / (1 + most / 2))
     arms = sorted(set(cell["pulls"]))
     weighted, f, spread = _parts(numbers, [(k, d), (k, k), (len(arms),)])
     s2 = dict(zip(arms, spread.tolist(), strict=True))
@@ -166,7 +175,7 @@ def _factor(
 
 
 def _gaussian(
-    log: Log, freeze: dict[str, Any], used: list, arm: int, against: int, pool: set[int], kappa: float
+    log: Log, freeze: dict[str, Any], used: list[Any], arm: int, against: int, pool: set[int], kappa: float
 ) -> float:
     labels, k, d = freeze["labels"], len(freeze["cores"]), log.dim
     own, scalar = labels[arm], log.noise.statement.shape == "scalar"

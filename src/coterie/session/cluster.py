@@ -24,7 +24,7 @@ ON_ALARM = ("stop", "continue")
 
 
 def cluster(
-    measure: Callable[[Any], Any], n_arms: int | Iterable[Any], n_clusters: int | None = None, delta: float = DELTA,
+    measure: Callable[..., Any], n_arms: int | Iterable[Any], n_clusters: int | None = None, delta: float = DELTA,
     method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int = 1,
     session: Session | None = None, on_alarm: str = "stop", threshold: str = THRESHOLD, noise: Any = None,
     resolution: Any = None, groups: str = GROUPS[0], distance_ratio: float | None = None,
@@ -119,7 +119,7 @@ def cluster(
 
 
 async def acluster(
-    measure: Callable[[Any], Awaitable[Any]], n_arms: int | Iterable[Any], n_clusters: int | None = None,
+    measure: Callable[..., Awaitable[Any]], n_arms: int | Iterable[Any], n_clusters: int | None = None,
     delta: float = DELTA, method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int = 1,
     session: Session | None = None, on_alarm: str = "stop", room: int | None = None,
     **settings: Unpack[FurtherOptions],
