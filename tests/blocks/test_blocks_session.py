@@ -149,11 +149,17 @@ def test_a_correction_is_counted_anew() -> None:
 def test_partial_answers_are_by_cells() -> None:
     session = coterie.Session(4, 2, 1, 0.1, noise=1.0, blocks="offset")
     rng = np.random.default_rng(0)
-    for number in range(4):
+    seen = []
+    for number in range(40):
         for item in session.ask(4, block=f"p{number}"):
-            if not session.done:
-                session.tell(item, 100.0 * number + 8.0 * (item % 2) + rng.standard_normal())
-    assert (0, 1) in session.partial().apart
+            session.tell(item, 100.0 * number + 2.0 * (item % 2) + rng.standard_normal())
+        seen.append(len(session.partial().apart))
+        if session.done:
+            break
+    assert session.done
+    assert seen[-1] == 4
+    assert seen[0] == 0
+    assert {(low % 2, high % 2) for low, high in session.partial().apart} == {(0, 1), (1, 0)}
     alone = coterie.Session(4, 2, 1, 0.1, noise=1.0, blocks="offset")
     for block, item, x in (("p", 0, 0.0), ("q", 1, 50.0)):  # nothing is compared across blocks
         alone.ask(4, block=block)
