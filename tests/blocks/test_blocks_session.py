@@ -125,8 +125,6 @@ def test_results_in_any_order_and_several_plates_open_verify() -> None:
             asks = list(session.pending)
             for place in rng.permutation(len(asks)):
                 ticket, item = asks[place]
-                if session.done:
-                    break
                 if rng.random() < 0.8 or number > 6:
                     value = 3.0 * (item % 2) + offsets[str(session.block_of(ticket))] + rng.standard_normal()
                     session.tell(item, value, ticket)
@@ -149,11 +147,17 @@ def test_a_correction_is_counted_anew() -> None:
 def test_partial_answers_are_by_cells() -> None:
     session = coterie.Session(4, 2, 1, 0.1, noise=1.0, blocks="offset")
     rng = np.random.default_rng(0)
-    for number in range(4):
+    seen = []
+    for number in range(40):
         for item in session.ask(4, block=f"p{number}"):
-            if not session.done:
-                session.tell(item, 100.0 * number + 8.0 * (item % 2) + rng.standard_normal())
-    assert (0, 1) in session.partial().apart
+            session.tell(item, 100.0 * number + 2.0 * (item % 2) + rng.standard_normal())
+        seen.append(len(session.partial().apart))
+        if session.done:
+            break
+    assert session.done
+    assert seen[-1] == 4
+    assert seen[0] == 0
+    assert {(low % 2, high % 2) for low, high in session.partial().apart} == {(0, 1), (1, 0)}
     alone = coterie.Session(4, 2, 1, 0.1, noise=1.0, blocks="offset")
     for block, item, x in (("p", 0, 0.0), ("q", 1, 50.0)):  # nothing is compared across blocks
         alone.ask(4, block=block)

@@ -62,9 +62,10 @@ def cluster(
     on_alarm : {"stop", "continue"}
         An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
         what it saw is in `result.alarm`; or the call goes on for the n_clusters given, and says so at its end.
-    threshold, noise, resolution, groups, distance_ratio, instance, names, costs, cost_unit, confirm, blocks,
-    strict_blocks
+    threshold, noise, resolution, groups, distance_ratio, instance, names, costs, cost_unit, confirm
         Those of `Session`.
+    blocks, strict_blocks
+        Those of `Session`; `room` goes with them.
     room : int, optional
         With `blocks`: so many measurements at most are made in a block, then the next begins; by default, for "drawn",
         one of each item. If `measure` has a parameter `block`, it is told the name, "block 1", "block 2" and so on;
