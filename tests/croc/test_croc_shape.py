@@ -170,6 +170,31 @@ def test_several_workers_who_give_up_end_with_a_proof() -> None:
     assert coterie.same_partition(session.labels, np.arange(6) % 2)
 
 
+def test_a_corrected_run_goes_on_and_is_verified() -> None:
+    rng, truth = np.random.default_rng(5), np.arange(6) % 2
+    session, corrected = coterie.Session(6, 2, 1, delta=0.1, noise=SHAPE), False
+    while not session.done:
+        arm = session.ask()
+        session.tell(arm, spread(truth[arm], rng))
+        if not corrected and any(event.get("event") == "round" for event in session.events):
+            session.correct(0, [0.1], "typing error")  # the first result: positions count from it
+            corrected = True
+    assert corrected
+    assert coterie.verify(session.certificate, session.events)
+    assert coterie.same_partition(session.labels, truth)
+
+
+def test_more_results_than_are_kept_may_come_before_the_first_plan() -> None:
+    rng = np.random.default_rng(6)
+    session = coterie.Session(4, 2, 1, delta=0.1, noise=SHAPE)
+    for i in range(1500):  # the last item is not measured yet, so that nothing is planned
+        session.tell(i % 3, spread(i % 2, rng))
+    while not session.done and session.t < 4000:
+        arm = session.ask()
+        session.tell(arm, spread(arm % 2, rng))
+    assert session.t > 1500
+
+
 def without(noise: Any) -> list[Any]:
     rng = np.random.default_rng(8)
     session = coterie.Session(5, 2, 1, delta=0.1, noise=noise)
