@@ -83,6 +83,9 @@ double middle_of(std::vector<double>& numbers) {
 
 /// o and s of one number of the results that are kept: median and, in standard deviations, median distance from it.
 void find_units(ShapeEstimate& shape, Index q, const Constants& constants) {
+  shape.middle[q] = 0.0;
+  shape.scale[q] = 1.0;
+  if (shape.n_kept == 0) return;
   std::vector<double> numbers(static_cast<std::size_t>(shape.n_kept));
   for (Index i = 0; i < shape.n_kept; ++i) numbers[i] = shape.kept(i, q);
   const double middle = middle_of(numbers);
@@ -102,7 +105,7 @@ void measure_anew(State& s) {
   ShapeEstimate& shape = *s.shape;
   State& space = shape.space;
   for (Index q = 0; q < s.dim(); ++q) find_units(shape, q, s.constants);
-  shape.measured_at = s.arms.t;
+  shape.measured_at = std::max(s.arms.t, Index(1));
   const Index at = std::exchange(space.estimate.at, 0);  // centers are found at the end
   forget_touched(space);
   space.arms.t = 0;
@@ -145,20 +148,21 @@ const State& leading(const State& s) {
 
 void take_features(State& s, Index arm, ConstRow position) {
   ShapeEstimate& shape = *s.shape;
+  const bool is_full = shape.n_kept == shape.kept_arms.size();
+  if (shape.measured_at == 0 && is_full) measure_anew(s);  // many results came before the first plan
   const bool measured = shape.measured_at > 0;
   if (measured) {
     const double most = s.constants.shape_most_information;
     const double kept = std::max(1.0 - s.constants.shape_forgetting / double(s.arms.t), 0.0);
     for (double& each : shape.predicted) each *= kept;
     shape.predicted[0] += label_information(s, arm, position, most);
-    const Row features = shape.of_result;
-    shape.features.fill(position, shape.middle, shape.scale,
-                        features.first(static_cast<std::size_t>(shape.features.size())));
+    const Row features = Row(shape.of_result).first(static_cast<std::size_t>(shape.features.size()));
+    shape.features.fill(position, shape.middle, shape.scale, features);
     for (Index q = 0; q < shape.features.size(); ++q) features[q] -= shape.space.arms.origin[q];
-    shape.predicted[1] +=
-        label_information(shape.space, arm, features.first(static_cast<std::size_t>(shape.features.size())), most);
+    shape.predicted[1] += label_information(shape.space, arm, features, most);
   }
-  if (shape.n_kept == s.arms.t && shape.n_kept < shape.kept_arms.size()) {
+  shape.kept_all = shape.kept_all && !is_full;
+  if (shape.kept_all) {
     shape.kept_arms[shape.n_kept] = arm;
     std::ranges::copy(position, shape.kept[shape.n_kept].begin());
     ++shape.n_kept;
@@ -169,7 +173,7 @@ void take_features(State& s, Index arm, ConstRow position) {
 void renew_shape(State& s) {
   if (!s.shape || s.arms.unseen > 0) return;
   ShapeEstimate& shape = *s.shape;
-  if (shape.measured_at == 0 || (s.arms.t >= 2 * shape.measured_at && shape.n_kept == s.arms.t)) measure_anew(s);
+  if (shape.measured_at == 0 || (s.arms.t >= 2 * shape.measured_at && shape.kept_all)) measure_anew(s);
   shape.space.freezes = s.freezes;
   renew(shape.space);
   const double other = std::max(shape.predicted[0], 0.0);

@@ -26,7 +26,8 @@ struct ShapeEstimate {
   Index measured_at = 0;              // t when o and s were last found, 0 before
   std::array<double, 2> predicted{};  // J: the label information of the location and of the shape
   Zeros<double> middle, scale;        // (d) o, from the common origin, and s
-  Index n_kept = 0;                   // results that are kept, so that o and s can be found anew
+  Index n_kept = 0;                   // results that are kept, so that o and s can be found anew …
+  bool kept_all = true;               // … and whether these are all
   Zeros<Index> kept_arms;             // (room)
   Numbers kept;                       // (room, d) positions
   State space;                        // of the features
@@ -40,6 +41,7 @@ struct ShapeEstimate {
     visit("middle", middle);
     visit("scale", scale);
     visit("n_kept", n_kept);
+    visit("kept_all", kept_all);
     visit("kept_arms", kept_arms);
     visit("kept", kept);
     visit("space", space);

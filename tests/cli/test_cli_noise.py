@@ -91,9 +91,9 @@ def test_a_file_with_standard_deviations(here: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("big", "--noise big: write one of any, gaussian"),
+        ("big", "--noise big: write one of any, any:shape, gaussian"),
         ("", "--noise : write one of any"),
-        ("any:1", "any takes nothing after it: write --noise any"),
+        ("any:1", "any takes nothing after it but shape: write --noise any"),
         ("gaussian:round", "one of gaussian:scalar, gaussian:diagonal, gaussian:full"),
         ("counts:many", "say out of how many trials each count is, a whole number, as in counts:100"),
         ("counts:0", "trials must be at least 1, got 0"),

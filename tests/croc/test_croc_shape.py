@@ -54,9 +54,7 @@ def played(draw: Draw, dim: int, seed: int = 1, n_arms: int = 6, workers: int = 
                 session.forget(number)
             else:
                 session.tell(arm, draw(truth[arm], rng), ticket=number)
-            if session.done:
-                break
-    assert session.done
+    assert session.t < 4000
     return session
 
 
@@ -92,11 +90,9 @@ def test_evidence_equals_the_oracle(done: Any) -> None:
     checked = 0
     for kind in ("core_tests", "group_tests", "pair_tests"):
         for arm, against, evidence, last in certificate["epoch"][kind]:
-            if kind == "pair_tests":
-                pool_arms, other = [against], labels[against]
-            else:
-                other = against
-                pool_arms = freeze["cores"][other] if kind == "core_tests" else np.flatnonzero(np.equal(labels, other))
+            other = labels[against] if kind == "pair_tests" else against
+            members = np.flatnonzero(np.equal(labels, other)).tolist()
+            pool_arms = {"pair_tests": [against], "core_tests": freeze["cores"][other]}.get(kind, members)
             totals = [0.0, 0.0, 0.0]
             for number in certificate["epoch"]["rounds"]:
                 if number > last:
@@ -174,6 +170,31 @@ def test_several_workers_who_give_up_end_with_a_proof() -> None:
     assert coterie.same_partition(session.labels, np.arange(6) % 2)
 
 
+def test_a_corrected_run_goes_on_and_is_verified() -> None:
+    rng, truth = np.random.default_rng(5), np.arange(6) % 2
+    session, corrected = coterie.Session(6, 2, 1, delta=0.1, noise=SHAPE), False
+    while not session.done:
+        arm = session.ask()
+        session.tell(arm, spread(truth[arm], rng))
+        if not corrected and any(event.get("event") == "round" for event in session.events):
+            session.correct(0, [0.1], "typing error")  # the first result: positions count from it
+            corrected = True
+    assert corrected
+    assert coterie.verify(session.certificate, session.events)
+    assert coterie.same_partition(session.labels, truth)
+
+
+def test_more_results_than_are_kept_may_come_before_the_first_plan() -> None:
+    rng = np.random.default_rng(6)
+    session = coterie.Session(4, 2, 1, delta=0.1, noise=SHAPE)
+    for i in range(1500):  # the last item is not measured yet, so that nothing is planned
+        session.tell(i % 3, spread(i % 2, rng))
+    while not session.done and session.t < 4000:
+        arm = session.ask()
+        session.tell(arm, spread(arm % 2, rng))
+    assert session.t > 1500
+
+
 def without(noise: Any) -> list[Any]:
     rng = np.random.default_rng(8)
     session = coterie.Session(5, 2, 1, delta=0.1, noise=noise)
@@ -190,6 +211,8 @@ def test_without_shape_it_is_any_noise() -> None:
     assert noise_of(None, 2).to_json() == {"family": "any"}
     assert noise_of({"family": "any", "shape": True}, 2) == noise_of(SHAPE, 2)
     assert noise_of(SHAPE, 2).to_json() == {"family": "any", "shape": True}
+    with pytest.raises(ValueError, match="blocks and noise"):
+        coterie.Session(6, 2, 1, noise=SHAPE, blocks="offset")
     with pytest.raises(ValueError, match="must be True or False, got 'yes'"):
         AnyNoise(shape="yes")  # type: ignore[arg-type]
 

@@ -93,7 +93,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"family": ["any"]}, "got .'any'."),
     ({}, "got None"),
     ({"family": "counts", "trails": 3}, "'counts' takes only trials, got 'trails'"),
-    ({"family": "any", "shape": "full"}, "'any' takes nothing more, got 'shape'"),
+    ({"family": "any", "shape": "full"}, "shape of any noise must be True or False"),
     ({"family": "bounded", "lo": 1}, "'bounded' needs lo and hi, hi is missing"),
     ({"family": "counts", "trials": 2.5}, "trials must be an integer, got 2.5"),
     ({"family": "counts", "trials": 10**400}, "trials must be at most 1000000000"),
