@@ -280,7 +280,7 @@ def test_openapi_has_examples_that_work(api: Any) -> None:
                 assert content["examples"], path
                 bodies += 1
             assert operation["security"] == ([] if path == "/healthz" else [{"token": []}])
-    assert (bodies, tables) == (13, 2)
+    assert (bodies, tables) == (14, 2)
     examples = document["paths"][C]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():
         assert api.post(C, example["value"] | {"name": "x"}).status == 201

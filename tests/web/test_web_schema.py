@@ -23,6 +23,7 @@ OPERATIONS = [
     ("POST", "/api/campaigns/{id}/resolution"),
     ("POST", "/api/campaigns/{id}/corrections"),
     ("POST", "/api/campaigns/{id}/undo"),
+    ("POST", "/api/campaigns/{id}/close-block"),
     ("POST", "/api/campaigns/{id}/archive"),
     ("POST", "/api/campaigns/{id}/lease-time"),
     ("DELETE", "/api/campaigns/{id}"),

@@ -22,8 +22,8 @@ from coterie.cli.campaign import (
     waiting_lines,
 )
 from coterie.cli.methods import Register
-from coterie.cli.options import Json, Name, Store, Worker
-from coterie.cli.printing import print_json, print_table
+from coterie.cli.options import Block, Json, Name, Store, Worker
+from coterie.cli.printing import plural, print_json, print_table
 
 if TYPE_CHECKING:
     from coterie.campaign import Campaigns
@@ -38,6 +38,11 @@ def ask(
     campaign: Name,
     n: Annotated[int, typer.Option("-n", help="How many items.")] = 1,
     worker: Worker = None,
+    block: Block = None,
+    room: Annotated[
+        int | None,
+        typer.Option("--room", help="How many results still fit into the block.", show_default="as many as -n"),
+    ] = None,
     store: Store = "coterie.db",
     register: Register = None,
     as_json: Json = False,
@@ -49,11 +54,14 @@ def ask(
     """
     with open_store(store) as campaigns:
         meant = campaigns.find(campaign, in_memory=True)
-        answer = campaigns.ask(meant["id"], worker or default_worker(), n)
+        answer = campaigns.ask(meant["id"], worker or default_worker(), n, block=block, room=room)
     if as_json:
         print_json(answer)
     elif answer["done"]:
         typer.echo(f"nothing: the groups are found; see {campaign_command('status', campaign, store)}")
+    elif answer.get("full"):
+        closing = campaign_command("close-block", campaign, store, str(block))
+        typer.echo(f"nothing more of use fits into block {block}: measure in another one; {closing}")
     elif not answer["asks"]:
         for line in [*waiting_lines(answer["waiting_for"]), *freeing_lines(answer["waiting_for"], campaign, store)]:
             typer.echo(line)
@@ -94,6 +102,7 @@ def tell(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Save a value that is far from the earlier ones without asking.")
     ] = False,
+    block: Block = None,
     worker: Worker = None,
     store: Store = "coterie.db",
     register: Register = None,
@@ -116,6 +125,7 @@ def tell(
         place: Any = meant["lease"]["arm"] if arm is None else read_arm(arm, names)
         name = id or (f"lease-{lease}" if lease is not None else new_measurement_id())
         measurement = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
+        measurement |= {} if block is None else {"block": block}
         # The result of an ask is of whoever asked, unless somebody else is named.
         given = [measurement | {"worker": worker or (None if lease is not None else default_worker())}]
         try:
@@ -177,6 +187,24 @@ def undo(
     if answer["ended"] != "undone":
         text = f"nothing to undo: the ask for {answer['name']} has {answer['ended']} already"
     print_answer(answer, as_json, text)
+
+
+def close_block(
+    campaign: Name,
+    block: Annotated[str, typer.Argument(metavar="BLOCK", help="The plate, day, rater … that is finished.")],
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """Close a block: nothing more is measured in it, and its open asks are given back.
+
+    What was asked for together and is not all measured counts as far as it came, assuming that the end had nothing to
+    do with values; with --strict-blocks it counts for nothing.
+    """
+    with opened(store, campaign) as (campaigns, id):
+        answer = campaigns.close_block(id, block)
+    asks = f", {plural(answer['given_up'], 'open ask')} given back" if answer["given_up"] else ""
+    print_answer(answer, as_json, f"closed: {answer['closed']}{asks}")
 
 
 def correct(

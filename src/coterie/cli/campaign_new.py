@@ -35,7 +35,7 @@ from coterie.cli.printing import print_json
 from coterie.problem.families import noise_of, trials_of
 from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups, Resolution
 from coterie.problem.sentences import rates_in_words
-from coterie.problem.settings import DELTA, METHOD, question_of
+from coterie.problem.settings import BLOCKS, DELTA, METHOD, question_of
 from coterie.tables.reading.item_lists import COST_COLUMNS, read_items
 
 NamesFile = Annotated[
@@ -119,6 +119,20 @@ def new(
             "many), to see whether a group hides two.",
         ),
     ] = 0.0,
+    blocks: Annotated[
+        str | None,
+        typer.Option(
+            "--blocks",
+            metavar="|".join(BLOCKS),
+            help="offset: all results of one block (a plate, a day, a rater) may be shifted together; drawn: every "
+            "block is a question drawn afresh. Items are then compared inside a block only: ask --block names it.",
+            show_default="results do not depend on where they are measured",
+        ),
+    ] = None,
+    strict_blocks: Annotated[
+        bool,
+        typer.Option("--strict-blocks", help="What was asked for together and is not all measured counts for nothing."),
+    ] = False,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
@@ -154,6 +168,8 @@ def new(
             costs=costs_of_file if costs is None else read_costs(costs, listed),
             cost_unit=cost_unit,
             confirm=confirm,
+            blocks=blocks,
+            strict_blocks=strict_blocks,
             one_of_its_name=True,
         )
     if as_json:
@@ -169,10 +185,11 @@ def new(
         typer.echo(f"What will be proven: {question.claim}{'' if rates is None else f' ({rates})'}.")
     elif not isinstance(question, ExactGroups):
         typer.echo(f"What will be proven: {question.claim}.")
-    typer.echo(noise_sentence(stated, numbers, question.kind))
+    typer.echo(noise_sentence(stated, numbers, question.kind, blocks, strict_blocks))
     if noise is None:
         typer.echo("(If you know more about the noise, say so with --noise: it takes fewer measurements.)")
-    typer.echo(f"next: {campaign_command('ask', made['name'], store)}")
+    where = [] if blocks is None else ["--block", "plate 1", "-n", "12"]
+    typer.echo(f"next: {campaign_command('ask', made['name'], store, *where)}")
 
 
 def read_item_list(

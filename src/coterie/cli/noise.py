@@ -82,10 +82,12 @@ def noise_from_text(text: str | None, dim: int | None = None) -> Any:
     return stated
 
 
-def noise_sentence(stated: Any, dim: int, question_kind: str) -> str:
+def noise_sentence(
+    stated: Any, dim: int, question_kind: str, blocks: str | None = None, strict_blocks: bool = False
+) -> str:
     """A noise as it was stated and what it assumes for a kind of question, for people."""
     noise = noise_of(stated, dim)
-    return f"{noise.words}: {assumption_in_words(noise, question_kind)}"
+    return f"{noise.words}: {assumption_in_words(noise, question_kind, blocks, strict_blocks)}"
 
 
 def _stated(given: str) -> Any:

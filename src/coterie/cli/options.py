@@ -64,6 +64,10 @@ Worker = Annotated[
     str | None,
     typer.Option("--worker", "-w", envvar="COTERIE_WORKER", help="Who measures.", show_default="user@host"),
 ]
+Block = Annotated[
+    str | None,
+    typer.Option("--block", "-b", help="With blocks: the plate, day, rater … that is measured in.", show_default=False),
+]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept on record.")]
 By = Annotated[str | None, typer.Option("--by", help="Who says so; kept on record.")]
 Sheet = Annotated[str | None, typer.Option("--sheet", help="The sheet of an Excel file.", show_default="the first one")]

@@ -62,6 +62,7 @@ class Ask(TypedDict):
     name: str
     lease: str
     expires: str
+    block: NotRequired[str]
 
 
 class Awaited(TypedDict):
@@ -77,12 +78,15 @@ class Awaited(TypedDict):
 
 
 class Asks(list[Ask]):
-    """Items to measure. None once the campaign is `done`, nor while it would be in vain: see `waiting_for`."""
+    """Items to measure. None once the campaign is `done`, nor while it would be in vain: see `waiting_for`; nor where
+    the block is `full`.
+    """
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer["asks"])
         self.done: bool = answer["done"]
         self.waiting_for: list[Awaited] = answer.get("waiting_for", [])  # an earlier release says nothing
+        self.full: bool = answer.get("full", False)
 
 
 class Measurement(TypedDict):
@@ -96,6 +100,7 @@ class Measurement(TypedDict):
     lease: NotRequired[str | None]
     id: NotRequired[str]
     worker: NotRequired[str | None]
+    block: NotRequired[str | None]
 
 
 class Item(TypedDict):

@@ -34,7 +34,14 @@ class RemoteCampaign:
         """How far it is: groups, evidence, alarms."""
         return cast(Status, self._get(""))
 
-    def ask(self, worker: str, n: int = 1) -> Asks:
+    def ask(
+        self,
+        worker: str,
+        n: int = 1,
+        block: str | None = None,
+        room: int | None = None,
+        among: Iterable[str | int] | None = None,
+    ) -> Asks:
         """Items for a worker to measure, its own open ones first.
 
         Parameters
@@ -43,14 +50,20 @@ class RemoteCampaign:
             Who measures.
         n : int
             How many items.
+        block, room, among : optional
+            In a campaign with blocks: the one that is measured in, how many results still fit into it, and the items
+            that can be measured there.
 
         Returns
         -------
         Asks
             Empty once the campaign is `done`, and while nothing that is measured could be used before somebody else
-            answers: `waiting_for` then says which items, asked of whom, and until when.
+            answers: `waiting_for` then says which items, asked of whom, and until when. `full`: nothing more of use
+            fits into the block.
         """
-        return Asks(self._post("ask", {"worker": worker, "n": n}))
+        where = {"block": block, "room": room, "among": None if among is None else list(among)}
+        body = {"worker": worker, "n": n} | {key: value for key, value in where.items() if value is not None}
+        return Asks(self._post("ask", body))
 
     def tell(self, measurements: Iterable[Measurement], confirm: bool | None = None) -> Told:
         """Hand in results, all or nothing; they are on the server's disk when this returns.
@@ -58,7 +71,7 @@ class RemoteCampaign:
         Parameters
         ----------
         measurements : iterable of Measurement
-            Dictionaries with `arm` and `values`, and `lease`, `id` and `worker` if known.
+            Dictionaries with `arm` and `values`, and `lease`, `id`, `worker` and `block` if known.
         confirm : bool, optional
             False: a value far from what its item gave before is refused (`ServerError`, code "far_off"), for programs
             that ask a person and tell it again with True. Left out, it is taken in with a warning.
@@ -102,6 +115,10 @@ class RemoteCampaign:
     def undo(self, lease: str, reason: str = "") -> None:
         """Give back an item that was not measured: it is free again, and that is no failure."""
         self._post("undo", {"lease": lease, "reason": reason})
+
+    def close_block(self, block: str) -> None:
+        """Nothing more is measured in a block: its open items are given back. Closing it twice is an error."""
+        self._post("close-block", {"block": block}, repeatable=False)
 
     def archive(self) -> None:
         """Put it away: it can be read, and nothing is written to it."""

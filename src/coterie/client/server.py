@@ -120,6 +120,8 @@ class Client(Connection):
         costs: Sequence[float] | None = None,
         cost_unit: str | None = None,
         confirm: float | None = None,
+        blocks: str | None = None,
+        strict_blocks: bool | None = None,
     ) -> RemoteCampaign:
         """Create a campaign. It is not sent twice after no answer: look at `campaigns`.
 
@@ -129,7 +131,8 @@ class Client(Connection):
             What people call it.
         items : int or sequence of str
             Their names, or how many there are.
-        n_clusters, dim, resolution, groups, noise, delta, method, threshold, distance_ratio, costs, cost_unit, confirm
+        n_clusters, dim, resolution, groups, noise, delta, method, threshold, distance_ratio, costs, cost_unit, \
+confirm, blocks, strict_blocks
             As in `coterie.Session`.
         value_names : sequence of str, optional
             What the numbers of a measurement are called.
@@ -167,6 +170,8 @@ class Client(Connection):
             "costs": None if costs is None else [float(cost) for cost in costs],
             "cost_unit": cost_unit,
             "confirm": confirm,
+            "blocks": blocks,
+            "strict_blocks": strict_blocks,
         }
         body |= {key: value for key, value in further.items() if value is not None}
         return RemoteCampaign(self, str(self.request("POST", "/api/campaigns", body, repeatable=False)["id"]))

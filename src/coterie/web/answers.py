@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
+from coterie.campaign.commands.blocks import InBlock
 from coterie.campaign.commands.measuring import ask_steps
 from coterie.campaign.tokens import Writer
 from coterie.web.rendering import render
@@ -148,12 +149,14 @@ class WriteQueue:
 
         If the client leaves meanwhile, what it sent is put on disk all the same.
         """
-        if name == "ask":
-            worker, n = arguments
-            for count in ask_steps(n):
-                answer = await asyncio.wrap_future(self._store.post(name, id, worker, count, n, writer=writer))
-                if answer["done"]:
-                    break
-        else:
-            answer = await asyncio.wrap_future(self._store.post(name, id, *arguments, writer=writer))
+        answer = await asyncio.wrap_future(self._store.post(name, id, *arguments, writer=writer))
+        return Response(to_json(answer), media_type="application/json")
+
+    async def ask(self, id: str, worker: str, n: int, where: InBlock, writer: Writer | None = None) -> Response:
+        """The same of an ask, of many items in parts."""
+        for count in ask_steps(n, where):
+            posted = self._store.post("ask", id, worker, count, n, where, writer=writer)
+            answer = await asyncio.wrap_future(posted)
+            if answer["done"]:
+                break
         return Response(to_json(answer), media_type="application/json")

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from coterie.campaign import Campaigns
+from coterie.campaign.commands.blocks import InBlock
 from coterie.campaign.service.whole_store import LARGEST_PAGE, PAGE
 from coterie.campaign.views.partial import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
 from coterie.campaign.views.status import MOST_LISTED
@@ -61,7 +62,8 @@ def measuring_endpoints(writes: WriteQueue) -> dict[str, Callable[[str, Request]
     async def ask(id: Id, request: Request) -> Response:
         """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
         body = await read_body(request, AskBody)
-        return await writes.submit("ask", id, body.worker, body.n, writer=request.state.caller.writer)
+        where = InBlock(body.block, body.room, body.among)
+        return await writes.ask(id, body.worker, body.n, where, request.state.caller.writer)
 
     async def tell(id: Id, request: Request) -> Response:
         """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""

@@ -17,6 +17,7 @@ from coterie.web.answers import Refusal, SlowReads, WriteQueue, json_response, t
 from coterie.web.request_models import (
     XLSX,
     ArchiveBody,
+    CloseBlockBody,
     ClustersBody,
     DeltaBody,
     Id,
@@ -30,6 +31,7 @@ from coterie.web.request_models import (
 from coterie.web.response_models import (
     WRITING,
     Archived,
+    ClosedBlock,
     Deleted,
     Freed,
     Imported,
@@ -61,6 +63,13 @@ def add_managing(router: APIRouter, store: Campaigns, writes: WriteQueue) -> Non
         """Give back an ask that nobody has measured: its lease is freed, and that is no failure."""
         body = await read_body(request, UndoBody)
         return await writes.submit("undo", id, body.lease, body.reason, writer=request.state.caller.writer)
+
+    @router.post("/{id}/close-block", response_model=ClosedBlock, responses=WRITING,
+                 openapi_extra=request_body(CloseBlockBody))  # fmt: skip
+    async def close_block(id: Id, request: Request) -> Response:
+        """Nothing more is measured in a block: its open asks are given back. A worker's token: its own asks only."""
+        body = await read_body(request, CloseBlockBody)
+        return await writes.submit("close_block", id, body.block, writer=request.state.caller.writer)
 
     @router.post("/{id}/archive", response_model=Archived, responses=WRITING, openapi_extra=request_body(ArchiveBody))
     async def archive(id: Id, request: Request) -> Response:

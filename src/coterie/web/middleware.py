@@ -31,7 +31,14 @@ LONGEST_FORM = 4096
 _LONGEST_ADDRESS = 8192
 _CAMPAIGN = re.compile(r"(?:/api)?/campaigns/(?P<id>[^/]+)(?:/(?P<what>[^/]+))?/?$")
 _MEASURES = re.compile(r"/api/campaigns/(?P<id>[^/]+)/(?P<what>ask|tell)")
-_WORK = ("ask", "tell", "fail", "undo", "corrections")  # what a worker may do in a campaign, beside looking
+_WORK = (
+    "ask",
+    "tell",
+    "fail",
+    "undo",
+    "corrections",
+    "close-block",
+)  # what a worker may do in a campaign, beside looking
 OPEN_PATHS = frozenset({"/login", "/healthz", "/openapi.json", "/favicon.ico"})
 _READING = frozenset({"GET", "HEAD"})
 _HEADERS = [

@@ -43,6 +43,8 @@ _KIND_WORDS = {
     "surplus": "kept, not counted",
 }
 
+_BLOCK_WORDS = {"compose": "asked for", "close": "closed", "place": "a result that nobody asked for"}
+
 SHOWN_ITEMS = 20
 """Of more than `LISTED_ITEMS` items, so many are listed with their letters, those first whose group is open."""
 
@@ -215,6 +217,11 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         text = f"{Resolution.of(event['resolution']).words}, after {event['chosen_at']} measurements"
     elif kind == "revision":
         text, detail = _revision(event), event.get("reason", "")
+    elif kind == "block":
+        text, detail = event["block"], _BLOCK_WORDS[event["step"]]
+    elif kind in ("cell", "lapse"):
+        text = event.get("block", "")
+        detail = f"cell {event['cell']}: {len(event['pulls'])} asks" if kind == "cell" else f"cell {event['cell']}"
     elif kind == "stopped":
         text = f"after {event['t']} measurements"
     return {

@@ -69,7 +69,8 @@ def page_router(store: Campaigns, slow: SlowReads) -> APIRouter:
     def campaign(id: str, request: Request) -> Response:
         summary = store.overview(id)  # of the campaign's row only: it says whether reading the rest takes long
         if not summary["in_memory"] and summary["measurements"] > _READ_LATER:
-            return page_response("campaign.html", request, reading=True, may_own=False, status=summary)
+            shown = summary | {"blocks": store.settings(id).get("blocks")}
+            return page_response("campaign.html", request, reading=True, may_own=False, status=shown)
         return page_response("campaign.html", request, reading=False, may_own=owns(request), **progress(id))
 
     def owns(request: Request) -> bool:

@@ -191,6 +191,14 @@ class NewCampaign(Body):
         description="Go on after the proof for so many measurements more, as a share of those that it took (0.5: half "
         "as many), to see whether a group hides two.",
     )
+    blocks: StrictStr | None = Field(
+        default=None,
+        description="offset: all results of a block (a plate, a day, a rater) may be shifted together; drawn: every "
+        "block is a question drawn afresh; null: results do not depend on where they are measured.",
+    )
+    strict_blocks: StrictBool = Field(
+        default=False, description="Asks that were decided together in a block and not all measured count for nothing."
+    )
 
 
 class AskBody(Body):
@@ -199,6 +207,16 @@ class AskBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"worker": "bench 1", "n": 1}]})
     worker: StrictStr = Field(description="Who measures.")
     n: StrictInt = Field(default=1, ge=1, description="How many items.")
+    block: StrictStr | None = Field(default=None, description="With blocks: the plate, day, rater … of the results.")
+    room: StrictInt | None = Field(
+        default=None,
+        ge=1,
+        description="How many results still fit into the block, open asks of this worker included; null: n, or any "
+        "number where n is 1.",
+    )
+    among: list[StrictStr | StrictInt] | None = Field(
+        default=None, description="The items that can be measured in the block; null: all."
+    )
 
 
 class Measurement(Body):
@@ -209,6 +227,7 @@ class Measurement(Body):
     values: _Values = Field(description="The numbers measured; a single number if there is only one.")
     lease: StrictStr | None = Field(default=None, description="The lease that it answers.")
     worker: StrictStr | None = Field(default=None, description="Who measured, if there is no lease to tell.")
+    block: StrictStr | None = Field(default=None, description="The block that it was measured in: that of the ask.")
 
 
 class TellBody(Body):
@@ -301,6 +320,13 @@ class UndoBody(Body):
     reason: StrictStr = ""
 
 
+class CloseBlockBody(Body):
+    """A block in which nothing more is measured."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"block": "plate 7"}]})
+    block: StrictStr
+
+
 class ArchiveBody(Body):
     """Whether the campaign is put away."""
 
@@ -317,7 +343,7 @@ class LeaseTimeBody(Body):
 
 BODIES: tuple[type[Body], ...] = (
     NewCampaign, AskBody, TellBody, FailBody, ResolutionBody, CorrectBody, ItemsBody, RetireBody, ClustersBody,
-    DeltaBody, UndoBody, ArchiveBody, LeaseTimeBody,
+    DeltaBody, UndoBody, CloseBlockBody, ArchiveBody, LeaseTimeBody,
 )  # fmt: skip
 _Body = TypeVar("_Body", bound=Body)
 

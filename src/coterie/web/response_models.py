@@ -130,6 +130,7 @@ class Asks(Answer):
     done: bool
     asks: list[Ask]
     waiting_for: list[Awaited]
+    full: bool = Field(default=False, description="With blocks: nothing more of use fits into this one.")
 
 
 class Told(Answer):
@@ -147,6 +148,14 @@ class Told(Answer):
     not_counted: list[dict[str, Any]] = Field(
         default=[], description="Results whose ask somebody else has answered: kept, not counted. Left out if none is."
     )
+
+
+class ClosedBlock(Answer):
+    """A block that is closed, and how many of its asks were given back."""
+
+    closed: str
+    given_up: int
+    done: bool
 
 
 class Freed(Answer):

@@ -182,6 +182,7 @@ class Status(Answer):
     resolutions: list[dict[str, Any]] = Field(
         description="The resolutions asked for so far, the present one last; `chosen_at` counts the results before it."
     )
+    open_blocks: list[str] = Field(description="Blocks that were asked for and are not closed, if there are blocks.")
     retired: list[dict[str, Any]] = Field(description="Items that were retired: nothing is claimed about them.")
     revisions: list[dict[str, Any]] = Field(description="What was revised on the way, each with the results before it.")
     borders: list[Border]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coterie.campaign.commands import measuring
+from coterie.campaign.commands.blocks import close_block
 from coterie.campaign.commands.measuring import free
 from coterie.campaign.commands.results import check_values
 from coterie.campaign.commands.turn import OfArchived, Turn, expire, give_up, note_findings
@@ -307,6 +308,7 @@ _DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "fail": measuring.fail,
     "choose_resolution": choose_resolution,
     "undo": undo,
+    "close_block": close_block,
     "archive": archive,
     "unarchive": unarchive,
     "change_lease_time": change_lease_time,

@@ -7,12 +7,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.campaign.commands.results import (
-    GivenResult,
-    check_measurements,
-    far_off,
-    find_lease,
-)
+from coterie.campaign.commands.blocks import InBlock, ask_in_block, check_item_in_block
+from coterie.campaign.commands.results import GivenResult, check_measurements, far_off, find_lease
 from coterie.campaign.commands.turn import Turn, expire, give_up, note_findings
 from coterie.campaign.errors import BadValue, Conflict, Forbidden
 from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable, timestamp
@@ -32,18 +28,20 @@ ASK_PART, ASK_PART_SECONDS = 50, 0.03
 MOST_OPEN = 20_000
 """Asks of a campaign that wait for their results: each of them is looked at whenever anybody asks or tells."""
 MOST_WARNINGS = 10
+_NO_BLOCK = InBlock()
 
 
 # Asking.
 
 
-def ask_steps(n: Any) -> Iterator[Any]:
+def ask_steps(n: Any, where: InBlock) -> Iterator[Any]:
     """The counts to ask for one after the other, in transactions of their own, if somebody wants many items at once:
-    each begins with what the one before has opened, and others can write between them.
+    each begins with what the one before has opened, and others can write between them. In a block all are decided
+    together.
 
     It looks how long the caller takes for each: the next part is shorter where others wait too.
     """
-    if type(n) is not int or not ASK_PART < n <= LARGEST_BATCH:
+    if type(n) is not int or not ASK_PART < n <= LARGEST_BATCH or where != _NO_BLOCK:
         yield n
         return
     count, size = 0, ASK_PART
@@ -55,8 +53,9 @@ def ask_steps(n: Any) -> Iterator[Any]:
         size = int(min(2 * ASK_PART, max(ASK_PART // 2, size * ASK_PART_SECONDS / took)))
 
 
-def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any]:
+def ask(turn: Turn, worker: Any, n: Any, of: int | None = None, where: InBlock = _NO_BLOCK) -> dict[str, Any]:
     """Lease arms to a worker: its own open ones first, then new ones. `of`: how many it wants in the end (`ask_steps`).
+    `where`: the block that is measured in, if there are blocks.
 
     Where expired leases wait, the worker that holds one gets it back, with a new time limit; nobody else does. A repeat
     by somebody else must not take its place: which of the two results counted would depend on how late the first is,
@@ -72,6 +71,11 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None) -> dict[str, Any
     state, settings = turn.state, turn.state.settings
     if state.done:
         return {"done": True, "asks": [], "waiting_for": []}
+    if settings.run.blocks is not None or where != _NO_BLOCK:
+        leases = ask_in_block(turn, who, count, where)
+        note_findings(turn, by="ask")
+        asks = [] if state.done else [_as_ask(state, lease) | {"block": where.block} for lease in leases]
+        return {"done": state.done, "asks": asks, "waiting_for": [], "full": not asks and not state.done}
     waits, none_over = settings.on_expiry == "wait", turn.now < state.open.first_end
     own = list(state.open.of_worker(who))
     if not (turn.may_use_all and (waits or none_over)):
@@ -168,6 +172,8 @@ def tell(
     for i, one in enumerate(given):
         if not one.old and one.lease is not None:
             _check_own(turn, one.lease, f"measurements[{i}].lease")
+        if one.block is not None and not one.old and one.lease is None and not unasked:
+            check_item_in_block(turn, one.arm, one.worker, one.block, f"measurements[{i}]")
         if ask_back and not one.old and (far := far_off(state, one)) is not None:
             raise Conflict(f"{far.question} Save it anyway?", code="far_off", field=f"measurements[{i}].values")
     expire(turn)
@@ -186,11 +192,12 @@ def tell(
             warnings.append({"id": one.id, "arm": one.arm, "name": far.name, "message": far.warning})
         lease = one.lease
         if lease is None and not unasked:
-            lease = _oldest_open(turn, one.arm, one.worker, named)
+            lease = _oldest_open(turn, one.arm, one.worker, named, one.block)
         ticket = None if lease is None or lease.ticket not in state.open else lease.ticket
         worker = one.worker or (None if lease is None else lease.worker)
         assert one.white is not None
-        state.session.absorb(one.arm, one.values, ticket, one.white)
+        state.session.absorb(one.arm, one.values, ticket, one.white, one.block)
+        turn.note_steps()
         values = json.dumps(one.values.tolist())
         turn.add(Told(turn.seq, one.id, one.arm, values, one.lease_key, ticket, worker, turn.now), one.values)
         turn.note_decisions()
@@ -235,10 +242,13 @@ def _check_own(turn: Turn, lease: Lease, field: str) -> None:
         )
 
 
-def _oldest_open(turn: Turn, arm: int, worker: str | None, named: set[str]) -> Lease | None:
-    """The oldest open ask for an arm, the worker's own if it says who it is; none that another result names."""
+def _oldest_open(turn: Turn, arm: int, worker: str | None, named: set[str], block: str | None = None) -> Lease | None:
+    """The oldest open ask for an arm, in the block if one was told, the worker's own if it says who it is; none that
+    another result names.
+    """
     for lease in turn.state.open.of_arm(arm):
-        if turn.may_use(lease) and lease.key not in named and worker in (None, lease.worker):
+        here = block is None or turn.state.session.block_of(lease.ticket) == block
+        if here and turn.may_use(lease) and lease.key not in named and worker in (None, lease.worker):
             return lease
     return None
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coterie.campaign.commands.blocks import check_told_block
 from coterie.campaign.errors import BadValue, Conflict, NotFound
 from coterie.campaign.settings import check_text, checked_field
 from coterie.campaign.state.leases import Lease
@@ -59,6 +60,7 @@ class GivenResult:
     worker: str | None
     old: bool = False
     white: FloatArray | None = None  # the values in units of the noise, of one that is new
+    block: str | None = None  # that it was measured in, if that is known
 
     @property
     def lease_key(self) -> str | None:
@@ -140,6 +142,7 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
                 field=f"{place}.lease",
             )
         answered[lease.key] = name
+    one.block = check_told_block(state, content.get("block"), lease, place)
     return one
 
 

@@ -16,7 +16,7 @@ from coterie.campaign.settings import (
     plain,
     timestamp,
 )
-from coterie.campaign.state.facts import RULES, change_of, first_groups
+from coterie.campaign.state.facts import BLOCK, RULES, change_of, first_groups
 from coterie.campaign.state.leases import Lease
 from coterie.campaign.state.state import State
 from coterie.campaign.tokens import Writer
@@ -67,6 +67,11 @@ class Turn:
         if (not state.done and state.rules != state.session.rules) or state.session.applied > state.applied:
             state.applied = state.session.applied
             self.note(RULES, {"number": state.session.rules})
+
+    def note_steps(self) -> None:
+        """Keep what was done with blocks."""
+        for step in self.state.session.steps[self.state.steps :]:
+            self.note(BLOCK, step)
 
     def note_decisions(self) -> None:
         """Keep what the method has decided beside its asks."""

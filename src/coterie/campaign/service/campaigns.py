@@ -8,22 +8,21 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from coterie.campaign.commands import managing, measuring
+from coterie.campaign.commands.blocks import InBlock
 from coterie.campaign.commands.managing import decision
-from coterie.campaign.imports import import_in_parts, preview_import, read_import
+from coterie.campaign.imports import import_in_parts, read_import
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.service.reports import CampaignReports
-from coterie.campaign.service.whole_store import PAGE, ChainWalk, Lists, ServerAccess, check_free_name, delete_campaign
+from coterie.campaign.service.whole_store import ChainWalk, Lists, ServerAccess, check_free_name, delete_campaign
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY, CampaignSettings, check_text, new_key, timestamp
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views import status as status_views
 from coterie.problem.question import GROUPS
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.store.journal import Writing, open_journal
-
-_Dicts: TypeAlias = list[dict[str, Any]]  # `list` is a method below
 
 
 class Campaigns(CampaignReports, ServerAccess):
@@ -116,6 +115,8 @@ class Campaigns(CampaignReports, ServerAccess):
         costs: Sequence[float] | None = None,
         cost_unit: str | None = None,
         confirm: float = 0.0,
+        blocks: str | None = None,
+        strict_blocks: bool = False,
         one_of_its_name: bool = False,
     ) -> dict[str, Any]:
         """Begin a campaign.
@@ -125,7 +126,7 @@ class Campaigns(CampaignReports, ServerAccess):
         name : str
             What people call it.
         n_arms, n_clusters, dim, delta, method, threshold, noise, names, distance_ratio, resolution, groups, costs, \
-cost_unit, confirm
+cost_unit, confirm, blocks, strict_blocks
             As in `coterie.Session`.
         lease_seconds : float
             How long a worker may take.
@@ -154,7 +155,7 @@ cost_unit, confirm
             n_arms, n_clusters, dim, delta=delta, method=method, threshold=threshold, noise=noise, names=names,
             distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
             pass_on=pass_on, resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
-            confirm=confirm,
+            confirm=confirm, blocks=blocks, strict_blocks=strict_blocks,
         )  # fmt: skip
         id, now = new_key(), float(self._campaigns.clock())
 
@@ -166,25 +167,6 @@ cost_unit, confirm
 
         self._campaigns.write(begin)
         return {"id": id, "name": title, "created": timestamp(now), **settings.as_dict()}
-
-    def list(self, archived: bool = False) -> _Dicts:
-        """A summary of every campaign, oldest first; without those that are archived, unless they are asked for."""
-        return self._lists.all(archived)
-
-    def list_page(
-        self,
-        after: str | None = None,
-        limit: int = PAGE,
-        search: str = "",
-        archived: bool = False,
-        only: str | None = None,
-        newest_first: bool = False,
-    ) -> dict[str, Any]:
-        """`campaigns`, some of them as in `list`, and `next`, the `after` of the page that follows (None: no more).
-
-        `search`: a part of the name. `only`: the id of the only one that may be seen.
-        """
-        return self._lists.page(after, limit, search, archived, only, newest_first)
 
     def archive(self, id: str, writer: Writer | None = None) -> dict[str, Any]:
         """Put a campaign away: it can be read, and nothing is written to it (code "archived")."""
@@ -204,7 +186,16 @@ cost_unit, confirm
 
     # Measuring.
 
-    def ask(self, id: str, worker: str, n: int = 1, writer: Writer | None = None) -> dict[str, Any]:
+    def ask(
+        self,
+        id: str,
+        worker: str,
+        n: int = 1,
+        writer: Writer | None = None,
+        block: str | None = None,
+        room: int | None = None,
+        among: Sequence[Any] | None = None,
+    ) -> dict[str, Any]:
         """Lease items to a worker, its own open asks first.
 
         Parameters
@@ -217,6 +208,10 @@ cost_unit, confirm
             How many items at most.
         writer : Writer, optional
             Here and below: the token that the request came with, which the rows keep.
+        block, room, among : optional
+            In a campaign with blocks: the one that is measured in; how many results still fit into it, those that this
+            worker has open there included (None: n, or any number where n is 1); and the items that can be measured
+            there (None: all). Each ask names its `block`; `full` of the answer says that nothing more of use fits.
 
         Returns
         -------
@@ -226,8 +221,9 @@ cost_unit, confirm
             answers an earlier one. It names these, each with `arm`, `name`, `worker`, and `until` when.
         """
         answer: dict[str, Any] = {}
-        for count in measuring.ask_steps(n):
-            answer = self._campaigns.submit(id, decision("ask", (worker, count, n), writer))
+        where = InBlock(block, room, among)
+        for count in measuring.ask_steps(n, where):
+            answer = self._campaigns.submit(id, decision("ask", (worker, count, n, where), writer))
             if answer["done"] or answer["waiting_for"]:
                 break
         return answer
@@ -247,9 +243,9 @@ cost_unit, confirm
         id : str
             The campaign.
         measurements : list of dict
-            Each with `id`, `arm` and `values`, and perhaps `lease` and `worker`. The same id with the same content is a
-            duplicate and counts once. Without a lease a result answers the oldest open ask for its arm (only the
-            worker's own, if `worker` is given); if there is none, it takes its place on arrival.
+            Each with `id`, `arm` and `values`, and perhaps `lease`, `worker` and `block`. The same id with the same
+            content is a duplicate and counts once. Without a lease a result answers the oldest open ask for its arm
+            (only the worker's own, if `worker` is given); if there is none, it takes its place on arrival.
         ask_back : bool
             Refuse a value far from what the item gave before (code "far_off"), for whoever can ask a person and tell it
             again without: a program that drops what is refused would drop results because of their values.
@@ -277,6 +273,10 @@ cost_unit, confirm
     def undo(self, id: str, lease: str, reason: str = "", writer: Writer | None = None) -> dict[str, Any]:
         """Give back an ask that was not answered and not measured: it is freed, and is no failure."""
         return self._campaigns.submit(id, decision("undo", (lease, reason), writer))
+
+    def close_block(self, id: str, block: str, writer: Writer | None = None) -> dict[str, Any]:
+        """Nothing more is measured in a block: its open asks are given back. Closing it twice is an error."""
+        return self._campaigns.submit(id, decision("close_block", (block,), writer))
 
     def correct(
         self,
@@ -380,18 +380,3 @@ cost_unit, confirm
         """
         content = read_import(table, values, in_order, sheet)
         return import_in_parts(self._campaigns, id, content, writer)
-
-    def preview_import(
-        self,
-        id: str,
-        table: Any,
-        values: Sequence[str] | None = None,
-        in_order: bool = False,
-        sheet: str | None = None,
-    ) -> dict[str, Any]:
-        """What `import_table` would do with this table, and all that is wrong with it; nothing is written.
-
-        `rows`, `items`, `unknown_items`, `problems` (each with its `place` in the table, `column` and `message`; the
-        first 50 are listed, `problem_count` has their number), and how many measurements are `new` or `duplicates`.
-        """
-        return preview_import(self._campaigns, id, read_import(table, values, in_order, sheet))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Sequence
 from typing import Any
 
 from coterie.campaign.exports import exporter, workbook_exporter
+from coterie.campaign.imports import preview_import, read_import
 from coterie.campaign.service.open_campaigns import OpenCampaigns
-from coterie.campaign.service.whole_store import campaign_meant
+from coterie.campaign.service.whole_store import PAGE, Lists, campaign_meant
 from coterie.campaign.state.opening import CampaignReading
 from coterie.campaign.views import log as log_views
 from coterie.campaign.views import partial as partial_answers
@@ -19,6 +22,7 @@ class CampaignReports:
     """Reports on campaigns, each of one moment, as plain JSON values or text."""
 
     _campaigns: OpenCampaigns
+    _lists: Lists
 
     def find(self, given: str, lease: str | None = None, in_memory: bool = False) -> dict[str, Any]:
         """The campaign that is meant: by its id, its name, or the beginning of its id.
@@ -49,6 +53,40 @@ class CampaignReports:
         return self._campaigns.find(
             lambda reading: campaign_meant(reading.select(every), given), view, in_memory or lease is not None
         )
+
+    def list(self, archived: bool = False) -> builtins.list[dict[str, Any]]:
+        """A summary of every campaign, oldest first; without those that are archived, unless they are asked for."""
+        return self._lists.all(archived)
+
+    def list_page(
+        self,
+        after: str | None = None,
+        limit: int = PAGE,
+        search: str = "",
+        archived: bool = False,
+        only: str | None = None,
+        newest_first: bool = False,
+    ) -> dict[str, Any]:
+        """`campaigns`, some of them as in `list`, and `next`, the `after` of the page that follows (None: no more).
+
+        `search`: a part of the name. `only`: the id of the only one that may be seen.
+        """
+        return self._lists.page(after, limit, search, archived, only, newest_first)
+
+    def preview_import(
+        self,
+        id: str,
+        table: Any,
+        values: Sequence[str] | None = None,
+        in_order: bool = False,
+        sheet: str | None = None,
+    ) -> dict[str, Any]:
+        """What `import_table` would do with this table, and all that is wrong with it; nothing is written.
+
+        `rows`, `items`, `unknown_items`, `problems` (each with its `place` in the table, `column` and `message`; the
+        first 50 are listed, `problem_count` has their number), and how many measurements are `new` or `duplicates`.
+        """
+        return preview_import(self._campaigns, id, read_import(table, values, in_order, sheet))
 
     def status(self, id: str, most_items: int | None = None) -> dict[str, Any]:
         """How far a campaign is: groups, evidence, leases, workers.

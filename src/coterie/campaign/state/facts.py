@@ -15,7 +15,7 @@ from coterie.campaign.settings import timestamp
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Revision
-from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, REVISED, TOLD, Applied
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, REVISED, STEPPED, TOLD, Applied
 from coterie.session.corrections import Correction, without_alarm
 from coterie.session.facts import UNASKED, Facts
 from coterie.store.rows import ALL_KINDS, TABLES, Ask, Ending, Note, Row, Told
@@ -23,7 +23,7 @@ from coterie.store.rows import ALL_KINDS, TABLES, Ask, Ending, Note, Row, Told
 RESOLUTION, REVISION = "resolution", "revision"
 """Kinds of notes that keep a resolution that was chosen on the way, and a revision."""
 
-DECISIONS = ("freeze", "list", "round", "alarm", RESOLUTION, REVISION)
+DECISIONS = ("freeze", "list", "round", "cell", "lapse", "alarm", RESOLUTION, REVISION)
 """Kinds of notes that keep a decision of the method."""
 
 ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"
@@ -31,6 +31,10 @@ ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"
 
 SURPLUS = "surplus"
 """The kind of note that keeps a result which does not count: somebody else has answered its ask before."""
+
+BLOCK = "block"
+"""The kind of note that keeps what was done with a block: asks were put together in it, it was closed, or the result
+that follows, which nobody asked for, is of it."""
 
 RULES = "rules"
 """The kind of note that says: what follows was decided by the rules of this number."""
@@ -69,6 +73,9 @@ class RecordedRows:
                 self.facts.revisions.append(Revision.from_json(decision))
                 self.stop = self.outcome = None  # it goes on
             self.facts.decisions.append((decision.pop("t"), decision))
+        elif row.kind == BLOCK:
+            entries.append((STEPPED, -1, -1, -1, row.seq))
+            self.facts.steps.append(row.data)
         elif row.kind == RULES:
             self.rules = int(row.data["number"])
             self.applied = Applied(len(entries), len(self.facts.decisions))
@@ -95,7 +102,7 @@ def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
     """The record that these rows are, with corrections in place; `next_ticket` is the number of the first new ask."""
     entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, round, seq
     texts: list[str] = []
-    found = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), [], [], []), [])
+    found = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), [], [], [], []), [])
     for row in rows:
         if isinstance(row, Told):
             entries.append((TOLD, row.arm, UNASKED if row.ticket is None else row.ticket, -1, row.seq))
@@ -110,7 +117,7 @@ def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
             found.note(row, entries)
     if entries:
         kinds, arms, tickets, rounds, seqs = (list(column) for column in zip(*entries, strict=True))
-        made = found.facts.decisions, found.facts.choices, found.facts.revisions
+        made = found.facts.decisions, found.facts.choices, found.facts.revisions, found.facts.steps
         values = numbers(texts, dim)
         for one in found.corrections:
             if one.row < len(values):  # else a result that these rows do not have

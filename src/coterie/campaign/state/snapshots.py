@@ -44,7 +44,7 @@ _NAMES = "\n"  # no id and no lease has a line break in it
 
 
 _PLAIN = (
-    "next_group", "evidence_t", "stopped_at", "decisions", "rules", "applied", "archived",
+    "next_group", "evidence_t", "stopped_at", "decisions", "steps", "rules", "applied", "archived",
     "lease_seconds", "corrections", "alarms_noted", "outcome_length", "passed_on", "surplus",
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from coterie.campaign.errors import Conflict
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state.facts import (
     ARCHIVED,
+    BLOCK,
     CORRECTION,
     DECISIONS,
     LEASE_TIME,
@@ -86,6 +87,7 @@ class State:
     next_group: int = 1
     evidence_t: int = 0  # t at the last point of the evidence's history
     stopped_at: int | None = None  # seq of the note
+    steps: int = 0  # of those with blocks, how many are on record
     decisions: int = 0  # of the session's, how many are on record
     rules: int = 0  # the number of the rules that decided last
     applied: int = 0  # entries of the session's record that older rules decided, when that was last noted
@@ -292,6 +294,8 @@ class State:
             self.alarms_noted += row.kind == ALARM
             if row.kind == REVISION:
                 self._revised(row.data)
+        elif row.kind == BLOCK:
+            self.steps += 1
         elif row.kind == CORRECTION:
             self._corrected(row)
         elif row.kind == RULES:

@@ -143,7 +143,9 @@ def assumed(state: State) -> str:
     """What the answer rests on, in a few sentences."""
     settings, asked = state.settings, state.session.settings.question
     how = method_named(settings.method).called(settings.threshold)
-    rest = f"{noise_in_words(settings)}: {assumption_in_words(settings.run.noise, asked.kind)}"
+    run = settings.run
+    of_noise = assumption_in_words(run.noise, asked.kind, run.blocks, run.strict_blocks)
+    rest = f"{noise_in_words(settings)}: {of_noise}"
     if isinstance(asked, ExactGroups):
         asked_and_assumed = f"Assumed: exactly {asked.n_clusters} groups; {rest}."
     else:

@@ -111,6 +111,7 @@ def status(state: State, row: Any, now: float, most: int | None = None) -> dict[
         "homogeneity": homogeneity(state),
         "question": question(state),
         "resolutions": resolutions(state),
+        "open_blocks": session.open_blocks,
         "retired": [{"arm": arm, "name": settings.name_of(arm)} for arm in session.retired],
         "revisions": session.revisions,
         "borders": borders(state),
@@ -190,7 +191,7 @@ def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
         "asked": timestamp(lease.asked_at),
         "expires": timestamp(lease.expires_at),
         "expired": lease.expires_at <= now,
-    }
+    } | ({} if state.session.blocks is None else {"block": state.session.block_of(lease.ticket)})
 
 
 def measured(state: State, arm: Any) -> dict[str, Any]:

@@ -23,6 +23,11 @@ function worker() {
   return find("worker").value.trim();
 }
 
+// The plate, day or rater that is measured in; null in campaigns without.
+function block() {
+  return find("block")?.value.trim() ?? null;
+}
+
 function say(text) {
   find("said").textContent = text;
 }
@@ -55,7 +60,8 @@ function sayStillOut() {
 
 // Ask for the next item and show it. `told`: what to say beside it.
 async function next(told = "") {
-  const answer = await send(`${base}/ask`, { worker: worker(), n: 1 });
+  const where = block() === null ? {} : { block: block() };
+  const answer = await send(`${base}/ask`, { worker: worker(), n: 1, ...where });
   keep(answer.done ? null : answer.asks[0] ?? null);
   if (answer.done) {
     finish();
@@ -64,12 +70,14 @@ async function next(told = "") {
   if (!ask) {
     show("start");
     say(told);
-    showProblem(find("start-problem"), waitingFor(answer.waiting_for));
+    const full = `Nothing more of use can be measured in ${block()}: name another one.`;
+    showProblem(find("start-problem"), answer.full ? full : waitingFor(answer.waiting_for));
     return;
   }
   empty();
   find("item").textContent = ask.name;
   find("who").textContent = worker();
+  if (find("where")) find("where").textContent = block();
   const until = clock(ask.expires);
   const far = new Date(ask.expires) - Date.now() > 20 * 3600 * 1000;
   find("lease-note").textContent = far ? "" : `Yours until ${until}.`;
@@ -119,8 +127,14 @@ function start(event) {
     find("worker").focus();
     return;
   }
+  if (block() === "") {
+    showProblem(find("start-problem"), "Say where you measure: the plate, the day or the rater.", find("block"));
+    find("block").focus();
+    return;
+  }
   try {
     localStorage.setItem("coterie-worker", worker());
+    if (block()) localStorage.setItem(`coterie-block-${id}`, block());
   } catch { /* private windows may keep nothing */ }
   step(find("start-problem"), () => next(), find("worker"));
 }
@@ -199,7 +213,7 @@ function save(event) {
   const values = ask && typed();
   if (!values) return;
   const { lease, arm, name } = ask;
-  const one = { id: resultId(lease), arm, values, lease, worker: worker() };
+  const one = { id: resultId(lease), arm, values, lease, worker: worker(), ...(ask.block ? { block: ask.block } : {}) };
   step(find("value-problem"), () => report(`${base}/tell`, { measurements: [one], confirm: false }, `Saved ${listNumbers(values)} for ${name}.`),
     ...fields().slice(0, 1));
 }
@@ -238,6 +252,19 @@ function change() {
     say(`${name} was given back: it is not measured yet.`);
     find("worker").focus();
     find("worker").select();
+  });
+}
+
+// Nothing more is measured in this plate, on this day or by this rater: what is left of it is given back.
+function closeBlock() {
+  const closed = block();
+  step(find("value-problem"), async () => {
+    await send(`${base}/close-block`, { block: closed });
+    keep(null);
+    show("start");
+    say(`${closed} is closed.`);
+    find("block").focus();
+    find("block").select();
   });
 }
 
@@ -282,7 +309,9 @@ function spread(event) {
 if (measure) {
   try {
     find("worker").value = localStorage.getItem("coterie-worker") ?? "";
+    if (find("block")) find("block").value = localStorage.getItem(`coterie-block-${id}`) ?? "";
   } catch { /* as above */ }
+  find("close-block")?.addEventListener("click", closeBlock);
   find("start").addEventListener("submit", start);
   find("result").addEventListener("submit", save);
   find("result").addEventListener("paste", spread);
