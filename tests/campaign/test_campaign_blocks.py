@@ -23,7 +23,8 @@ NAMES = list("abcdef")
 
 
 def begun(store: Campaigns, **more: Any) -> str:
-    return str(store.create("plates", 6, 2, 1, **({"noise": 1.0, "names": NAMES, "blocks": "offset"} | more))["id"])
+    settings: dict[str, Any] = {"noise": 1.0, "names": NAMES, "blocks": "offset"} | more
+    return str(store.create("plates", 6, 2, 1, **settings)["id"])
 
 
 def read(block: int, arm: int, k: int) -> float:
@@ -60,6 +61,7 @@ def test_groups_are_proven_in_plates_and_the_certificate_holds(
             assert store.close_block(id, f"plate {number}") == {
                 "closed": f"plate {number}", "given_up": 2, "done": store.status(id)["done"]
             }  # fmt: skip
+        assert len(store.picture(id)["items"]) == len(store.partial(id)["items"]) == 6
     status = stores[0].status(id)
     assert status["done"], status["verdict"]
     assert status["labels"] == [0, 1, 0, 1, 0, 1]
@@ -121,16 +123,21 @@ def test_bad_input_is_refused_by_name_and_changes_nothing(store: Campaigns) -> N
         store.tell(id, [result | {"block": 7}])
     with pytest.raises(BadValue, match="was not asked for"):
         store.close_block(id, "plate 9")
-    for wrong in ({"room": 0}, {"among": []}, {"among": ["nobody"]}, {"block": ""}):
+    asked: tuple[dict[str, Any], ...] = ({"room": 0}, {"among": []}, {"among": ["nobody"]}, {"block": ""})
+    for wrong in asked:
         with pytest.raises(BadValue) as error:
             store.ask(id, "bob", 3, **({"block": "plate 3"} | wrong))
         assert error.value.field in wrong
     assert store.events(id)["events"] == before
     given_up = len(store.status(id)["open_leases"])
     assert store.close_block(id, "plate 1")["given_up"] == given_up
-    for again in (lambda: store.close_block(id, "plate 1"), lambda: store.ask(id, "ann", block="plate 1")):
+    again: list[Callable[[], Any]] = [
+        lambda: store.close_block(id, "plate 1"),
+        lambda: store.ask(id, "ann", block="plate 1"),
+    ]
+    for once_more in again:
         with pytest.raises(Conflict, match="block 'plate 1' is closed") as conflict:
-            again()
+            once_more()
         assert conflict.value.code == "block_closed"
     assert store.status(id)["failures"]["failed"] == 0
 
@@ -149,11 +156,12 @@ def test_an_item_that_was_asked_for_in_another_plate_is_not_told_of_this_one(sto
 def test_campaigns_without_blocks_say_so(store: Campaigns) -> None:
     id = begun(store, blocks=None)
     (ask,) = store.ask(id, "ann")["asks"]
-    for wrong in (
+    calls: list[Callable[[], Any]] = [
         lambda: store.ask(id, "ann", block="plate 1"),
         lambda: store.close_block(id, "plate 1"),
         lambda: store.tell(id, [{"id": "m", "arm": ask["arm"], "values": [1.0], "block": "plate 1"}]),
-    ):
+    ]
+    for wrong in calls:
         with pytest.raises(BadValue, match="this campaign has no blocks"):
             wrong()
     assert "blocks" not in store.settings(id)

@@ -251,7 +251,8 @@ def certificate_with_intervals(session: Session) -> Certificate | None:
     pairs, kind = count * (count - 1) // 2, session.noise.kind
     quick = is_quick(session.noise, pairs * session.dim)
     quick &= pairs * session.dim * session.t <= _MOST_PRODUCTS.get(kind, 10**7)
-    if certificate is None or session.revisions or not quick or not isinstance(settings.question, ExactGroups):
+    none = session.revisions or settings.blocks is not None or not isinstance(settings.question, ExactGroups)
+    if certificate is None or none or not quick:
         return certificate
     each = 0.5 * session.delta
     made = [session.intervals(of, each) for of in ("groups", "differences")]

@@ -292,6 +292,8 @@ class Session:
         return asked_in(self._conversation, block)
 
     planned = View(lambda c: len(c.run.planned), "Asks of a block that are decided, and not handed out.")
+    steps = View(lambda c: c.steps, "What was done with blocks, in order, as it is recorded.")
+    block_names = View(lambda c: list(named_blocks(c)), "Blocks that were asked for, closed ones too.")
     open_blocks = View(
         lambda c: [name for name, closed in named_blocks(c).items() if not closed],
         "Blocks that were asked for and are not closed.",
@@ -319,8 +321,14 @@ class Session:
         """That results (n, d) of these arms can be told; ValueError says why not. What `absorb` takes, one a row."""
         return self._conversation.log.in_noise_units(arms, values)
 
-    def absorb(self, arm: int, values: FloatArray, ticket: int | None, white: FloatArray) -> None:
-        """A result that passed `check_results`, which gave `white`, for an open ticket; None: it answers no ask."""
+    def absorb(
+        self, arm: int, values: FloatArray, ticket: int | None, white: FloatArray, block: str | None = None
+    ) -> None:
+        """A result that passed `check_results`, which gave `white`, for an open ticket; None: it answers no ask, and
+        `block` is where it was measured, if that is known.
+        """
+        if block is not None and ticket is None:
+            self._conversation.step({"step": "place", "block": block})
         self._conversation.tell(arm, values, white, ticket)
 
     def forget(self, ticket: Any) -> None:
