@@ -227,7 +227,7 @@ def test_replay_of_a_pool(here: Path) -> None:
         (("new", "x", "-k", 2), "say how many items there are"),
         (("new", "x", "-k", 2, "-a", 3, "--names", "a,b"), "--arms is 3, but there are 2 names"),
         (("new", "x", "-k", 3, "-a", 3), "--clusters must be smaller"),
-        (("new", "x", "-k", 2, "-a", 3, "--noise", "big"), "--noise big: write one of any, gaussian,"),
+        (("new", "x", "-k", 2, "-a", 3, "--noise", "big"), "--noise big: write one of any, any:shape, gaussian,"),
         (("new", "x", "-k", 2, "-a", 3, "--noise", "-1"), "must be positive"),
         (("new", "x", "-k", 2, "-a", 3, "--names-file", "nowhere"), "No such file"),
         (("ask", "peas"), "there is no campaign 'peas'"),
