@@ -151,7 +151,7 @@ def test_a_method_that_this_process_does_not_know_is_refused(tmp_path: Path, own
 
 def test_the_http_model_has_the_fields_of_the_settings() -> None:
     shown = set(CampaignSettings.of(3, 2, 1, noise=1.0).as_dict()) - {"engine"}
-    sometimes = {"resolution", "groups", "costs", "cost_unit", "confirm"}  # shown where they are asked for
+    sometimes = {"resolution", "groups", "costs", "cost_unit", "confirm", "blocks", "strict_blocks"}  # where asked for
     assert set(NewCampaign.model_fields) == shown | {"name", *sometimes}
     assert set(FIELDS) - {"instance"} <= set(NewCampaign.model_fields)
     made = CampaignSettings.of(3, 2, 1).as_dict()

@@ -228,7 +228,7 @@ def test_a_noise_too_large_is_harmless_and_said(here: Path) -> None:
 @pytest.mark.parametrize(
     ("noise", "what"),
     [
-        ("big", "--noise big: write one of any, gaussian, "),
+        ("big", "--noise big: write one of any, any:shape, gaussian, "),
         ("", "a standard deviation, one for each number (0.2,25), a covariance [[1,0],[0,2]], or a file"),
         ("0,1", "--noise 0,1: noise standard deviations must be positive, got 0.0"),
         ("nan", "--noise nan: noise must be finite, got nan"),
