@@ -100,8 +100,7 @@ class Forecast {
   double value(double energy, double log_weight) const {
     return 0.5 * (energy - d_) - half_ * std::log(energy / d_) - constants_.forecast_loss + log_weight;
   }
-  /// What it does not exceed, rounded or not: mostly a logarithm is saved. log x ≥ 2(x − 1)/(x + 1) for x = energy/d
-  /// ≥ 1.
+  /// What it does not exceed, rounded or not, without a logarithm: log x ≥ 2(x − 1)/(x + 1) for x = energy/d ≥ 1.
   double most(double energy, double log_weight) const {
     const double gap = energy - d_;
     return 0.5 * gap * gap / (energy + d_) + 1e-12 * energy - constants_.forecast_loss + log_weight;
