@@ -138,6 +138,7 @@ def test_what_would_happen_twice_is_not_sent_again(unreliable: tuple[str, list[t
 
 
 ROUTES: dict[tuple[str, str], Callable[..., Any]] = {
+    ("post", "/api/campaigns/{id}/close-block"): RemoteCampaign.close_block,
     ("get", "/healthz"): Client.healthy,
     ("post", "/api/campaigns"): Client.create,
     ("get", "/api/campaigns"): Client.campaigns,

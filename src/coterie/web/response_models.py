@@ -108,6 +108,7 @@ class Ask(Answer):
     name: str
     lease: str
     expires: str
+    block: str | None = Field(default=None, description="With blocks: the one to measure it in. Left out without.")
 
 
 class Asks(Answer):
