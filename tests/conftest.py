@@ -25,10 +25,13 @@ from waiting import wait_until
 def pytest_configure() -> None:
     """No test runs on an engine that was built from other sources; no example fails because the machine is busy.
 
-    Nor is Ctrl-C ignored, as it is in a shell's background jobs: some tests press it, and their children inherit that.
+    Nor are Ctrl-C and the end of a terminal ignored, as a shell's background jobs and nohup have it: tests send these
+    signals to their children, who inherit that.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     hypothesis.settings.register_profile("busy machine", deadline=None)
     hypothesis.settings.load_profile("busy machine")
     package = importlib.util.find_spec("coterie")

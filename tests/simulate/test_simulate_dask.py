@@ -238,12 +238,12 @@ def test_a_scheduler_that_dies_is_one_line(cluster: Any) -> None:
 
 POISON = """
 import os
-from coterie.simulate import plan, remote
+from coterie.simulate import bulk, remote
 
-def run_trial(plan_, seed, trial, running):
+def run_trial(plan, seed, trial, running):
     if trial == 7:
         os._exit(1)
-    return plan.run_trial(plan_, seed, trial, running)
+    return bulk.run_trial(plan, seed, trial, running)
 
 remote.run_trial = run_trial
 """
