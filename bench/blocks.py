@@ -16,7 +16,8 @@ import numpy as np
 import coterie
 from bench.part import Column, Headline, Part, Progress, Row, Table
 
-RUNS, ERROR_RUNS = 60, 2000
+RUNS, LARGE_RUNS, ERROR_RUNS = 60, 20, 200
+"""Of a cell; of one of 40 items or more; of one of errors (`tests/blocks/test_blocks_wrong_freeze.py` has 2,000)."""
 DELTA, SEED, MOST = 0.1, 9100, 4000
 DAY, SPREAD = 20, 2.0
 """Measurements of a day, and the standard deviation of a question's difficulty in logits."""
@@ -141,8 +142,12 @@ def errors(runs: int, told: str) -> Row:
 def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     """All rows, kind by kind."""
     runs, many = (3, 20) if quick else (RUNS, ERROR_RUNS)
+    large = {name for name, (instance, *_) in COSTS.items() if instance.n_arms >= 40}
     work: list[tuple[Any, tuple[Any, ...]]] = [
-        (cost, (runs, name, told)) for name in COSTS for told in NOISES if not quick or len(COSTS[name][0].labels) < 40
+        (cost, (min(runs, LARGE_RUNS) if name in large else runs, name, told))
+        for name in COSTS
+        for told in NOISES
+        if not (quick and name in large)
     ]
     work += [(shifted, (runs, name, told)) for name in SHIFTED for told in NOISES]
     work += [(questions, (runs, told)) for told in STATED]

@@ -14,25 +14,20 @@ from bench import noise_page
 from bench.part import RESULTS, ROOT, Row, Table, part_named
 from bench.running import kept
 
-PAGE = ROOT / "docs" / "PERFORMANCE.md"
+PAGE = ROOT / "docs" / "MEASURED.md"
 ALL, FIRST, REST = "all", "first", "rest"
 PLACES: dict[str, tuple[str, str]] = {
     "needed": ("needed", FIRST),
     "families": ("needed", REST),
-    "ablation": ("ablation", ALL),
-    "scan": ("scan", ALL),
-    "forecast": ("forecast", ALL),
-    "hands": ("hands", ALL),
-    "foreign": ("foreign", ALL),
-    "crews": ("crews", ALL),
-    "asymptotic": ("asymptotic", ALL),
-    "shortlists": ("shortlists", ALL),
-    "conservatism": ("conservatism", ALL),
-    "toofew": ("toofew", ALL),
-    "shape": ("shape", ALL),
-    "linkage": ("linkage", ALL),
-    "costs": ("costs", ALL),
-}
+    **{
+        name: (name, ALL)
+        for name in (
+            "ablation", "scan", "forecast", "hands", "foreign", "crews", "asymptotic", "shortlists", "conservatism",
+            "toofew", "shape", "linkage", "costs", "tables", "speed", "growth", "engine", "numerics", "pace", "replay",
+            "server", "million", "workers", "draws", "network",
+        )
+    },
+}  # fmt: skip
 """For each place its part, and which of that part's tables are shown."""
 
 TUKEY_PAGE = ROOT / "docs" / "howto" / "from-tukey.md"
@@ -62,7 +57,7 @@ def _spaced(text: str) -> str:
 
 
 def tables(place: str, folder: Path = RESULTS) -> str:
-    """The tables of a place on the page on performance."""
+    """The tables of a place on the page of what was measured."""
     return _tables(*PLACES[place], folder)
 
 

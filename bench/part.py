@@ -103,12 +103,14 @@ PARTS = {
     "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",
     "resolution": "groups up to a resolution: CROC beside the same tests with items in turn (on request)",
     "costs": "items that differ in cost: what CROC spends if it weighs costs, and if not (on request)",
+    "deadline": "a fixed number of measurements: pairs proven, items misplaced, beside CROC stopped there (on request)",
     "scan": "measurements of CROC on random instances, over what may be expected",
     "forecast": "how many more measurements are forecast, over the truth, on families that no forecast was fitted to",
     "hands": "measurements of CROC with several workers always busy, over those with one",
     "foreign": "results that CROC did not ask for: measurements until it stops, beside Uniform",
     "toofew": "one group more than K: how often an alarm or a mixed group is seen",
     "blocks": "blocks: what cells cost, what they spare with shifts and with the same question for all (on request)",
+    "features": "features one by one: the experiments of Graf et al., K = 3 and 5, dense and sparse (on request)",
     "engine": "the engine's own bounds: d = 400, M = 100 000, memory, the import",
     "growth": "how time and measurements grow with M, K and d",
     "million": "a million arms by CROC in one process",
@@ -120,7 +122,7 @@ PARTS = {
     "server": "round trips over HTTP, and the page",
     "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
 }
-ON_REQUEST = ("shortlists", "noise", "linkage", "resolution", "costs", "blocks", "draws")
+ON_REQUEST = ("features", "shortlists", "noise", "linkage", "resolution", "costs", "blocks", "deadline", "draws")
 
 
 def part_named(name: str) -> Part:

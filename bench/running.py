@@ -104,6 +104,18 @@ SUMMARY = Part(
 )
 
 
+def shown(names: list[str], quick: bool = False, out: Path | None = None) -> dict[str, Any]:
+    """What was kept of these parts, or of all, by name."""
+    folder = (QUICK_RESULTS if quick else RESULTS) if out is None else out.resolve()
+    found = {name: kept(name, folder) for name in choose(names)}
+    missing = [name for name, content in found.items() if content is None]
+    if missing and names:
+        raise ValueError(f"{folder / missing[0]}.json is not there: measure it with coterie bench {missing[0]}")
+    if len(missing) == len(found):
+        raise ValueError(f"nothing is kept in {folder}: measure with coterie bench first")
+    return {name: content for name, content in found.items() if content is not None}
+
+
 def show(names: list[str], folder: Path) -> None:
     """Print what was kept: the tables of these parts, or the one table."""
     for name in names:

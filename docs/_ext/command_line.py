@@ -29,7 +29,8 @@ class CommandLine(SphinxDirective):
             yield self._section(command, name)
             return
         for part in sorted(members):
-            yield from self._sections(members[part], f"{name} {part}")
+            if not members[part].hidden:
+                yield from self._sections(members[part], f"{name} {part}")
 
     def _section(self, command: Any, name: str) -> nodes.Node:
         section = nodes.section(ids=[nodes.make_id(name)], names=[nodes.fully_normalize_name(name)])

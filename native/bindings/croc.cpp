@@ -74,7 +74,7 @@ void give_up(Run& run, Index arm, Index of_round) {
 void check_size(const Run& run, const Conversation& of) {
   if (of.n_arms != run.state.n_arms() || of.dim != run.state.dim())
     throw nb::value_error("these entries are about arms and dimensions of another number than the run's");
-  if (run.state.traits.trials == 0.0) return;  // that they are finite was seen when they were made
+  if (!has_range(run)) return;  // that they are finite was seen when they were made
   const auto width = static_cast<std::size_t>(2 * of.dim);
   for (std::size_t i = 0; i < of.kinds.size(); ++i)
     if (Kind{of.kinds[i]} == Kind::result) check_result(run, {of.values.data() + i * width, width});
@@ -114,7 +114,7 @@ void play(Run& run, Index steps, nb::handle its_centers, nb::handle its_truth, n
   const auto centers = array_of<const double, 2>(its_centers, "centers");
   const auto truth = array_of<const Index, 1>(its_truth, "truth");
   if (steps < 0) throw nb::value_error("there is no negative number of steps");
-  if (run.state.traits.trials > 0.0) throw nb::value_error("this draws Gaussian results, and the run takes counts");
+  if (has_range(run)) throw nb::value_error("this draws Gaussian results, and the run takes counts or times");
   check_length(centers.shape(1), run.state.dim(), "a row of centers");
   check_finite(span_of(centers), "centers");
   check_length(truth.size(), run.state.n_arms(), "truth");

@@ -43,16 +43,27 @@ inline void check_arm(const Run& run, Index arm) {
             .c_str());
 }
 
-/// d or 2·d numbers that can be a result: finite, and counts of no more than the trials.
+/// Whether not every finite number can be a result.
+inline bool has_range(const Run& run) {
+  const croc::Traits& traits = run.state.traits;
+  return traits.trials > 0.0 || traits.scale != croc::Scale::successes;
+}
+
+/// d or 2·d numbers that can be a result: finite, counts of no more than the trials, times above zero.
 inline void check_result(const Run& run, std::span<const double> value) {
   for (double each : value)
     if (!std::isfinite(each)) throw nanobind::value_error("a result must be finite");
+  if (!has_range(run)) return;
   const double trials = run.state.traits.trials;
-  if (trials == 0.0) return;
+  const croc::Scale scale = run.state.traits.scale;
   const auto dim = static_cast<std::size_t>(run.state.dim());
   for (std::size_t q = 0; q < dim; ++q) {
     const double count = value[q] + (value.size() > dim ? value[dim + q] : 0.0);
-    if (count < 0.0 || count > trials)
+    if (scale == croc::Scale::times && !(count > 0.0))
+      throw nanobind::value_error(("a time must be above 0, got " + std::to_string(count)).c_str());
+    if (scale == croc::Scale::events && count < 0.0)
+      throw nanobind::value_error(("a count must be at least 0, got " + std::to_string(count)).c_str());
+    if (scale == croc::Scale::successes && (count < 0.0 || count > trials))
       throw nanobind::value_error(
           ("a count must be from 0 to " + std::to_string(static_cast<Index>(trials)) + ", got " + std::to_string(count))
               .c_str());

@@ -9,6 +9,7 @@
 #include "croc/families/counts.hpp"
 #include "croc/families/equal_means.hpp"
 #include "croc/families/gaussian.hpp"
+#include "croc/families/rates.hpp"
 #include "croc/pairs.hpp"
 
 namespace nb = nanobind;
@@ -55,6 +56,12 @@ Made counts(Index n_groups, Index dim, Index trials) {
   check_shape(n_groups, dim);
   if (trials < 1) throw nb::value_error(("trials must be at least 1, got " + std::to_string(trials)).c_str());
   return std::make_shared<const Counts>(n_groups, dim, trials);
+}
+
+template <class Rate>
+Made rates(Index n_groups, Index dim) {
+  check_shape(n_groups, dim);
+  return std::make_shared<const Rate>(n_groups, dim);
 }
 
 Made bounded(Index n_groups, Index dim, std::vector<double> widths) {
@@ -134,6 +141,8 @@ void bind_families(nb::module_& module) {
       .def_static("any_noise", &any_noise, "n_arms"_a, "n_groups"_a, "dim"_a, "shape"_a = false,
                   "Any noise; with `shape`, groups may differ in more than their location.")
       .def_static("counts", &counts, "n_groups"_a, "dim"_a, "trials"_a, "Counts of successes out of so many trials.")
+      .def_static("poisson", &rates<Poisson>, "n_groups"_a, "dim"_a, "Counts of events without a number of trials.")
+      .def_static("exponential", &rates<Exponential>, "n_groups"_a, "dim"_a, "Times, exponential ones.")
       .def_static("bounded", &bounded, "n_groups"_a, "dim"_a, "widths"_a,
                   "Results within bounds, hi − lo for each number.")
       .def_static("at_most", &at_most, "n_groups"_a, "dim"_a,

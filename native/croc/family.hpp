@@ -12,6 +12,7 @@
 // Families are immutable: runs in several threads may share one.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "base/table.hpp"
@@ -19,7 +20,8 @@
 
 namespace coterie::croc {
 
-enum class Shape { full, diagonal, scalar };  // what an estimated metric may be
+enum class Shape { full, diagonal, scalar };    // what an estimated metric may be
+enum class Scale { successes, events, times };  // what results that count from zero are, if the metric is estimated
 
 /// What a run has to know of its family: room for its numbers, and how results are taken.
 struct Traits {
@@ -40,7 +42,8 @@ struct Traits {
   bool pools_by_growth = false;  // the pools of a round are as large as `pulls_needed` says that they pay
   bool exact_moves = false;  // between two estimates, a center moves by the result; else about towards its arm's mean
   bool arm_scales = false;   // the first score of an arm is its pulls times the variance of its results, fixed with it
-  double trials = 0.0;       // of a count of successes; 0 if results are no counts
+  double trials = 0.0;       // of a count of successes; 0 if results are no such counts
+  Scale scale = Scale::successes;
   // which of the optional kernels there are
   bool has_factor = false;  // without it: the known covariance, which is part of croc/factors
   bool has_bet = false, has_score = false, has_pool = false, has_freeze = false, has_gather = false;
@@ -48,6 +51,20 @@ struct Traits {
   bool has_pulls_needed = false;
   bool has_shape = false;  // a second estimate, of features, beside that of the location (croc/shape.hpp)
 };
+
+/// A result from zero on a scale on which its variance does not depend on the rate: about 1 for counts (Anscombe), for
+/// times that of the logarithm of an exponential one.
+inline double stabilised(double value, const Traits& traits) {
+  switch (traits.scale) {
+    case Scale::events:
+      return 2.0 * std::sqrt(value + 0.375);
+    case Scale::times:
+      return std::log(value);
+    case Scale::successes:
+      break;
+  }
+  return 2.0 * std::sqrt(traits.trials + 0.5) * std::asin(std::sqrt((value + 0.375) / (traits.trials + 0.75)));
+}
 
 /// The groups in the space of features, for a bet.
 struct ShapedGroups {

@@ -80,11 +80,6 @@ void locate(State& s, Index arm, ConstRow x, Index n) {
   }
 }
 
-/// A count of successes on a scale on which its variance is about 1, whatever the rate (Anscombe).
-double stabilised(double successes, double trials) {
-  return 2.0 * std::sqrt(trials + 0.5) * std::asin(std::sqrt((successes + 0.375) / (trials + 0.75)));
-}
-
 /// T from the correlations in work.correlation and inverse standard deviations. OUT: metric.to_units. False: not
 /// positive definite.
 bool invert(State& s, ConstRow deviation) {
@@ -164,7 +159,7 @@ void take_position(State& s, Index arm, ConstRow result) {
   Metric& metric = s.metric;
   const Index d = s.dim(), n = s.arms.pulls[arm];
   const Row x = s.work.contrast, part = s.work.part, mean = s.arms.means[arm];
-  for (Index q = 0; q < d; ++q) x[q] = metric.from_zero ? stabilised(result[q], s.traits.trials) : result[q];
+  for (Index q = 0; q < d; ++q) x[q] = metric.from_zero ? stabilised(result[q], s.traits) : result[q];
   if (n > 1) {
     take_innovation(s, arm, x, n);
     if (metric.arm_scales && metric.measured_at > 0) {

@@ -1,5 +1,7 @@
 // A round's composition is fixed before any of its results is seen, and contrasts are formed only within a round: that
 // is what makes every frozen test a martingale.
+#include <algorithm>
+
 #include "croc/claims.hpp"
 #include "croc/factors.hpp"
 #include "croc/planning.hpp"
@@ -136,6 +138,47 @@ void enlarge(State& s, Index e) {
   }
 }
 
+/// Where every arm is of a core and gaps are wide: all arms that a round asks for are tested and pools of others at
+/// once, so they are pulled alike, as often as brings the test that lacks most to its level if it wins at most a little
+/// less than its bound. False if that is not so. INOUT: work.composition. Work space: work.counts.
+bool pull_alike(State& s, Index e) {
+  const Constants& constants = s.constants;
+  const Epoch& epoch = s.epochs[e];
+  const Tests& tests = epoch.against_core;
+  const Index n_groups = s.n_groups(), last = tests.kept.columns() - 1;
+  auto &pulls = s.work.composition, &in_round = s.work.counts;
+  if (std::ranges::any_of(epoch.in_core, [](Flag in) { return in == 0; })) return false;
+  in_round.fill(0);
+  for (Index m = 0; m < s.n_arms(); ++m) in_round[epoch.labels[m]] += pulls[m];
+  double lack = 0.0, pool = INFINITE;
+  for (Index k = 0; k < n_groups; ++k) {
+    double most = 0.0;
+    for (Index m = 0; m < s.n_arms(); ++m) {
+      if (k == epoch.labels[m] || tests.met(m, k) == 1) continue;
+      const double found = tests.weight(m, k) > 0.0 ? tests.kept(m, k, last) : 0.0;
+      most = std::max(most, epoch.level - std::max(found, 0.0));
+    }
+    if (most == 0.0) continue;
+    lack = std::max(lack, most);
+    pool = std::min(pool, std::max(1.0, double(in_round[k])));
+    if (in_round[k] == 0) pulls[epoch.core[k * constants.core_room()]] = 1;
+  }
+  const double bound = std::log(1.0 + pool);
+  if (lack <= bound) return false;
+  double square = INFINITE;
+  for (Index k = 0; k < n_groups; ++k)
+    for (Index j = 0; j < k; ++j) square = std::min(square, squared_gap(leading(s).estimate.centers, k, j));
+  if (1.0 / pulls_needed(s, 1.0, square, pool) < constants.at_bound * bound) return false;
+  const auto promised = [&](double a) {  // by a pulls of each arm
+    return std::min(log_ways(a, a * pool), a / pulls_needed(s, 1.0, square, a * pool));
+  };
+  Index repeats = 1;
+  while (repeats < constants.most_repeats && promised(double(repeats)) < lack * constants.bound_margin + std::log(2.0))
+    ++repeats;
+  for (Index& count : pulls) count *= repeats;
+  return true;
+}
+
 /// Pull group k more often until its pools are as large as the tests against them deserve, by the core arm whose pulls
 /// cost least. INOUT: work.composition.
 void top_up(State& s, Index e, Index k) {
@@ -184,8 +227,10 @@ Index freeze(State& s) {
 bool compose_round(State& s, Index e, double floor) {
   auto& pulls = s.work.composition;
   for (Index m = 0; m < s.n_arms(); ++m) pulls[m] = s.work.mark[m] == 1 || double(s.arms.committed[m]) < floor ? 1 : 0;
-  for (Index k = 0; k < s.n_groups(); ++k) top_up(s, e, k);
-  if (s.traits.has_pool && leading(s).risk.total <= s.constants.enlarge_risk) enlarge(s, e);
+  if (!(s.traits.has_shape && pull_alike(s, e))) {
+    for (Index k = 0; k < s.n_groups(); ++k) top_up(s, e, k);
+    if (s.traits.has_pool && leading(s).risk.total <= s.constants.enlarge_risk) enlarge(s, e);
+  }
   const Index times = Index(1) << (s.flight.open / s.constants.scale_up);
   for (Index& count : pulls) count *= times;
   if (!s.flight.start(pulls, s.epochs[e].number)) return false;

@@ -18,6 +18,8 @@ _HOMES = {
     "Resolution": "coterie.problem.question",
     "Gaussian": "coterie.problem.families",
     "Counts": "coterie.problem.families",
+    "Exponential": "coterie.problem.families",
+    "Poisson": "coterie.problem.families",
     "Bounded": "coterie.problem.families",
     "AnyNoise": "coterie.problem.families",
     "AtMost": "coterie.problem.families",
@@ -47,6 +49,7 @@ _HOMES = {
     "BanditClustering": "coterie.tables.estimator",
     "group": "coterie.tables.grouping",
     "Grouping": "coterie.tables.grouping",
+    "letters": "coterie.tables.letters",
     "verify": "coterie.certificate",
     "Verdict": "coterie.certificate",
     "Certificate": "coterie.certificate",
@@ -79,7 +82,9 @@ if TYPE_CHECKING:
     from coterie.problem.families import AtMost as AtMost
     from coterie.problem.families import Bounded as Bounded
     from coterie.problem.families import Counts as Counts
+    from coterie.problem.families import Exponential as Exponential
     from coterie.problem.families import Gaussian as Gaussian
+    from coterie.problem.families import Poisson as Poisson
     from coterie.problem.families import Symmetric as Symmetric
     from coterie.problem.instance import Instance as Instance
     from coterie.problem.noise import Exactly as Exactly
@@ -101,6 +106,7 @@ if TYPE_CHECKING:
     from coterie.tables.estimator import BanditClustering as BanditClustering
     from coterie.tables.grouping import Grouping as Grouping
     from coterie.tables.grouping import group as group
+    from coterie.tables.letters import letters as letters
 
 
 def __getattr__(name: str) -> Any:

@@ -65,6 +65,14 @@ class CrocFamily:
         """Counts of successes out of so many trials."""
 
     @staticmethod
+    def poisson(n_groups: int, dim: int) -> CrocFamily:
+        """Counts of events without a number of trials."""
+
+    @staticmethod
+    def exponential(n_groups: int, dim: int) -> CrocFamily:
+        """Times, exponential ones."""
+
+    @staticmethod
     def bounded(n_groups: int, dim: int, widths: Sequence[float]) -> CrocFamily:
         """Results within bounds, hi − lo for each number."""
 

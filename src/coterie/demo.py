@@ -1,7 +1,7 @@
-"""The demonstration: group Iris's 150 flowers from noisy measurements, watched live, beside Uniform.
+"""The demonstration: group Iris's 150 flowers from noisy measurements, watched live, beside rules with the same proof.
 
-The true groups are known here, so that the answer can be checked; the session never sees them (but for
-methods that need the true instance). As in the paper, the centers are rescaled to D* = 2 (section_exp).
+The true groups are known here, so that the answer can be checked; the session never sees them. Every flower has the
+mean of its species, and the noise of a measurement is simulated: 1 cm in each of the four numbers.
 """
 
 from __future__ import annotations
@@ -21,44 +21,29 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from coterie.evidence.stopping import threshold as threshold_of
-from coterie.methods import Method, method_named
+from coterie.methods import method_named
 from coterie.paper import datasets
-from coterie.plot import evidence as plot_evidence
 from coterie.plot import means as plot_means
 from coterie.plot.canvas import check_matplotlib, colour_of
-from coterie.problem.checks import IntArray, check_delta
+from coterie.problem.checks import FloatArray, IntArray, check_delta
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
-from coterie.problem.settings import DELTA, METHOD
+from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.session import Session
+from coterie.simulate import simulate
 
 FRAMES = 80
-BASELINE = "uniform"
-"""Measuring the flowers in turn: what the others are compared with."""
-RIVALS = ("boc", BASELINE)
-"""The methods that run on the same seed, beside the one that is watched: the paper's rule, and the baseline."""
+IN_TURN_MOST = 50
+"""Measurements of each flower at most, in turn."""
 
 
-@dataclass
-class Run:
-    """A session on an instance whose groups are known, with a forecast of the measurements that it takes."""
+@dataclass(frozen=True)
+class Rival:
+    """How many measurements another rule took, with a proof at the same error probability, and whether it was right."""
 
-    instance: Instance
-    session: Session
-    method: Method
-    threshold: str
-    forecast: float
-
-    @property
-    def proven(self) -> bool:
-        """Whether its stop is a proof."""
-        return self.method.proves(self.threshold)
-
-    @property
-    def right(self) -> bool:
-        """Whether the groups found are the true ones."""
-        return bool(same_partition(_labels(self), self.instance.labels))
+    name: str
+    needed: float
+    right: bool
 
 
 def run_demo(
@@ -67,10 +52,14 @@ def run_demo(
     seed: int = 0,
     delta: float = DELTA,
     method: str = METHOD,
-    threshold: str = "heuristic",
+    threshold: str = THRESHOLD,
     seconds: float = 4.0,
-) -> None:
-    """Group Iris with `method`, BOC and Uniform on the same seed, show them, and write a picture to `out`."""
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Group Iris with `method`, live, compare it with other rules on the same flowers, and write a picture to `out`.
+
+    Returns the groups and what the rules needed as plain JSON values; `quiet`: nothing is printed.
+    """
     entry = method_named(method)
     check_delta(delta)
     if not (math.isfinite(seconds) and seconds >= 0):
@@ -78,89 +67,110 @@ def run_demo(
     if seed < 0:
         raise ValueError(f"seed must be 0 or more, got {seed!r}")
     _check_picture(out)
-    console = Console()
-    instance = datasets.iris().with_hardness(2.0)
+    console = Console(quiet=quiet)
+    instance = datasets.iris()
     console.print(
-        f"[bold]{instance.n_arms} flowers[/bold], {instance.n_clusters} species, "
-        f"{instance.dim} noisy numbers a measurement. Which flowers are alike? "
-        f"Error probability allowed: {delta:g}."
+        f"[bold]{instance.n_arms} flowers[/bold], {instance.n_clusters} species, {instance.dim} numbers a measurement. "
+        f"Which flowers are alike?\nThe noise is simulated: 1 cm in each number. Error probability allowed: {delta:g}."
     )
-    run = _new_run(instance, entry, delta, threshold)
-    pause = seconds / FRAMES if console.is_terminal else 0.0
-    with Live(_view(run), console=console, refresh_per_second=20, transient=not console.is_terminal) as live:
-
-        def show() -> None:
-            live.update(_view(run))
-            time.sleep(pause)
-
-        _finish(run, np.random.default_rng(seed), show)
-        live.update(_view(run), refresh=True)
-    console.print(_groups_table(run))
-    for remark in (run.session.alarm, *run.session.alarms, run.session.homogeneity):
-        if remark is not None:
-            text = str(remark)
-            console.print(text[0].upper() + text[1:], highlight=False, markup=False)
-
-    runs = {method: run}
-    for rival in RIVALS:
-        if rival not in runs:
-            runs[rival] = _new_run(instance, method_named(rival), delta, threshold)
-            with console.status(f"The same with {rival} …"):
-                _finish(runs[rival], np.random.default_rng(seed), lambda: None)
-    console.print(_comparison_table(runs))
-    _draw(out, run, list(runs.values()))
-    console.print(f"The picture is in [bold]{out}[/bold].")
-
-
-def _new_run(instance: Instance, method: Method, delta: float, threshold: str) -> Run:
     session = Session(
         instance.n_arms,
         instance.n_clusters,
         instance.dim,
         delta=delta,
-        method=method.name,
+        method=entry.name,
         threshold=threshold,
-        distance_ratio=datasets.distance_ratio(instance) if "distance_ratio" in method.needs else None,
-        instance=instance if "instance" in method.needs else None,
+        distance_ratio=datasets.distance_ratio(instance) if "distance_ratio" in entry.needs else None,
+        instance=instance if "instance" in entry.needs else None,
         noise=1.0,
     )
-    if method.has_thresholds:
-        # Z1 is about M·d and Z2 at most about t at D* = 2, so Z reaches β at about t = (√(M·d) + √(2β))².
-        needed = threshold_of(delta, np.full(instance.n_arms, 6), instance.dim, kind=threshold)
-        forecast = (math.sqrt(instance.n_arms * instance.dim) + math.sqrt(2 * needed)) ** 2
-    else:  # CROC: one measurement a flower, and a few more
-        forecast, threshold = 1.03 * instance.n_arms, "proven"
-    return Run(instance, session, method, threshold, forecast)
+    pause = seconds / FRAMES if console.is_terminal and not quiet else 0.0
+    with Live(_view(session), console=console, refresh_per_second=20, transient=not console.is_terminal) as live:
+
+        def show() -> None:
+            live.update(_view(session))
+            time.sleep(pause)
+
+        _finish(session, instance, np.random.default_rng(seed), show)
+        live.update(_view(session), refresh=True)
+    console.print(_groups_table(session, instance))
+    for remark in (session.alarm, *session.alarms, session.homogeneity):
+        if remark is not None:
+            text = str(remark)
+            console.print(text[0].upper() + text[1:], highlight=False, markup=False)
+    with console.status("The same flowers with other rules …"):
+        rivals = _rivals(instance, delta, seed)
+    console.print(_comparison_table(session, instance, rivals))
+    _draw(out, session)
+    console.print(f"The picture is in [bold]{out}[/bold].")
+    return {
+        "method": session.method,
+        "delta": delta,
+        "seed": seed,
+        "measurements": session.t,
+        "proven": session.done and session.proves,
+        "right": _right(session, instance),
+        "labels": _labels(session).tolist(),
+        "pulls": session.pulls.tolist(),
+        "others": [
+            {
+                "name": rival.name,
+                "measurements": rival.needed if math.isfinite(rival.needed) else None,
+                "right": rival.right,
+            }
+            for rival in rivals
+        ],
+        "picture": str(out),
+    }
 
 
-def _finish(run: Run, rng: np.random.Generator, show: Callable[[], None]) -> None:
-    """Ask, measure and tell until the session is done."""
-    frame = max(1, int(run.forecast / FRAMES))
-    session, means = run.session, run.instance.means
+def _finish(session: Session, instance: Instance, rng: np.random.Generator, show: Callable[[], None]) -> None:
+    """Ask, measure and tell until the session is done; shown less and less often, as nobody knows how long it takes."""
+    means, next_frame = instance.means, 0.0
     while not session.done:
-        arm = session.ask()
-        session.tell(arm, means[arm] + rng.standard_normal(run.instance.dim))
-        if session.t % frame == 0:
+        item = session.ask()
+        session.tell(item, means[item] + rng.standard_normal(instance.dim))
+        if session.t >= next_frame:
+            next_frame = session.t + max(8.0, session.t / 20)
             show()
+
+
+def _rivals(instance: Instance, delta: float, seed: int) -> list[Rival]:
+    """The others, each until its own proof: every flower in turn with CROC's proof; the paper's rule with its own."""
+    rng, means = np.random.default_rng(seed), instance.means
+    session = Session(instance.n_arms, instance.n_clusters, instance.dim, delta=delta, noise=1.0)
+    for _ in range(IN_TURN_MOST):
+        for item in range(instance.n_arms):
+            if not session.done:
+                session.tell(item, means[item] + rng.standard_normal(instance.dim))
+    in_turn = Rival(
+        "every flower in turn, CROC's proof", session.t if session.done else math.inf, _right(session, instance)
+    )
+    paper = simulate(instance, "boc", deltas=(delta,), threshold="proven", trials=1, seed=seed)
+    return [in_turn, Rival("the paper's rule (boc), its proof", float(paper.mean()[0]), bool(paper.correct.all()))]
+
+
+def _right(session: Session, instance: Instance) -> bool:
+    labels = session.labels
+    return labels is not None and bool(same_partition(labels, instance.labels))
 
 
 # --- what is shown -------------------------------------------------------------------------------
 
 
-def _view(run: Run) -> RenderableType:
-    session = run.session
-    evidence = session.evidence
-    statistic, needed = evidence.statistic, evidence.threshold
+def _view(session: Session) -> RenderableType:
+    evidence, labels = session.evidence, _labels(session)
     grid = Table.grid(padding=(0, 2))
-    grid.add_row("measurements", f"{session.t}", _bar(session.t, run.forecast))
-    grid.add_row("evidence", f"{statistic:.1f} of {needed:.1f}", _bar(statistic, needed))
-    labels = _labels(run)
-    for k in range(run.instance.n_clusters):
+    grid.add_row("measurements", str(session.t), "")
+    grid.add_row("evidence", f"{evidence.statistic:.1f} of {evidence.threshold:.1f}",
+                 _bar(evidence.statistic, evidence.threshold))  # fmt: skip
+    looks = [session.pulls[labels == k].mean() if (labels == k).any() else 0.0 for k in range(_n_groups(session))]
+    for k, each in enumerate(looks):
         size = int((labels == k).sum())
-        name = f"group {k + 1}"
-        grid.add_row(f"[{colour_of(k)}]{name}[/]", f"{size} flowers", _bar(size, run.instance.n_arms))
-    verdict = f"the evidence has reached the {run.threshold} threshold" if session.done else "measuring …"
-    return Panel(grid, title=f"{run.method.name}: {verdict}", expand=False)
+        grid.add_row(f"[{colour_of(k)}]group {k}[/]", f"{size} flowers, {each:.1f} looks each",
+                     _bar(each, max(10.0, *looks)))  # fmt: skip
+    verdict = "the groups are found" if session.done else "measuring …"
+    return Panel(grid, title=f"{session.method}: {verdict}", expand=False)
 
 
 def _bar(value: float, total: float) -> ProgressBar:
@@ -169,39 +179,53 @@ def _bar(value: float, total: float) -> ProgressBar:
     return ProgressBar(total=1.0, completed=share, width=40, complete_style="cyan", finished_style="green")
 
 
-def _labels(run: Run) -> IntArray:
+def _labels(session: Session) -> IntArray:
     """The groups of the session; before there is a guess, -1 for every flower."""
-    labels = run.session.labels
-    return np.full(run.instance.n_arms, -1) if labels is None else labels
+    labels = session.labels
+    return np.full(session.n_arms, -1) if labels is None else labels
 
 
-def _groups_table(run: Run) -> Table:
-    table = Table(title="The groups found")
-    for heading in ("group", "flowers", "measurements", "what they are"):
+def _n_groups(session: Session) -> int:
+    n_clusters = session.n_clusters
+    assert n_clusters is not None
+    return n_clusters
+
+
+def _nearest(centers: FloatArray) -> FloatArray:
+    """How far the nearest other center is from each."""
+    apart = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+    np.fill_diagonal(apart, np.inf)
+    return np.asarray(apart.min(axis=1))
+
+
+def _groups_table(session: Session, instance: Instance) -> Table:
+    labels, centers = session.labels, session.centers
+    assert labels is not None
+    assert centers is not None
+    table = Table(title="The groups found: those that are hard to tell apart were measured most")
+    for heading in ("group", "flowers", "what they are", "nearest other group", "looks at each"):
         table.add_column(heading, justify="left" if heading == "what they are" else "right")
-    for k in range(run.instance.n_clusters):
-        members = np.flatnonzero(_labels(run) == k)
-        species = Counter(datasets.IRIS_CLASSES[run.instance.labels[m]] for m in members)
+    for k, gap in enumerate(_nearest(centers)):
+        members = np.flatnonzero(labels == k)
+        species = Counter(datasets.IRIS_CLASSES[instance.labels[m]] for m in members)
         inside = ", ".join(f"{count} {name}" for name, count in species.most_common())
-        table.add_row(str(k + 1), str(members.size), str(int(run.session.pulls[members].sum())), inside)
+        table.add_row(str(k), str(members.size), inside, f"{gap:.1f} cm", f"{session.pulls[members].mean():.1f}")
     return table
 
 
-def _comparison_table(runs: dict[str, Run]) -> Table:
-    table = Table(title="Measurements needed, on the same seed")
-    table.add_column("method")
-    for heading in ("error probability", "measurements", "a flower", "groups", "against Uniform"):
+def _comparison_table(session: Session, instance: Instance, rivals: list[Rival]) -> Table:
+    table = Table(title="Measurements until the groups were found, one run of each")
+    table.add_column("rule")
+    for heading in ("measurements", "a flower", "groups", "times as many"):
         table.add_column(heading, justify="right")
-    baseline = runs[BASELINE]
-    for name, run in runs.items():
-        table.add_row(
-            name,
-            "proven" if run.proven else "not proven",
-            str(run.session.t),
-            f"{run.session.t / run.instance.n_arms:.1f}",
-            "[green]right[/]" if run.right else "[red]wrong[/]",
-            "" if run is baseline else f"{100 * (run.session.t / baseline.session.t - 1):+.0f} %",
-        )
+    proof = "its proof" if session.proves else "no proof"
+    mine = Rival(f"{session.method}, {proof}", session.t, _right(session, instance))
+    for rival in (mine, *rivals):
+        row = [f"{rival.needed:,.0f}", f"{rival.needed / instance.n_arms:,.1f}"]
+        if not math.isfinite(rival.needed):
+            row = [f"over {IN_TURN_MOST * instance.n_arms:,}", ""]
+        right = "[green]right[/]" if rival.right else "[red]wrong[/]"
+        table.add_row(rival.name, *row, right, f"{rival.needed / session.t:,.1f}" if row[1] else "")
     return table
 
 
@@ -220,43 +244,29 @@ def _check_picture(out: Path) -> None:
         raise ValueError(f"out must be in a folder that exists, got {str(out)!r}")
 
 
-def _draw(out: Path, run: Run, runs: list[Run]) -> None:
-    """Left: the running means in two principal components, and the pulls per arm. Right: the evidence."""
+def _draw(out: Path, session: Session) -> None:
+    """The flowers as measured; which one was measured when; how often each was."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
-    labels = _labels(run)
-    figure = Figure(figsize=(12, 6), layout="constrained")
-    grid = figure.add_gridspec(2, 2, height_ratios=(3, 1))
-    cloud, bars = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
-    proof = figure.add_subplot(grid[:, 1])
+    labels, pulls = _labels(session), session.pulls
+    figure = Figure(figsize=(12, 5), layout="constrained")
+    cloud, course, counts = figure.subplots(1, 3, width_ratios=(5, 5, 2))
+    names = [f"group {k}: {(labels == k).sum()} flowers, {pulls[labels == k].mean():.1f} looks each"
+             for k in range(_n_groups(session))]  # fmt: skip
+    plot_means(session, ax=cloud, groups=names, legend=False)
+    cloud.legend(loc="upper center", frameon=False, fontsize="small")
+    cloud.margins(y=0.25)
+    cloud.set_title("The flowers as measured (area: how often)")
 
-    names = [f"group {k + 1}: {(labels == k).sum()} flowers" for k in range(run.instance.n_clusters)]
-    plot_means(run.session, ax=cloud, groups=names, legend=False)
-    _head(cloud, "The flowers as measured (mean of each; area: measurements)")
-
+    asked = np.asarray(session.arms_asked)
+    place = np.empty(session.n_arms)  # of a flower in the picture: those of a group side by side
+    place[np.argsort(labels, kind="stable")] = np.arange(session.n_arms)
     colours = [colour_of(k) for k in labels]
-    bars.bar(np.arange(run.instance.n_arms), run.session.pulls, width=1.0, color=colours)
-    bars.yaxis.set_major_locator(MaxNLocator(integer=True))
-    bars.set(xlabel="flower", ylabel="measurements", xlim=(-0.5, run.instance.n_arms - 0.5))
-
-    longest = max(shown.session.t for shown in runs)
-    courses = {f"{shown.method.name}, {shown.threshold}: {shown.session.t}": shown.session for shown in runs}
-    plot_evidence(courses, ax=proof, points=longest, legend=False)
-    _head(proof, "Stop when the evidence reaches what is needed")
+    shown = np.arange(0, asked.size, max(1, asked.size // 20_000))
+    course.scatter(shown + 1, place[asked[shown]], s=5, c=[colours[item] for item in asked[shown]], linewidths=0)
+    course.set(xlabel="measurement", ylabel="flower", title="Which flower was measured when")
+    counts.barh(place, pulls, height=1.0, color=colours)
+    counts.set(xlabel="measurements", title="How often", yticks=[])
+    for ax in (course, counts):
+        ax.set_ylim(-1, session.n_arms)
     figure.savefig(out, dpi=120)
-
-
-def _head(ax: Any, title: str) -> None:
-    """A title, and below it the legend in one line, where it covers nothing."""
-    ax.set_title(title, pad=26)
-    ax.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        borderaxespad=0.2,
-        frameon=False,
-        ncols=4,
-        columnspacing=1.2,
-        handletextpad=0.4,
-        fontsize="small",
-    )

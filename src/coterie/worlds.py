@@ -10,12 +10,14 @@ from coterie.simulate.worlds import (
     Clicks,
     Contaminated,
     Correlated,
+    Events,
     Normal,
     Own,
     Ratings,
     Scaled,
     Skewed,
     Student,
+    Waits,
     world_from_text,
 )
 
@@ -28,6 +30,8 @@ __all__ = [
     "Correlated",
     "Ratings",
     "Clicks",
+    "Events",
+    "Waits",
     "Own",
     "world_from_text",
 ]

@@ -174,7 +174,7 @@ class Recorded(coterie.Session):
         self.open_asks: list[int] = []
         self.given_up: list[int] = []
 
-    def tell(self, arm: object, x: object, ticket: object = None, block: object = None) -> None:
+    def tell(self, arm: object, x: object, ticket: object = None, block: object = None, feature: object = None) -> None:
         self.told.append((arm, ticket, x))
         self.open_asks.append(len(self.pending))
         super().tell(arm, x, ticket)

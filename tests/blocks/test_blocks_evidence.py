@@ -57,6 +57,10 @@ def test_evidence_in_cells_matches_oracle(blocks: str, noise: str, strict: bool)
         assert evidence == pytest.approx(pair_evidence(log, first, second, cell), abs=1e-9)
         checked += 1
     wanted = FrozenTests(np.array(labels), freeze["cores"])
+    if halves == 1.0:  # pair tests go two by two: `test_blocks_joint.py` has their plain formula
+        assert len(epoch["joint_tests"]) == len(wanted.joints())
+        assert all(row[4] >= level for row in epoch["joint_tests"])
+        checked += int(np.count_nonzero(wanted.kind == PAIR))
     assert checked == len(wanted) or epoch["by_pairs"]
     assert all(log.ended(cell) for cell in epoch["cells"])
 

@@ -225,7 +225,7 @@ def test_replay_of_a_pool(here: Path) -> None:
     ("arguments", "what"),
     [
         (("new", "x", "-k", 2), "say how many items there are"),
-        (("new", "x", "-k", 2, "-a", 3, "--names", "a,b"), "--arms is 3, but there are 2 names"),
+        (("new", "x", "-k", 2, "-a", 3, "--names", "a,b"), "--items is 3, but there are 2 names"),
         (("new", "x", "-k", 3, "-a", 3), "--clusters must be smaller"),
         (("new", "x", "-k", 2, "-a", 3, "--noise", "big"), "--noise big: write one of any, any:shape, gaussian,"),
         (("new", "x", "-k", 2, "-a", 3, "--noise", "-1"), "must be positive"),
@@ -347,7 +347,7 @@ def test_the_steps_after_the_proof_can_be_copied(here: Path) -> None:
     for command in commands:
         answer = CliRunner().invoke(app, shlex.split(command))
         assert answer.exit_code == 0, answer.output
-    assert answer.stdout.startswith("valid: 4 arms in 2 groups")
+    assert answer.stdout.startswith("valid: 4 items in 2 groups")
     groups = (here / "groups.csv").read_text().splitlines()
     assert groups[0] == "item,group,proven,measurements,mean x,mean y,letters"
     cells = [line.split(",") for line in groups[1:]]

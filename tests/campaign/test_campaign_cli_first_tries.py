@@ -26,7 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_item_in_place_of_an_option() -> None:
     code, said = run("tell", "beans", "a", 3.2)
     assert code == 2
-    assert "coterie campaign tell beans --arm a 3.2" in said
+    assert "coterie campaign tell beans --item a 3.2" in said
     code, said = run("tell", "beans", "--item", "a", 3.2)
     assert (code, said[:18]) == (0, "on record: a: 3.2 ")
 

@@ -40,7 +40,7 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
                 assert kept == found, shown[-1]
     finally:
         os.chdir(folder)
-    assert any("valid: 6 arms in 2 groups" in out for _, out in shown)
+    assert any("valid: 6 items in 2 groups" in out for _, out in shown)
     enough = re.search(r"(\d+) of 2400 measurements would have been enough", text)
     printed = next(re.search(r"(\d+) of 2400", out) for line, out in shown if "--growing" in line)
     assert enough is not None

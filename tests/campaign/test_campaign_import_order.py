@@ -9,7 +9,7 @@ import pytest
 from plain_shuffle import shuffled_plainly
 
 from coterie.campaign import BadValue, Campaigns
-from coterie.web.page_content import log_rows
+from coterie.web.log_content import log_rows
 
 
 def told(store: Campaigns, id: str) -> list[tuple[int, float]]:

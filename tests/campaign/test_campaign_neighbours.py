@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coterie.campaign import Campaigns, Conflict, imports
 from coterie.campaign.commands import measuring
 from coterie.campaign.service import open_campaigns
 from coterie.campaign.state.state import State
-from coterie.session import corrections
+from coterie.session import corrections, replaying
 
 
 @pytest.fixture
@@ -234,3 +236,33 @@ def test_a_correction_by_another_process_is_read_outside_of_the_turn(
         go_on.set()
         assert waiting.result(60)["accepted"] == 1
     assert store.status(large)["measurements"] == 21
+
+
+@pytest.mark.parametrize("few", [0, replaying.FEW])
+@pytest.mark.parametrize("noise", [1.0, None, "gaussian"])
+def test_rows_of_another_process_leave_the_state_that_the_whole_log_leads_to(
+    opened: Any, monkeypatch: pytest.MonkeyPatch, few: int, noise: Any
+) -> None:
+    """Whether they are followed one by one or at once; some asks fail, some results answer none, some overtake."""
+    monkeypatch.setattr(replaying, "FEW", few)
+    first, second = opened(), opened()
+    id, rng = first.create("shared", 5, 2, 1, noise=noise, on_expiry="skip")["id"], np.random.default_rng(7)
+    leases: list[tuple[Campaigns, dict[str, Any]]] = []
+    for k in range(50):
+        store = (first, second)[int(rng.integers(2))]
+        leases += [(store, ask) for ask in store.ask(id, f"w{k}", int(rng.integers(1, 4)))["asks"]]
+        _, ask = leases.pop(int(rng.integers(len(leases))))
+        told = {"id": f"m{k}", "arm": ask["arm"], "values": [2.0 * (ask["arm"] % 2) + rng.standard_normal()]}
+        with suppress(Conflict):  # a result without its lease has answered another ask for the item
+            if k % 11 == 5:
+                store.fail(id, ask["lease"], "broken")
+            else:
+                store.tell(id, [told if k % 7 == 3 else told | {"lease": ask["lease"]}])
+        if store.status(id)["done"]:
+            break
+    whole = opened()
+    states = [store._campaigns.read(id, lambda reading: reading.state) for store in (first, second, whole)]
+    assert states[0].n_results > 20
+    for state in states[:2]:
+        assert state.session.to_dict() == states[2].session.to_dict()
+        assert (state.seq, state.evidence_t, state.missed) == (states[2].seq, states[2].evidence_t, states[2].missed)

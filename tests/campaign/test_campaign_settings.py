@@ -152,11 +152,14 @@ def test_a_method_that_this_process_does_not_know_is_refused(tmp_path: Path, own
 def test_the_http_model_has_the_fields_of_the_settings() -> None:
     shown = set(CampaignSettings.of(3, 2, 1, noise=1.0).as_dict()) - {"engine"}
     sometimes = {"resolution", "groups", "costs", "cost_unit", "confirm", "blocks", "strict_blocks"}  # where asked for
+    sometimes |= {"features", "feature_costs", "panels", "panel_costs", "holes", "deadline"}
     assert set(NewCampaign.model_fields) == shown | {"name", *sometimes}
     assert set(FIELDS) - {"instance"} <= set(NewCampaign.model_fields)
     made = CampaignSettings.of(3, 2, 1).as_dict()
     assert NewCampaign.model_fields["n_clusters"].default is None  # given, or a resolution is
     assert made.pop("n_clusters") == 2
+    assert NewCampaign.model_fields["dim"].default is None  # it follows from the features, where there are such
+    assert made.pop("dim") == 1
     assert NewCampaign.model_fields["noise"].default is None
     assert made.pop("noise") == {"family": "any"}  # in a store null is the standard Gaussian of the first release
     assert NewCampaign.model_fields["pass_on"].default is None  # then it depends on on_expiry

@@ -231,7 +231,7 @@ def test_command_says_whether_a_certificate_holds(case: Case, tmp_path: Path) ->
     write_log(log, events, certificate["dim"])
     answer = command(claim, log)
     assert answer.exit_code == 0
-    assert answer.stdout.startswith(f"valid: 11 arms in 4 groups after {certificate['t']} measurements (")
+    assert answer.stdout.startswith(f"valid: 11 items in 4 groups after {certificate['t']} measurements (")
     assert (
         "what is claimed: at least 4 groups; and if there are exactly 4 groups, the items of a group " in answer.stdout
     )

@@ -262,7 +262,7 @@ def test_command_prints_warnings(tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["verify", str(claim), str(log)])
     assert answer.exit_code == 0
     first, claimed, assumed, second = answer.stdout.splitlines()
-    assert first.startswith("valid: 8 arms in 2 groups after 72 measurements")
+    assert first.startswith("valid: 8 items in 2 groups after 72 measurements")
     assert claimed.startswith("what is claimed: ")
     assert assumed.startswith("noise: known (1.0); what is assumed: results are Gaussian with exactly the covariance")
     assert second.startswith("warning: the arms of group 0 are hardly alike: evidence ")

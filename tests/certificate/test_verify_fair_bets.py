@@ -12,12 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import beta
 
+from coterie import Session, same_partition
 from coterie.certificate.arithmetic import factors, variance
 from coterie.certificate.arithmetic.bets import ROUND, Bet, BetRound, Sides, sides_of
 from coterie.certificate.arithmetic.factors import log_binomial, log_chance, log_factors, log_mean_power
 from coterie.certificate.freezes import Frozen
-from coterie.problem.families import AnyNoise, AtMost, Bounded, Counts, Statement, Symmetric
+from coterie.problem.families import AnyNoise, AtMost, Bounded, Counts, Exponential, Poisson, Statement, Symmetric
+from coterie.simulate.worlds import Events, Waits
 
 DIM = 2
 Rng = np.random.Generator
@@ -96,6 +100,72 @@ def test_a_large_round_has_finite_exchangeable_bets() -> None:
     one.bet.parts["w"] = np.array(0.0)
     found = factors.exchangeable(with_values(one, values), sides)[0]
     assert 50.0 < found < math.log(math.comb(6070, 64) / math.comb(70, 64))
+
+
+def single(one: BetRound, number: int) -> BetRound:
+    """With a bet on one of the numbers only."""
+    level = np.where(np.arange(DIM) == number, one.bet.parts["L"], 0.0)
+    bet = Bet(one.bet.origin, one.bet.parts | {"L": level})
+    return BetRound(one.number, one.listed, bet, one.arms, one.positions, one.values)
+
+
+@pytest.mark.parametrize(("a", "others"), [(1, 1), (1, 4), (3, 2)])
+def test_bets_on_events_average_to_one_given_all_events(a: int, others: int) -> None:
+    """Every split of so many events, with its binomial chance; ψ is a plain power here."""
+    rng = np.random.default_rng(a * 10 + others)
+    one, sides = round_of("poisson", np.zeros((a + others, DIM)), a, rng)
+    share = a / (a + others)
+    for total in (0, 1, 2, 17, 60):
+        sums = []
+        for s in range(total + 1):
+            values = np.zeros((a + others, DIM))
+            values[0], values[a] = s, total - s
+            e = [math.exp(float(factors.rates(with_values(single(one, q), values), sides, True)[0])) for q in range(2)]
+            whole = math.exp(float(factors.rates(with_values(one, values), sides, True)[0]))
+            assert whole == pytest.approx(e[0] * e[1], rel=1e-9)
+            parts = one.bet.parts
+            ratios = np.exp(parts["f"][0, 1] * (parts["L"][0] - parts["L"][1]))
+            plain = [ratio**s / (1.0 - share + share * ratio) ** total for ratio in ratios.tolist()]
+            assert e == pytest.approx(plain, rel=1e-9)
+            chance = math.comb(total, s) * share**s * (1.0 - share) ** (total - s)
+            sums.append([chance * each for each in e])
+        assert np.sum(sums, axis=0) == pytest.approx([1.0, 1.0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("a", "others"), [(1, 1), (1, 4), (3, 2), (12, 30)])
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_bets_on_times_average_to_one_over_the_share(a: int, others: int, scale: float) -> None:
+    """Quadrature over the beta law of the arm's share of all times, whatever their sum."""
+    rng = np.random.default_rng(a * 10 + others)
+    one, sides = round_of("exponential", np.ones((a + others, DIM)), a, rng)
+    parts = one.bet.parts
+    ratios = np.exp(parts["f"][0, 1] * (parts["L"][0] - parts["L"][1]))
+
+    def factor(share: float, number: int) -> float:
+        values = np.repeat([[share / a], [(1.0 - share) / others]], [a, others], axis=0) * scale * np.ones(DIM)
+        return math.exp(float(factors.rates(with_values(single(one, number), values), sides, False)[0]))
+
+    for number, ratio in enumerate(ratios.tolist()):
+        assert factor(0.3, number) == pytest.approx(ratio**a / (0.7 + 0.3 * ratio) ** (a + others), rel=1e-9)
+        mean = quad(lambda x, q=number: beta.pdf(x, a, others) * factor(x, q), 0.0, 1.0, limit=200)[0]
+        assert mean == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_the_engine_has_the_same_bets_on_rates(events: bool) -> None:
+    """A whole run of the engine, whose evidence of every test is recomputed; the stop is within its level."""
+    world = Events() if events else Waits()
+    noise = Poisson() if events else Exponential()
+    means = np.array([[2.0, 5.0], [2.0, 1.0], [6.0, 5.0]])
+    labels, rng = np.array([0, 1, 2, 0, 1, 2]), np.random.default_rng(5)
+    session = Session(6, n_clusters=3, dim=2, noise=noise, delta=0.05)
+    while not session.done:
+        arm = session.ask()
+        session.tell(arm, world.draw(rng, np.array([arm]), means[[labels[arm]]])[0])
+    assert same_partition(session.labels, labels)
+    assert session.certificate is not None
+    verdict = session.certificate.verify(session.events)
+    assert verdict.valid, verdict.problems
 
 
 @pytest.mark.parametrize("trials", [1, 3])
@@ -253,6 +323,8 @@ def test_smallest_matches_a_dense_grid() -> None:
 WORLDS: dict[str, tuple[Statement, Callable[[Rng, int, int], Any]]] = {
     "any": (AnyNoise(), lambda rng, m, n: np.exp(rng.standard_t(2, (n, DIM)).clip(-9, 9))),
     "counts": (Counts(3), lambda rng, m, n: rng.binomial(3, [0.1, 0.6], (n, DIM)).astype(float)),
+    "poisson": (Poisson(), lambda rng, m, n: rng.poisson([0.4, 5.0], (n, DIM)).astype(float)),
+    "exponential": (Exponential(), lambda rng, m, n: rng.exponential([0.01, 30.0], (n, DIM))),
     "bounded": (Bounded(0, 1), lambda rng, m, n: rng.beta(0.2 * (1 + 5 * m), 0.2 * (1 + 5 * m), (n, DIM))),
     "at-most": (AtMost(1.0), lambda rng, m, n: rng.normal(size=(n, DIM)) * (1.0 if m else 0.3)),
     "symmetric": (Symmetric(), lambda rng, m, n: rng.standard_cauchy((n, DIM)) * (1.0 if m else 9.0)),

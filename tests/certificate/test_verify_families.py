@@ -120,7 +120,7 @@ def test_the_command_says_what_is_assumed(tmp_path: Path) -> None:
         answer = CliRunner().invoke(app, ["verify", *map(str, files)])
         assert answer.exit_code == 0, answer.output
         first, claimed, second = answer.stdout.splitlines()
-        assert first.startswith("valid: 9 arms in 3 groups after ")
+        assert first.startswith("valid: 9 items in 3 groups after ")
         assert claimed.startswith("what is claimed: ")
         words = {"any": "noise: any", "counts": "noise: counts (trials 5)"}[name]
         assert second == f"{words}; what is assumed: {certificate['assumes']}"

@@ -22,6 +22,12 @@ def counts() -> dict[str, np.ndarray]:
     return {name: rng.binomial(10, 0.1 + 0.35 * (k % 3), size=20).astype(float) for k, name in enumerate("abcdef")}
 
 
+def rates(events: bool, dim: int = 1) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)  # a table that three groups fit; with a probability of up to δ they do not
+    draw = rng.poisson if events else rng.exponential
+    return {f"i{k}": draw(2.0 * 6.0 ** (k % 3), (20 + k % 2, dim)).astype(float) for k in range(5)}
+
+
 CASES: list[tuple[dict[str, np.ndarray], dict[str, Any]]] = [
     (table(), {}),
     (table(), {"n_clusters": 3}),
@@ -37,6 +43,9 @@ CASES: list[tuple[dict[str, np.ndarray], dict[str, Any]]] = [
     (table(2), {"noise": coterie.Symmetric(), "n_clusters": 3}),
     (table(gap=9.0, rows=40), {"noise": coterie.Bounded(-5, 25), "n_clusters": 3}),
     (counts(), {"noise": coterie.Counts(10), "n_clusters": 3}),
+    (rates(True), {"noise": coterie.Poisson(), "n_clusters": 3}),
+    (rates(True, 2), {"noise": coterie.Poisson(), "n_clusters": 3}),
+    (rates(False, 2), {"noise": coterie.Exponential(), "n_clusters": 3}),
     (table(rows=30), {"noise": "gaussian", "resolution": (0.5, 3.0)}),
     (table(2, rows=30), {"noise": 1.0, "resolution": coterie.Resolution(0.5, 3.0, "distance", "any-two")}),
     (counts(), {"noise": coterie.Counts(10), "resolution": (0.5, 3.0)}),

@@ -149,14 +149,21 @@ def test_demo_looks_at_its_arguments_before_it_needs_packages(
     assert "matplotlib" in coterie("demo").stderr
 
 
-@pytest.mark.parametrize("method", ["boc", "uniform"])
-def test_demo_groups_iris_and_writes_a_picture(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "proof"),
+    [
+        ([], "croc, its proof"),
+        pytest.param(["--method", "boc", "--threshold", "heuristic"], "boc, no proof", marks=pytest.mark.slow),
+    ],
+)
+def test_demo_groups_iris_and_writes_a_picture(tmp_path: Path, arguments: list[str], proof: str) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "run.png"
-    answer = coterie("demo", "--out", picture, "--seed", 1, "--method", method)
+    answer = coterie("demo", "--out", picture, "--seed", 1, *arguments)
     assert answer.exit_code == 0, answer.stderr
+    assert "The noise is simulated" in answer.stdout
     assert "50 setosa" in answer.stdout
-    assert "uniform" in answer.stdout
+    assert proof in answer.stdout
     assert "wrong" not in answer.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
 

@@ -307,7 +307,7 @@ def test_the_files_hold_groups_and_a_proof_that_verifies(here: Path) -> None:
     assert command is not None
     answer = CliRunner().invoke(app, command[1].split())
     assert answer.exit_code == 0
-    assert answer.stdout.startswith("valid: 20 arms in 3 groups")
+    assert answer.stdout.startswith("valid: 20 items in 3 groups")
     found = json.loads(grown("plain.csv", "-k", 3, "--noise", NOISE, "--json"))
     certificate = json.loads((here / "new/out/certificate.json").read_text())
     assert certificate == found["certificate"]

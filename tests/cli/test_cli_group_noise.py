@@ -36,9 +36,8 @@ def test_without_a_noise_nothing_is_assumed_and_it_says_what_the_repeats_tell(he
     assert "those of different groups are not; wrong with probability at most 0.05" in shown
     assert "All 160 measurements fit these groups (tested by ranks at level 0.001)." in shown
     assert "warning" not in shown
-    proposed = re.search(
-        r"Repeats vary by ph \S+, turbidity \S+ \(140 degrees of freedom\)\.\n.*--noise ('\S+') has", shown
-    )
+    assert re.search(r"Repeats vary by ph \S+, turbidity \S+ \(140 degrees of freedom\)\.\n", shown)
+    proposed = re.search(r"note: .*--noise ('\S+') has", shown)
     assert proposed is not None
     covariance = json.loads(proposed[1].strip("'"))
     assert all(1.0 < covariance[i][i] / true < 1.8 for i, true in enumerate((0.04, 625.0)))
@@ -100,7 +99,7 @@ def test_a_proposal_is_written_for_any_number_of_columns(here: Path) -> None:
 # Rows.
 
 
-def test_rows_that_do_not_belong_are_named_before_the_answer(here: Path) -> None:
+def test_rows_that_do_not_belong_are_named(here: Path) -> None:
     content = rows()
     content[93][2] = "1310.0"  # for 131.0 or so
     (here / "slip.csv").write_text(text("sample,ph,turbidity", content))
@@ -113,10 +112,10 @@ def test_rows_that_do_not_belong_are_named_before_the_answer(here: Path) -> None
     assert named is not None
     assert 35.0 < float(named[1]) < 60.0
     assert "any row of a table is named with probability at most 0.01" in shown
-    assert "139 degrees of freedom, without the row named above." in shown
-    assert "warning: the rows named above cannot come from the noise stated, so nothing is proven." in shown
+    assert "139 degrees of freedom, without the row that may be a slip." in shown
+    assert shown.startswith("Nothing is proven: line 95 cannot come from the noise stated. Correct slips in the file")
     assert "wrong with probability" not in shown
-    assert shown.index("line 95") < shown.index("Noise as stated") < shown.index("groups, a guess")
+    assert shown.index("groups, a guess") < shown.index("warning: line 95") < shown.index("Noise as stated")
     found = json.loads(grown("slip.csv", "-k", 3, "--noise", NOISE, "--json"))
     (one,) = found["slips"]["rows"]
     assert (one["place"], one["name"], one["column"], one["value"]) == ("line 95", "S14", "turbidity", 1310.0)
@@ -148,8 +147,8 @@ def test_an_order_that_goes_with_the_values_is_said(here: Path) -> None:
     assert "note: the rows of an item are sorted by turbidity (rank correlation 1.00; by chance in at most 1 %" in shown
     assert "wrong with probability at most 0.05" in shown
     kept = ok("sorted.csv", "-k", 3, "--noise", NOISE, "--growing")
-    assert "warning: the rows of an item are sorted by turbidity" in kept
-    assert "so nothing is proven. If the file was sorted, say --shuffled." in kept
+    assert kept.startswith("Nothing is proven: the rows of an item are sorted by turbidity")
+    assert "to do with the values. If the file was sorted, say --shuffled." in kept
     assert "wrong with probability" not in kept
     assert "groups, a guess" in kept
     assert json.loads(ok("sorted.csv", "-k", 3, "--noise", NOISE, "--json"))["row_order"]["kind"] == "sorted"
@@ -175,7 +174,7 @@ def test_columns_that_say_nothing_are_named(here: Path, noise: tuple[str, ...]) 
 def test_a_noise_too_small_proves_nothing(here: Path) -> None:
     for noise in ("1", "0.02,2.5"):
         shown = grown("plain.csv", "-k", 3, "--noise", noise)
-        assert "turbidity vary more than the noise stated, so nothing is proven. Use --noise " in shown
+        assert "turbidity vary more than the noise stated. Use --noise " in shown
         assert re.search(r"Alarm: S\d+, S\d+, S\d+, S\d+ are pairwise known to differ, so the noise is larger", shown)
         assert "Certain" not in shown
         assert "Undecided" not in shown
@@ -190,7 +189,7 @@ def test_a_noise_too_small_proves_nothing(here: Path) -> None:
 def test_a_bound_too_small_proves_nothing(here: Path) -> None:
     (here / "many.csv").write_text(text("sample,ph,turbidity", rows(repeats=60)))
     shown = grown("many.csv", "-k", 3, "--noise", "at-most:0.2,5")
-    assert "warning: repeats of turbidity vary more than the noise stated, whatever its distribution, so" in shown
+    assert shown.startswith("Nothing is proven: repeats of turbidity vary more than the noise stated, whatever its")
     assert "State a larger bound, or leave --noise out" in shown
     assert "for the noise stated, which is too small: no proof." in shown or "are not enough" in shown
     assert "wrong with probability" not in shown

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from coterie import AtMost, Bounded, Counts, Gaussian, Symmetric
+from coterie import AtMost, Bounded, Counts, Exponential, Gaussian, Poisson, Symmetric
 from coterie.cli import app
 from coterie.cli.noise import noise_from_text
 from coterie.problem.families import noise_of
@@ -44,6 +44,8 @@ COVARIANCE = [[1.0, 0.5], [0.5, 2.0]]
         ("at-most:0.2,25", AtMost([0.2, 25])),
         ("at-most:[[1,0.5],[0.5,2]]", AtMost(COVARIANCE)),
         ("symmetric", Symmetric()),
+        ("poisson", Poisson()),
+        ("Exponential", Exponential()),
         ("1.5", 1.5),
         ("0.2,25", [0.2, 25]),
         ("0.2; 25", [0.2, 25]),

@@ -99,6 +99,10 @@ CASES: dict[str, Case] = {
         unit=math.sqrt(0.3 * 0.7 / TRIALS),
         largest_dim=2,
     ),
+    "poisson": Case(coterie.Poisson(), (lambda rng, arms, dim: worlds.Events(),), middle=4.0, unit=2.0, largest_dim=2),
+    "exponential": Case(
+        coterie.Exponential(), (lambda rng, arms, dim: worlds.Waits(),), middle=4.0, unit=3.0, largest_dim=2
+    ),
     "bounded": Case(
         coterie.Bounded(1, 5),
         (lambda rng, arms, dim: worlds.Ratings(), lambda rng, arms, dim: worlds.Own(ratings_or_spread)),
@@ -117,7 +121,7 @@ CASES: dict[str, Case] = {
         ),
     ),
 }
-CEILING = {"counts": (0.01, 0.99), "bounded": (1.05, 4.95)}
+CEILING = {"counts": (0.01, 0.99), "poisson": (0.2, 99.0), "exponential": (0.2, 99.0), "bounded": (1.05, 4.95)}
 """Means beyond are none of this world."""
 
 

@@ -78,6 +78,19 @@ def test_location_alone_is_not_said_to_be_shape() -> None:
     assert "shape" not in session.verdict
 
 
+def test_where_every_arm_is_of_a_core_one_large_round_proves() -> None:
+    """Very wide gaps: no test can have more than log binom(2n, n) from n results of each side, and 13 results do."""
+    rng = np.random.default_rng(4)
+    session = coterie.Session(4, 3, 1, 1e-6, noise=SHAPE)
+    while not session.done:
+        item = session.ask()
+        session.tell(item, 50.0 * min(item, 2) + rng.standard_normal())
+    assert session.t <= 64
+    assert session.labels is not None
+    assert coterie.same_partition(session.labels, [0, 1, 2, 2])
+    assert coterie.verify(session.certificate, session.events)
+
+
 def test_evidence_equals_the_oracle(done: Any) -> None:
     certificate, results = done.certificate, dict[int, Any]()
     freeze = next(e for e in done.events if e.get("event") == "freeze" and e["epoch"] == certificate["epoch"]["number"])

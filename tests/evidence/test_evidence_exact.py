@@ -21,7 +21,7 @@ from coterie.evidence.exact.fits import (
 )
 from coterie.evidence.exact.pair_tests import test_pairs as pair_tests
 from coterie.evidence.exact.rearranging import rank_sum_p
-from coterie.problem.families import Counts, noise_of
+from coterie.problem.families import Counts, Exponential, Poisson, noise_of
 
 
 def table(
@@ -191,3 +191,23 @@ def test_groups_that_intervals_prove() -> None:
     assert near_pairs(apart < 1.0, apart > 8.5, apart) is None
     assert linked(apart - 0.1, apart + 0.1, apart, 3) == [0, 0, 1, 1, 2]
     assert linked(apart - 3.0, apart + 3.0, apart, 3) is None
+
+
+@pytest.mark.parametrize(("first", "second"), [([3.0, 1.0], [9.0, 4.0, 7.0]), ([0.0], [0.0, 5.0]), ([0.0], [0.0])])
+def test_rates_of_events_are_compared_by_the_binomial_law(first: list[float], second: list[float]) -> None:
+    """Twice the smaller tail, summed plainly."""
+    arms, rows = np.repeat([0, 1], [len(first), len(second)]), np.array([*first, *second])[:, None]
+    own = pair_tests(arms, rows, 2, noise_of(Poisson(), 1), 0.05).p[0, 1]
+    total, hits, share = int(rows.sum()), int(sum(first)), len(first) / len(arms)
+    law = [math.comb(total, s) * share**s * (1 - share) ** (total - s) for s in range(total + 1)]
+    assert own == pytest.approx(min(1.0, 2.0 * min(sum(law[: hits + 1]), sum(law[hits:]))))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 50.0])
+def test_waiting_times_are_compared_by_the_f_ratio_of_their_means(scale: float) -> None:
+    rng = np.random.default_rng(8)
+    first, second = rng.exponential(scale, 4), rng.exponential(3.0 * scale, 7)
+    arms, rows = np.repeat([0, 1], [4, 7]), np.concatenate([first, second])[:, None]
+    own = pair_tests(arms, rows, 2, noise_of(Exponential(), 1), 0.05).p[0, 1]
+    ratio = stats.f(8, 14).cdf(first.mean() / second.mean())
+    assert own == pytest.approx(2.0 * min(ratio, 1.0 - ratio))

@@ -9,8 +9,8 @@ from coterie.cli import app
 
 
 def ok(*arguments: object) -> str:
-    """What it prints; it must succeed."""
-    answer = CliRunner().invoke(app, ["group", *map(str, arguments)])
+    """What it prints, with all remarks; it must succeed."""
+    answer = CliRunner().invoke(app, ["group", *map(str, arguments), "--verbose"])
     assert answer.exit_code == 0, answer.output
     return answer.stdout
 

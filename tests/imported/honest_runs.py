@@ -11,10 +11,10 @@ import coterie
 KINDS = (
     "known", "covariance", "any", "gaussian", "scalar", "diagonal", "counts", "bounded", "at-most", "symmetric",
     "shortlist", "resolution", "resolution, gaussian", "resolution, bounded", "resolution, counts",
-    "linkage", "linkage, bounded",
+    "linkage", "linkage, bounded", "poisson", "exponential",
 )  # fmt: skip
 
-EXACT = KINDS[:11]
+EXACT = (*KINDS[:11], "poisson", "exponential")
 """Those about exactly K groups."""
 
 
@@ -63,6 +63,7 @@ def _session(kind: str, m: int, k: int, dim: int, rng: np.random.Generator) -> c
         "known": 1.0, "covariance": np.eye(dim) + 0.3, "any": None, "gaussian": "gaussian",
         "scalar": coterie.Gaussian("scalar"), "diagonal": coterie.Gaussian("diagonal"), "counts": coterie.Counts(20),
         "bounded": coterie.Bounded(0, 1), "at-most": coterie.AtMost(1.0), "symmetric": coterie.Symmetric(),
+        "poisson": coterie.Poisson(), "exponential": coterie.Exponential(),
         "shortlist": 1.0, "resolution": 1.0, "linkage": 1.0,
     }.get(kind) if ", " not in kind else {
         "gaussian": "gaussian", "bounded": coterie.Bounded(0, 1), "counts": coterie.Counts(20),
@@ -87,6 +88,10 @@ def _draw(kind: str, k: int, dim: int, rng: np.random.Generator) -> Any:
     def draw(group: int) -> Any:
         if kind.endswith("counts"):
             return rng.binomial(20, (0.1, 0.9, 0.5)[group], dim).astype(float).tolist()
+        if kind == "poisson":
+            return rng.poisson((1.0, 20.0, 6.0)[group], dim).astype(float).tolist()
+        if kind == "exponential":
+            return rng.exponential((1.0, 200.0, 15.0)[group], dim).tolist()
         if kind.endswith("bounded"):
             return (0.05 + 0.4 * group + 0.1 * rng.random(dim)).tolist()
         return (gap * group + rng.standard_normal(dim)).tolist()

@@ -69,7 +69,7 @@ def claimed(certificate: dict[str, Any]) -> dict[str, Any]:
     names = (
         "n_arms", "n_clusters", "dim", "delta", "noise", "question", "claim", "assumes", "epsilon", "eta", "height",
         "norm", "claims", "references", "borders", "present", "revisions", "revisions_in_words", "resolutions", "names",
-        "resolutions_in_words", "blocks", "strict_blocks", "failures", "groups", "remarks",
+        "resolutions_in_words", "blocks", "strict_blocks", "failures", "groups", "remarks", "features",
     )  # fmt: skip
     found = {name: certificate[name] for name in names if certificate.get(name) is not None}
     found["noise"] = noise_from_json(certificate["noise"], certificate["dim"]).to_json()

@@ -81,11 +81,3 @@ def test_every_method_and_need_is_in_the_reference() -> None:
         assert (certificate == "yes") == method.certifies
     listed = re.findall(r"^\| `([\w-]+)` \|", page, flags=re.MULTILINE)
     assert [name for name in listed if name not in NEEDS] == list(PACKAGED)
-
-
-def test_the_readme_lists_every_method_with_its_needs() -> None:
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in PACKAGED:
-        row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` |")), None)
-        assert row is not None, f"{name} is not in the README"
-        assert all(f"`{need}`" in row for need in METHODS[name].needs), row

@@ -134,7 +134,7 @@ def test_a_result_of_cluster_and_names_of_groups() -> None:
     ax = plot.means(result, groups=["a", "b", "c"])
     assert legend_of(ax) == ["a", "b", "c", "centers"]
     ax = plot.means(result)
-    counts = ["group 0: 3 arms", "group 1: 3 arms", "group 2: 2 arms", "centers"]
+    counts = ["group 0: 3 items", "group 1: 3 items", "group 2: 2 items", "centers"]
     assert legend_of(ax) == counts
 
 
@@ -165,3 +165,23 @@ def test_bad_input_is_named() -> None:
             plot.means(session, groups=groups)
     with pytest.raises(TypeError, match="ax must be matplotlib Axes"):
         plot.means(session, ax=7)
+
+
+def test_each_number_has_an_arrow_where_it_grows_in_units_of_the_spread_of_repeats() -> None:
+    """Under any noise numbers in other units give the same picture: each is scaled by the spread of repeats."""
+    pandas = pytest.importorskip("pandas")
+    centers = np.array([[0.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+
+    def picture(units: np.ndarray) -> Any:
+        rng = np.random.default_rng(0)
+
+        def measure(item: int) -> Any:
+            return pandas.Series((centers[LABELS[item]] + rng.normal(size=3)) * units, index=["ph", "iron", "zinc"])
+
+        return plot.means(coterie.cluster(measure, LABELS.size, 3, progress=False))
+
+    axes, other = picture(np.ones(3)), picture(np.array([1.0, 1000.0, 0.01]))
+    assert np.array(axes.collections[0].get_offsets()) == pytest.approx(np.array(other.collections[0].get_offsets()))
+    ends = {text.get_text(): np.array(text.get_position()) for text in axes.texts}
+    assert {"ph", "iron", "zinc"} <= ends.keys()
+    assert np.linalg.norm(ends["zinc"]) < 0.3 * np.linalg.norm(ends["ph"])  # it is the same in all groups

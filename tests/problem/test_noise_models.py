@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import coterie
-from coterie import AtMost, Bounded, Counts, Gaussian, Noise, Session, Symmetric
+from coterie import AtMost, Bounded, Counts, Exponential, Gaussian, Noise, Session, Symmetric
 from coterie.methods import compose, prepared, register, unregister
 from coterie.methods.table import PACKAGED
 from coterie.problem.families import KINDS, Unknown, dimension_of, noise_from_json, noise_of
@@ -26,6 +26,8 @@ STATED: dict[str, tuple[Any, Any]] = {  # what is given, and what is saved
     "scalar": (Gaussian("scalar"), {"family": "gaussian", "shape": "scalar"}),
     "counts": ("counts", {"family": "counts", "trials": 1}),
     "Counts(100)": (Counts(100), {"family": "counts", "trials": 100}),
+    "poisson": ("Poisson", {"family": "poisson"}),
+    "Exponential()": (Exponential(), {"family": "exponential"}),
     "bounded": (Bounded(1, 5), {"family": "bounded", "lo": [1.0], "hi": [5.0]}),
     "bounded each": (Bounded([0, 1], 5), {"family": "bounded", "lo": [0.0, 1.0], "hi": [5.0, 5.0]}),
     "at most": (AtMost(0.5), {"family": "at-most", "covariance": 0.5}),
@@ -89,10 +91,14 @@ REFUSED: list[tuple[Any, str]] = [
     (-1.0, "positive, got -1.0"),
     (float("nan"), "finite, got nan"),
     ([1.0, 2.0, 3.0], "2 of them, or a 2x2 covariance, got shape .3,."),
-    ({"family": "cauchy"}, "one of any, gaussian, counts, bounded, at-most, symmetric, got 'cauchy'"),
+    (
+        {"family": "cauchy"},
+        "one of any, gaussian, counts, poisson, exponential, bounded, at-most, symmetric, got 'cauchy'",
+    ),
     ({"family": ["any"]}, "got .'any'."),
     ({}, "got None"),
     ({"family": "counts", "trails": 3}, "'counts' takes only trials, got 'trails'"),
+    ({"family": "poisson", "trials": 3}, "'poisson' takes nothing more, got 'trials'"),
     ({"family": "any", "shape": "full"}, "shape of any noise must be True or False"),
     ({"family": "bounded", "lo": 1}, "'bounded' needs lo and hi, hi is missing"),
     ({"family": "counts", "trials": 2.5}, "trials must be an integer, got 2.5"),

@@ -29,7 +29,7 @@ def public_names() -> Iterator[tuple[str, Any]]:
 
 
 NAMES = dict(public_names())
-WITHOUT_ARGUMENTS = {"Symmetric", "iris", "yeast"}
+WITHOUT_ARGUMENTS = {"Events", "Exponential", "Poisson", "Symmetric", "Waits", "iris", "yeast"}
 DATA = {"Alternative", "Trials", "BudgetPlan", "ServerError"}
 """What is returned or raised: it has attributes."""
 DICTIONARIES = {

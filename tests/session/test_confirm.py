@@ -258,7 +258,7 @@ def test_http_and_the_page_take_it(tmp_path: Path) -> None:
             bad = await client.post("/api/campaigns", json=shape | {"confirm": "much"})
             made = await client.post("/api/campaigns", json=shape | {"confirm": 0.5})
             status = await client.get(f"/api/campaigns/{made.json()['id']}")
-            return [bad, made, status, await client.get("/")]
+            return [bad, made, status, await client.get("/new")]
 
     with Campaigns(tmp_path / "store.db") as store:
         bad, made, status, page = asyncio.run(run(store))

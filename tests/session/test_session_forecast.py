@@ -75,7 +75,7 @@ def test_after_the_first_pass_of_a_resolution_no_wild_number_is_shown(tmp_path: 
         assert status["forecast"] > 10 * 10
         assert measurements_left(status) == "10 so far, too early to say how many more"
         page = campaign_page(status, history, events)
-        assert (page["left"], page["too_early"]) == (None, "too early to say how many more")
+        assert (page["counts"]["left"], page["too_early"]) == (None, "too early to say how many more")
     assert _so_far(session).startswith("10 measurements, too early to say how many more; ")
     assert session.within(10).words.startswith("It is too early for a good forecast; by a rough one: with 10 more")
 

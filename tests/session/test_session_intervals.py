@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from block_worlds import play
 
 import coterie
 from coterie.session.intervals import intervals_of, session_record
@@ -137,3 +138,30 @@ def test_other_methods_have_intervals_too() -> None:
     record = session_record(session)
     assert record.proven
     assert intervals_of(session._conversation, "items", None, None).count == 4
+
+
+def test_blocks_have_differences_and_drawn_ones_means() -> None:
+    session = play("offset", "known", 5, 2, seed=3)
+    shown = session.intervals("differences")
+    assert shown.proven
+    assert shown.low[0, 0] <= -3.0 <= shown.high[0, 0] < 0.0
+    assert "differences of groups are the same in every block" in shown.words
+    for of in ("groups", "items"):
+        with pytest.raises(ValueError, match=rf"{of} have no intervals: .* Ask for intervals\(of='differences'\)"):
+            session.intervals(of)
+    far = play("offset", "known", 5, 2, seed=3, shift=1000.0).intervals("differences")
+    assert far.low[0, 0] == pytest.approx(shown.low[0, 0], abs=1e-9)
+    words = play("offset", "any", 5, 2, seed=3).intervals("differences", quantile=0.25).words
+    assert "0.25-quantiles of the difference within a block" in words
+    started = coterie.Session(4, 2, 1, noise=1.0, blocks="offset")
+    with pytest.raises(ValueError, match=r"there are no groups yet: measure every item$"):
+        started.intervals("differences")
+    drawn = play("drawn", "trials", 5, 2, seed=3)
+    assert "blocks come from one population" in drawn.intervals().words
+    means, apart, items = (drawn.intervals(of) for of in ("groups", "differences", "items"))
+    truth = 1.0 / (1.0 + np.exp([1.5, -1.5]))  # about: the mean over blocks is nearer to a half
+    assert (means.low[:, 0] <= [0.3, truth[1]]).all()
+    assert (means.high[:, 0] >= [truth[0], 0.7]).all()
+    assert means.low[0, 0] - means.high[1, 0] < apart.middle[0, 0] < means.high[0, 0] - means.low[1, 0]
+    assert items.rows == (0, 1, 2, 3, 4)
+    assert (items.high - items.low >= 0.0).all()

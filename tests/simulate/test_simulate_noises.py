@@ -36,6 +36,8 @@ CASES: dict[str, tuple[coterie.Instance, Any, Any]] = {
     "gaussian, diagonal": (INST, coterie.Gaussian("diagonal"), None),
     "gaussian, scalar, uneven gaps": (UNEVEN, coterie.Gaussian("scalar"), None),
     "counts": (RATES, coterie.Counts(10), "clicks:10"),
+    "poisson": (RATED, coterie.Poisson(), "events"),
+    "exponential": (RATED, coterie.Exponential(), "waits"),
     "bounded": (RATED, coterie.Bounded(1, 5), "ratings"),
     "at-most": (INST, coterie.AtMost(1.0), "exponential"),
     "symmetric": (INST, coterie.Symmetric(), "scaled:1,2,0.5,1,1,1"),

@@ -154,7 +154,7 @@ def test_the_command_that_a_remark_offers_works(tmp_path: Path, monkeypatch: pyt
     offered = command("group", "ratings.csv", "--noise", "gaussian", "--finished")
     line = next(line for line in offered.splitlines() if line.startswith("  coterie group") and "--block" in line)
     assert line.split() == ["coterie", "group", "ratings.csv", "--finished", "--block", "rater", "--noise", "gaussian"]
-    answer = command(*line.split()[1:], "--out", "answer")
+    answer = command(*line.split()[1:], "--verbose", "--out", "answer")
     assert "4 of 6 pairs of items are proven to differ" in answer
     assert "10 blocks (column rater)" in answer
     assert "--block" not in answer.split("check:")[0].split("letters")[0], "it is used already"

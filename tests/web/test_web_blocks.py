@@ -74,8 +74,8 @@ def test_the_page_names_the_plate_and_remembers_it(opened: Any, api: Any) -> Non
 
 
 def test_a_new_campaign_on_the_page_may_have_plates(opened: Any, api: Any) -> None:
-    page = opened("/")
+    page = opened("/new")
     assert page.locator("#blocks option").count() == 3
     without = new_campaign(api)
-    page.goto(page.url.rstrip("/") + f"/campaigns/{without}")
+    page.goto(f"/campaigns/{without}")
     assert page.locator("#block").count() == 0

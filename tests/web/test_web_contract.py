@@ -280,7 +280,7 @@ def test_openapi_has_examples_that_work(api: Any) -> None:
                 assert content["examples"], path
                 bodies += 1
             assert operation["security"] == ([] if path == "/healthz" else [{"token": []}])
-    assert (bodies, tables) == (14, 2)
+    assert (bodies, tables) == (16, 2)
     examples = document["paths"][C]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():
         assert api.post(C, example["value"] | {"name": "x"}).status == 201
@@ -308,7 +308,7 @@ def test_the_page_shows_what_speaks_against_the_number_of_groups(
         api.tell(id, {"id": str(k), "arm": arm, "values": [means[arm] + draws[k]], "lease": asks[0]["lease"]})
     page = api.get(f"/campaigns/{id}", headers={"Accept": "text/html"}).content.decode()
     assert shown in page
-    assert ('class="card summary proven"' in page) == green
+    assert ('class="card certificate proven"' in page) == green
     status = api.get(f"{C}/{id}").json
     beside = status["homogeneity"] if status["alarm"] is None else status["alarm"]
     assert beside["text"] in page

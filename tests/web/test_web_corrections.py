@@ -58,7 +58,7 @@ def test_over_http(api: Any) -> None:
 @pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 375, "height": 700}])
 def test_the_button_opens_a_dialog_that_corrects(opened: Any, api: Any, tmp_path: Path, size: dict[str, int]) -> None:
     id = started(api)
-    page = opened(f"/campaigns/{id}", viewport=size, color_scheme="dark" if size["width"] < 500 else "light")
+    page = opened(f"/campaigns/{id}#part-log", viewport=size, color_scheme="dark" if size["width"] < 500 else "light")
     row = page.locator("tr.event-told").first
     told = row.locator(".number").inner_text().split(" Correct")[0]
     button = row.get_by_role("button", name="Correct")

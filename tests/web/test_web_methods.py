@@ -59,7 +59,7 @@ def test_a_page_reads_the_store_once(store: Campaigns) -> None:
     recorded = RecordedStore(store)
     for path, calls, shown in (
         (f"/campaigns/{ids[0]}", ["overview", "page"], "first"),  # the former reads one row, not the campaign
-        (f"/campaigns/{ids[0]}/live", ["page"], "Groups"),
+        (f"/campaigns/{ids[0]}/live", ["page"], "groups so far: a guess"),
         (f"/campaigns/{ids[1]}/log", ["newest_events"], "second"),
         ("/", ["list_page"], "second"),
     ):
@@ -101,7 +101,7 @@ def test_a_page_of_an_unknown_campaign_is_not_found(store: Campaigns) -> None:
 
 
 def test_the_form_offers_the_methods_of_the_table(store: Campaigns, own: Method) -> None:
-    (answer,) = requested(store, ("GET", "/", None))
+    (answer,) = requested(store, ("GET", "/new", None))
     select = answer.text.partition('<select id="method"')[2].partition("</select>")[0]
     offered = [one for one in METHODS.values() if not one.needs and not one.simulates_only]
     assert own in offered

@@ -21,6 +21,8 @@ SHAPE = {"name": "x", "n_arms": 4, "n_clusters": 2, "dim": 2}
         ({"family": "bounded", "lo": 0, "hi": [1, 5]}, {"family": "bounded", "lo": [0, 0], "hi": [1, 5]}, "between"),
         ({"family": "at-most", "covariance": 2}, {"family": "at-most", "covariance": 2}, "at most 2"),
         ({"family": "symmetric"}, {"family": "symmetric"}, "symmetric"),
+        ({"family": "poisson"}, {"family": "poisson"}, "Poisson counts"),
+        ({"family": "exponential"}, {"family": "exponential"}, "exponential waiting times"),
         (0.5, 0.5, "noise of standard deviation 0.5"),
         ([0.5, 2], [0.5, 2], "noise of standard deviations 0.5, 2"),
         ([[1, 0.5], [0.5, 1]], [[1, 0.5], [0.5, 1]], "noise of covariance"),
@@ -69,6 +71,9 @@ def test_a_method_of_the_paper_needs_a_number(api: Any) -> None:
     [
         ({"family": "counts", "trials": 10}, [3, 11]),
         ({"family": "counts"}, [0, 0.5]),
+        ({"family": "poisson"}, [3, -1]),
+        ({"family": "poisson"}, [3, 0.5]),
+        ({"family": "exponential"}, [1, 0]),
         ({"family": "bounded", "lo": 1, "hi": 5}, [0.5, 3]),
         (None, [1e200, 0]),
     ],
@@ -92,6 +97,8 @@ FILLED: dict[str, tuple[dict[str, str], Any]] = {
         {"family": "bounded", "lo": [0, 1], "hi": [5, 5]},
     ),
     "symmetric": ({}, {"family": "symmetric"}),
+    "poisson": ({}, {"family": "poisson"}),
+    "exponential": ({}, {"family": "exponential"}),
     "at-most": ({"The largest standard deviation that it can have": "0.5"}, {"family": "at-most", "covariance": 0.5}),
     "known": ({"Standard deviation": "0.5 2"}, [0.5, 2]),
 }
@@ -99,7 +106,7 @@ FILLED: dict[str, tuple[dict[str, str], Any]] = {
 
 @pytest.mark.parametrize("kind", FILLED)
 def test_the_form_states_every_noise(opened: Any, api: Any, kind: str) -> None:
-    page = opened()
+    page = opened("/new")
     page.get_by_label("Name", exact=True).fill(f"x {uuid4().hex[:8]}")
     page.get_by_label("Their names, one on each line").fill("a\nb\nc")
     page.get_by_label("Groups").fill("2")
@@ -120,7 +127,7 @@ def test_the_form_states_every_noise(opened: Any, api: Any, kind: str) -> None:
 
 
 def test_the_form_says_what_is_wrong_beside_the_field(opened: Any) -> None:
-    page = opened()
+    page = opened("/new")
     page.get_by_label("Name", exact=True).fill(f"x {uuid4().hex[:8]}")
     page.get_by_label("Their names, one on each line").fill("a\nb\nc")
     page.get_by_label("Groups").fill("2")

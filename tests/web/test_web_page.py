@@ -26,7 +26,7 @@ def id_of(page: Any) -> str:
 
 
 def test_create_measure_to_the_end_see_the_certificate(opened: Any, api: Any, tmp_path: Path) -> None:
-    page = opened()
+    page = opened("/new")
     page.get_by_label("Name", exact=True).fill("Fruit by taste")
     page.get_by_label("Their names, one on each line").fill("\n".join(NAMES))
     page.get_by_label("Groups").fill("3")
@@ -57,9 +57,12 @@ def test_create_measure_to_the_end_see_the_certificate(opened: Any, api: Any, tm
     download.value.save_as(tmp_path / "log.csv")
     assert coterie.verify(tmp_path / "certificate.json", tmp_path / "log.csv").valid
     with page.expect_download() as download:
-        page.get_by_role("link", name="The groups as a table").click()
+        page.get_by_role("link", name="Groups", exact=True).click()
     download.value.save_as(tmp_path / "groups.csv")
-    header, *rows = (tmp_path / "groups.csv").read_text().splitlines()
+    assert download.value.suggested_filename == "Fruit-by-taste-groups.csv"
+    content = (tmp_path / "groups.csv").read_text()
+    assert content.startswith("\ufeff"), "spreadsheets read it as UTF-8"
+    header, *rows = content.removeprefix("\ufeff").splitlines()
     assert header == "item,group,proven,measurements,mean sweet,mean sour,letters"
     assert [row.split(",")[:3] for row in rows] == [[name, str(1 + TRUTH[i]), "yes"] for i, name in enumerate(NAMES)]
     assert (
@@ -71,7 +74,7 @@ def test_create_measure_to_the_end_see_the_certificate(opened: Any, api: Any, tm
     status = api.get(f"/api/campaigns/{id}").json
     assert status["measurements"] == k + 1
     assert {worker["worker"]: worker["measurements"] for worker in status["workers"]} == {"Ada": k + 1}
-    groups = [sorted(group.locator(".members li").all_inner_texts()) for group in page.locator(".group").all()]
+    groups = [sorted(group.locator(".members .name").all_inner_texts()) for group in page.locator(".group").all()]
     assert sorted(groups) == [["apple", "fig"], ["kiwi", "plum"], ["pear", "quince"]]
 
 
@@ -84,7 +87,7 @@ def take_picture(page: Any) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.get_by_text(f"after {PICTURE_AT} measurements").first.wait_for()
     page.wait_for_timeout(1500)
-    page.set_viewport_size({"width": 1200, "height": 1560})
+    page.set_viewport_size({"width": 1200, "height": 960})
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     shot.quantize(64).save(PICTURES / "page.png", optimize=True)  # a third of the size, and the eye sees no difference
 
@@ -99,8 +102,10 @@ def test_two_browsers_at_once(opened: Any, api: Any) -> None:
     assert items[0] != items[1]
     measure_once(pages[0], 0)
     # What one does, the other sees, without asking for it.
+    pages[1].get_by_role("link", name="Log", exact=True).click()
     pages[1].locator("table.log").get_by_text("told").first.wait_for()
     pages[1].locator("#leases").get_by_text("Ada").wait_for()
+    pages[1].get_by_role("link", name="Now", exact=True).click()
     for k in range(1, 300):
         if not measure_once(pages[k % 2], k):
             break
@@ -187,7 +192,7 @@ def test_a_server_that_is_away_loses_nothing_typed(opened: Any, api: Any) -> Non
 
 
 def test_bad_settings_are_said_next_to_the_field(opened: Any) -> None:
-    page = opened()
+    page = opened("/new")
     page.get_by_label("Name", exact=True).fill(f"x {uuid4().hex[:8]}")
     page.get_by_label("Their names, one on each line").fill("a\nb\na")
     page.get_by_label("Groups").fill("two")
@@ -208,12 +213,12 @@ def test_bad_settings_are_said_next_to_the_field(opened: Any) -> None:
     page.get_by_label("How many there are").fill("4")
     create.click()
     page.wait_for_url("**/campaigns/*")
-    assert "4" in page.locator(".summary .figures").inner_text()
+    assert "4" in page.locator("#settings-part .figures").inner_text()
 
 
 def test_what_is_wrong_with_settings_is_said_in_words_of_the_form(opened: Any) -> None:
     """No names of parameters: whoever fills in the form has not read the library's reference."""
-    page = opened()
+    page = opened("/new")
     page.get_by_label("Name", exact=True).fill(f"x {uuid4().hex[:8]}")
     create = page.get_by_role("button", name="Create campaign")
     page.get_by_label("Groups").fill("2")
@@ -239,7 +244,7 @@ def test_what_is_wrong_with_settings_is_said_in_words_of_the_form(opened: Any) -
     create.click()
     page.wait_for_url("**/campaigns/*")
     assert "Error probability allowed: 0.05" in page.locator("#assumed").inner_text()
-    assert "4" in page.locator(".summary .figures").inner_text()
+    assert "4" in page.locator("#settings-part .figures").inner_text()
 
 
 def tab_to(page: Any, selector: str) -> None:
@@ -255,9 +260,12 @@ def tab_to(page: Any, selector: str) -> None:
 
 
 def test_with_the_keyboard_alone(opened: Any, start: Any) -> None:
-    api = start().api  # of its own: in a list of hundreds of campaigns it is a long way to the form
+    api = start().api  # of its own: the list is empty
     page = opened(served=api)
     keys = page.keyboard
+    tab_to(page, "a[href='/new']")
+    keys.press("Enter")
+    page.wait_for_url("**/new")
     tab_to(page, "#name")
     keys.type("by hand")
     tab_to(page, "#names")
@@ -294,6 +302,8 @@ def test_with_the_keyboard_alone(opened: Any, start: Any) -> None:
     page.locator("#said").filter(has_text="Skipped fig.").wait_for()
     events = json.loads(api.get(f"/api/campaigns/{id}/export?kind=json").content)["events"]
     assert [event["reason"] for event in events if event["kind"] == "failed"] == ["it fell down"]
+    tab_to(page, "nav.parts a[data-to=log]")
+    keys.press("Enter")
     tab_to(page, "#whole-log")
     keys.press("Enter")
     page.wait_for_url("**/log")
@@ -303,7 +313,7 @@ def test_with_the_keyboard_alone(opened: Any, start: Any) -> None:
 def test_labels_and_announcements(opened: Any, api: Any) -> None:
     page = opened(f"/campaigns/{new_campaign(api)}")
     start_measuring(page, "Ada")
-    for path in (None, "/"):
+    for path in (None, "/new"):
         if path:
             page.goto(path)
         nameless = page.evaluate(
@@ -323,7 +333,8 @@ def test_on_a_phone_and_in_both_schemes(opened: Any, api: Any, scheme: str) -> N
     api.tell(id, *sent)
     page = opened(f"/campaigns/{id}", viewport={"width": 360, "height": 700}, color_scheme=scheme)
     start_measuring(page, "Ada")
-    for path in (None, "/", f"/campaigns/{id}/log"):
+    parts = [f"/campaigns/{id}#part-{part}" for part in ("evidence", "letters", "log", "settings")]
+    for path in (None, "/", "/new", *parts, f"/campaigns/{id}/log"):
         if path:
             page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
@@ -358,7 +369,7 @@ def test_results_that_wait_are_shown(opened: Any, api: Any) -> None:
     api.tell(id, *({"id": ask["lease"], "arm": arm, "values": 0.0, "lease": ask["lease"]} for ask in later))
     page = opened(f"/campaigns/{id}")
     said = "for an earlier measurement of the same item: a, asked of w."
-    page.locator(".notice").filter(has_text=said).wait_for()
+    page.locator("#waiting").filter(has_text=said).wait_for()
 
 
 def test_a_reader_sees_no_forms(opened: Any, api: Any) -> None:
@@ -367,7 +378,7 @@ def test_a_reader_sees_no_forms(opened: Any, api: Any) -> None:
     page.get_by_role("heading", name="So far", exact=True).wait_for()
     assert page.locator("#measure").count() == 0
     api.tell(id, {"id": "a", "arm": 0, "values": [1.0, 2.0]})
-    page.locator("table.log").get_by_text("told").first.wait_for()  # and yet it is live
+    page.locator("table.log").get_by_text("told").first.wait_for(state="attached")  # and yet it is live
 
 
 @pytest.mark.slow
@@ -388,7 +399,7 @@ def test_a_large_campaign_opens_at_once_after_a_start(opened: Any, start: Any, t
     assert page.status == 200
     assert (b"data-reading" in page.content) == (b"measurements on record. Reading them" in page.content)
     shown = opened(f"/campaigns/{id}", served=again.api)
-    shown.get_by_role("heading", name="Evidence", exact=True).wait_for()
-    assert "measurements on record" not in shown.inner_text("#live")
+    shown.locator("#state").wait_for()
+    assert "measurements on record" not in shown.inner_text("#bar")
     settled = again.api.get(f"/campaigns/{id}", headers={"Accept": "text/html"})
     assert b"data-reading" not in settled.content

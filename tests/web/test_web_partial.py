@@ -49,7 +49,7 @@ def filled(api: Any, count: int, each: int, noise: float, **more: Any) -> str:
 
 def shown(opened: Any, id: str, **more: Any) -> Any:
     """The page, when its part has come."""
-    page = opened(f"/campaigns/{id}", **more)
+    page = opened(f"/campaigns/{id}#part-letters", **more)
     page.locator("#proven:not([aria-busy])").wait_for()
     return page
 
@@ -152,7 +152,7 @@ def test_it_follows_the_results_and_keeps_what_is_open(opened: Any, api: Any) ->
     page.locator("#proven-error").filter(has_text="After 12 measurements").wait_for()
     page.locator("#curve-numbers summary").click()
     measure(api, id, 400)
-    page.get_by_role("heading", name="Done").wait_for()
+    page.locator('#campaign[data-done="1"]').wait_for()
     t = api.get(f"{C}/{id}").json["t"]
     page.locator("#proven-error").filter(has_text=f"After {t} measurements").wait_for()
     assert page.locator("#curve-numbers").get_attribute("open") is not None

@@ -23,7 +23,7 @@ NAMES = [
     "a <b>river</b> with quite a long name",
 ]
 LEVELS = [2.0, 2.0, 6.0, 6.0, 6.0, 9.0, 2.0, 9.0, 9.0, 2.0]
-PHONE = {"viewport": {"width": 375, "height": 700}}
+PHONE: dict[str, Any] = {"viewport": {"width": 375, "height": 700}}
 
 
 def rivers(api: Any, count: int, dim: int = 1, **more: Any) -> str:
@@ -64,10 +64,10 @@ def many(api: Any, count: int, dim: int, each: int, **more: Any) -> str:
     return id
 
 
-def shown(opened: Any, id: str, **more: Any) -> Any:
+def shown(opened: Any, id: str, part: str = "now", **more: Any) -> Any:
     """The page, when its picture has come."""
-    page = opened(f"/campaigns/{id}", **more)
-    page.locator("#picture:not([aria-busy])").wait_for()
+    page = opened(f"/campaigns/{id}#part-{part}", **more)
+    page.locator("#picture:not([aria-busy])").wait_for(state="attached")
     return page
 
 
@@ -187,7 +187,7 @@ def test_the_matrix_says_what_is_proven(opened: Any, api: Any, kind: str) -> Non
     more: dict[str, Any] = {} if kind == "groups" else {"n_clusters": None, "resolution": {"alike": 1.0, "apart": 3.5}}
     id = rivers(api, 45, **more)
     data = api.get(f"{C}/{id}/picture").json
-    page = shown(opened, id)
+    page = shown(opened, id, "evidence")
     rows = {row.locator("th").inner_text(): row.locator("td").all() for row in page.locator("#matrix tbody tr").all()}
     words = {"r": "lead", "+": "near", "-": "far", "b": "both", "?": "open"}
     assert set(rows) == set(NAMES)
@@ -258,9 +258,9 @@ def test_it_is_live_and_keeps_what_was_chosen(opened: Any, api: Any) -> None:
 @pytest.mark.parametrize("dim", [1, 3])
 def test_on_a_phone_and_in_the_dark(opened: Any, api: Any, scheme: str, dim: int) -> None:
     id = rivers(api, 22, dim)
-    page = shown(opened, id, color_scheme=scheme, has_touch=True, **PHONE)
+    page = shown(opened, id, "now", color_scheme=scheme, has_touch=True, **PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    for part in ("#picture-plot", "#matrix-part", "#picture-detail", "#picture-find"):
+    for part in ("#picture-plot", "#picture-detail", "#picture-find"):
         box = page.locator(part).bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 375, part
@@ -272,6 +272,12 @@ def test_on_a_phone_and_in_the_dark(opened: Any, api: Any, scheme: str, dim: int
     page.locator("#dot-0").tap(force=True)
     page.locator("#picture-detail b").wait_for()
     check_accessible(page)
+    page.get_by_role("link", name="Evidence", exact=True).click()
+    box = page.locator("#matrix-part").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 375
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    check_accessible(page)
 
 
 @pytest.mark.parametrize("dim", [1, 3])
@@ -282,6 +288,7 @@ def test_a_thousand_items_stay_readable(opened: Any, api: Any, dim: int) -> None
     assert page.evaluate("document.querySelectorAll('*').length") < 4000
     plot = page.locator("#picture-plot").bounding_box()
     assert plot["height"] < 1000
+    page.get_by_role("link", name="Evidence", exact=True).click()
     page.locator("#matrix tbody tr").first.wait_for(timeout=60_000)  # dots are there before the pairs are looked at
     rows = page.locator("#matrix tbody tr").count()
     assert rows <= 48
@@ -290,9 +297,11 @@ def test_a_thousand_items_stay_readable(opened: Any, api: Any, dim: int) -> None
         for text in re.findall(r"([\d\u202f]+) items", page.locator("#matrix tbody").inner_text())
     ]
     assert sum(shown_items) + rows - len(shown_items) == 1000 or page.locator("#matrix-more").is_visible()
+    page.get_by_role("link", name="Now", exact=True).click()
     page.get_by_label("Find an item").fill("777")
     assert set(places(page)) == {"777"}
     page.get_by_label("Find an item").fill("")
+    page.get_by_role("link", name="Evidence", exact=True).click()
     page.get_by_label("one row for items").uncheck()
     assert page.locator("#matrix tbody tr").count() == 48
     page.locator("#matrix-more").click()
@@ -341,7 +350,7 @@ def test_retired_items_are_hollow(opened: Any, api: Any) -> None:
 
 
 def test_progress_that_moves(api: Any) -> None:
-    """The words, the interval and a bar, if the status has them; without them the page stands as it was."""
+    """A bar by the share, and the forecast with its interval; no count that begins anew with every guess."""
     from coterie.web.page_content import campaign_page
     from coterie.web.rendering import render
 
@@ -355,14 +364,19 @@ def test_progress_that_moves(api: Any) -> None:
         "forecast_high": 210.0,
     }
     history: dict[str, Any] = {"t": [], "statistic": [], "threshold": []}
-    page = render("campaign_progress.html", may_write=True, **campaign_page(status | told, history, [])).decode()
-    assert "34 of 52 differences proven, 12 of 20 items settled, about 120 more measurements (80 to 210)." in page
+
+    def bar(of: dict[str, Any]) -> str:
+        who = {"may_write": True, "may_manage": False, "reading": False}
+        return render("campaign_bar.html", **who, **campaign_page(of, history, [])).decode()
+
+    page = bar(status | told)
+    assert "<b>22 measurements</b>, about 120 more (80 to 210)" in page
     assert 'aria-valuenow="42"' in page
-    assert 'width="42.0%"' in page
-    without = {key: value for key, value in status.items() if key not in ("progress", "forecast_low", "forecast_high")}
-    page = render("campaign_progress.html", may_write=True, **campaign_page(without, history, [])).decode()
-    assert 'id="moving"' not in page
-    assert "<dt>evidence</dt>" in page
+    assert 'width="42%"' in page
+    assert words not in page
+    unknown = bar(status | told | {"forecast": None, "forecast_low": None, "forecast_high": None})
+    assert "<b>22 measurements</b></p>" in unknown
+    assert 'id="moving"' not in bar(status | told | {"done": True})
 
 
 def test_the_address_is_for_readers_of_the_campaign_only(api: Any) -> None:

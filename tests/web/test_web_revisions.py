@@ -44,7 +44,7 @@ def test_revisions_over_http(api: Any) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_an_owner_revises_on_the_page(opened: Any, api: Any, scheme: str) -> None:
     id = new_campaign(api)
-    page = opened(f"/campaigns/{id}", viewport=PHONE if scheme == "dark" else None, color_scheme=scheme)
+    page = opened(f"/campaigns/{id}#part-settings", viewport=PHONE if scheme == "dark" else None, color_scheme=scheme)
     summary = page.locator("#revise summary")
     summary.focus()
     page.keyboard.press("Enter")  # by keyboard

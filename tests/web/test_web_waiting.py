@@ -86,7 +86,9 @@ def test_the_page_says_for_whom_everybody_waits_and_owners_free_it(opened: Any, 
     problem = page.locator("#start-problem")
     problem.filter(has_text=f"waiting for {forgotten['name']}, asked of Ann, until ").wait_for()
     assert not page.locator("#result").is_visible()
+    page.get_by_role("link", name="Log", exact=True).click()
     assert page.locator("#leases").get_by_role("button", name=f"Free {forgotten['name']}, asked of Ann").count() == 1
+    page.get_by_role("link", name="Now", exact=True).click()
     notice.get_by_role("button", name=f"Free {forgotten['name']}").click()
     notice.wait_for(state="detached")
     problem.wait_for(state="hidden")
@@ -144,8 +146,17 @@ def test_after_a_closed_tab_the_page_says_what_is_still_asked(opened: Any, api: 
     start_measuring(again, "Ada")
     assert again.locator("#item").inner_text() == "apple", "it goes on with it"
     assert not still.is_visible()
+    again.locator("[name=value]").first.fill("1.25")
     again.reload()
+    again.locator("#result").wait_for()  # the same tab goes on where it was, with what was typed
+    again.wait_for_function("() => document.querySelector('[name=value]').value === '1.25'")
+    assert again.locator("#item").inner_text() == "apple"
+    third = context.new_page()
+    third.goto(address)
+    still = third.locator("#still-out")
     still.filter(has_text="apple is still asked of Ada").wait_for()
+    again.close()
+    again = third
     again.get_by_role("button", name="Give it back").click()
     again.locator("#said").filter(has_text="apple was given back").wait_for()
     assert open_leases(api, id) == []

@@ -139,10 +139,11 @@ def test_what_is_not_in_memory_is_read_behind_the_page(tmp_path: Path) -> None:
             assert 'data-reading="1"' in first
             assert "measurements on record. Reading them" in first
             assert not store.overview(id)["in_memory"]
-            assert "Groups so far" in (await client.get(f"/campaigns/{id}/live")).text
+            assert 'id="groups-heading"' not in first
+            assert 'id="groups-heading"' in (await client.get(f"/campaigns/{id}/live")).text
             second = (await client.get(f"/campaigns/{id}")).text
             assert "data-reading" not in second
-            assert "Groups so far" in second
+            assert 'id="groups-heading"' in second
             assert (await client.get("/campaigns/nothing")).status_code == 404
 
     with Campaigns(path) as store:

@@ -18,11 +18,6 @@ struct Bet {
   Part<T> trust;   // f (K, K)
 };
 
-/// The scale of the metric: the variance of a count on it is about 1, whatever the rate (Anscombe).
-double stabilised(double successes, double trials) {
-  return 2.0 * std::sqrt(trials + 0.5) * std::asin(std::sqrt((successes + 0.375) / (trials + 0.75)));
-}
-
 /// s successes among `mine` of the mine + its trials, of which `successes` succeed: p(s) is hypergeometric.
 struct Hypergeometric {
   double mine, its, successes;
@@ -113,7 +108,7 @@ void Counts::bet(const Numbers& centers, ConstRow totals, const Numbers& metric,
     }
     for (Index j = 0; j < n_groups_; ++j) {
       const double square = square_in_units(
-          metric, [&](Index q) { return stabilised(centers(k, q), trials_) - stabilised(centers(j, q), trials_); });
+          metric, [&](Index q) { return stabilised(centers(k, q), traits) - stabilised(centers(j, q), traits); });
       out.trust(k, j) = trust_in_gap(dim_, totals[k], totals[j], std::max(square, LEAST_SQUARE));
     }
   }

@@ -12,7 +12,7 @@ from typing import Any
 
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.imports import table_errors_as_bad_values
-from coterie.campaign.settings import checked_field, timestamp
+from coterie.campaign.settings import CampaignSettings, checked_field, timestamp
 from coterie.campaign.state.facts import CORRECTION
 from coterie.campaign.state.opening import CampaignReading
 from coterie.campaign.views import judgements
@@ -41,7 +41,8 @@ def exporter(
         "csv": lambda seen: _written(_csv(seen, last, decimal_comma)),
         "groups": lambda seen: _groups(seen, decimal_comma),
         "json": lambda seen: _written(_json(seen)),
-        "certificate": lambda seen: _written(_certificate(seen)),
+        "certificate": lambda seen: _written(_as_text(status_views.certificate(seen.state, seen.row))),
+        "partial": lambda seen: _written(_as_text(status_views.partial_certificate(seen.state, seen.row))),
         "log": lambda seen: _written(_log(seen)),
     }
     if not isinstance(kind, str) or kind not in kinds:
@@ -88,6 +89,8 @@ def measurement_rows(
     """
     settings = log_views.settings_now(seen)
     corrected = _corrected_by(seen, last)
+    if settings.run.features is not None:
+        return _feature_rows(seen, settings, corrected, last)
     told_at_first = [f"told {column}" for column in settings.columns] if corrected else []
     # Up to row `last` all rows are read and checked as one chain: the rows after it may be damaged.
     page = seen.journal.rows(seen.row, kinds=(Told,)) if last is None else seen.journal.rows(seen.row, 0, last)
@@ -100,6 +103,26 @@ def measurement_rows(
             values = told if now is None else [float(value) for value in now]
             rows.append((row, [row.id, settings.name_of(row.arm), *values, *(before if corrected else [])]))
     return ["id", "arm", *settings.columns, *told_at_first], rows
+
+
+def _feature_rows(
+    seen: CampaignReading, settings: CampaignSettings, corrected: dict[str, list[float]], last: int | None
+) -> tuple[list[str], list[tuple[Told, list[str | float]]]]:
+    """The long format: a row for each number, with its item and feature; numbers of one result share its id."""
+    features = settings.run.features
+    assert features is not None
+    page = seen.journal.rows(seen.row, kinds=(Told,)) if last is None else seen.journal.rows(seen.row, 0, last)
+    rows: list[tuple[Told, list[str | float]]] = []
+    for row in (one for one in page.rows if isinstance(one, Told)):
+        item, panel = features.split(row.arm)
+        told = json.loads(row.values)
+        now = corrected.get(row.id, told)
+        for feature, value, before in zip(features.features_of(panel), now, told, strict=True):
+            cells: list[str | float] = [row.id, settings.name_of(item), features.names[feature]]
+            if value is not None:
+                first = "" if row.id not in corrected or before is None else float(before)
+                rows.append((row, [*cells, float(value), *([first] if corrected else [])]))
+    return ["id", "arm", "feature", "value", *(["told value"] if corrected else [])], rows
 
 
 def _corrected_by(seen: CampaignReading, last: int | None) -> dict[str, list[float]]:
@@ -142,6 +165,8 @@ def group_rows(seen: CampaignReading) -> tuple[list[str], Callable[[], list[list
     proven = "yes" if state.done and judgements.certain(settings) and clean and not apart else "no"
     priced = settings.run.costs
     header = ["item", "group", "proven", "measurements", *([] if priced is None else ["cost"])]
+    if settings.run.features is not None:
+        return _groups_by_feature(seen, proven)
     header += [f"mean {name}" for name in settings.columns]
     rows: list[list[Any]] = []
     for arm in range(settings.n_arms):
@@ -162,6 +187,23 @@ def group_rows(seen: CampaignReading) -> tuple[list[str], Callable[[], list[list
     return [*header, "letters"], finish
 
 
+def _groups_by_feature(seen: CampaignReading, proven: str) -> tuple[list[str], Callable[[], list[list[Any]]]]:
+    """item, group, proven, measurements, and the means on the features by which the groups are told apart."""
+    state, settings = seen.state, seen.state.settings
+    session, found, features = state.session, state.session.found_features, settings.run.features
+    assert features is not None
+    cells, column = session.cells, {features.names.index(name): place for place, name in enumerate(found)}
+    means: dict[int, list[float | None]] = {}
+    for item, feature, mean in zip(cells.items.tolist(), cells.features.tolist(), cells.means.tolist(), strict=True):
+        if feature in column:
+            means.setdefault(item, [None] * len(found))[column[feature]] = mean
+    rows: list[list[Any]] = []
+    for item, count in enumerate(session.pulls.tolist()):
+        group = None if state.groups is None else int(state.groups[item])
+        rows.append([settings.name_of(item), group, proven, count, *means.get(item, [None] * len(found))])
+    return ["item", "group", "proven", "measurements", *(f"mean {name}" for name in found)], lambda: rows
+
+
 def _json(seen: CampaignReading) -> str:
     """The settings, where it stands, and the whole log."""
     content = {
@@ -172,9 +214,9 @@ def _json(seen: CampaignReading) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _certificate(seen: CampaignReading) -> str:
+def _as_text(certificate: dict[str, Any]) -> str:
     text = io.StringIO()  # `json.dumps` with an indent would hold millions of small pieces before it joins them
-    json.dump(status_views.certificate(seen.state, seen.row), text, indent=1)
+    json.dump(certificate, text, indent=1)
     text.write("\n")
     return text.getvalue()
 
@@ -243,13 +285,16 @@ def _group_sheet(seen: CampaignReading) -> Callable[[], bytes]:
 def _log_sheet(seen: CampaignReading) -> Callable[[], bytes]:
     """Everything that happened, a row each. For people: `coterie verify` reads the log that is exported as CSV."""
     settings = log_views.settings_of(seen.row)
-    header = ["no.", "when (UTC)", "what", "item", *settings.columns, "who", "id", "lease", "reason", "token", "more"]
-    rows = [_log_row(one, settings.dim) for one in log_views.events(seen, 0, None)["events"]]
+    dim = settings.width
+    columns = settings.columns if settings.run.features is None else [f"value {place}" for place in range(dim)]
+    header = ["no.", "when (UTC)", "what", "item", *columns, "who", "id", "lease", "reason", "token", "more"]
+    rows = [_log_row(one, dim) for one in log_views.events(seen, 0, None)["events"]]
     return _sheet("log", header, rows)
 
 
 def _log_row(event: dict[str, Any], dim: int) -> list[Any]:
-    values = [float(value) for value in event["values"]] if "values" in event else [None] * dim
+    told = list(event.get("values", ()))
+    values = [*told, *[None] * (dim - len(told))]
     token = event.get("token")
     more = {key: value for key, value in event.items() if key not in _ELSEWHERE}
     return [

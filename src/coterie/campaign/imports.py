@@ -16,6 +16,7 @@ from coterie.campaign.commands import measuring
 from coterie.campaign.commands.results import check_measurements
 from coterie.campaign.commands.turn import Turn
 from coterie.campaign.errors import BadValue, CampaignError, StoreUnavailable
+from coterie.campaign.long_tables import long_results, streams_of
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import CampaignSettings, printable
 from coterie.campaign.tokens import Writer
@@ -63,6 +64,9 @@ class TableImport:
     def results(self, settings: CampaignSettings) -> list[dict[str, Any]]:
         """The rows as results for a campaign, those of each arm in the order asked for."""
         rows = self._in_table_order(settings)
+        if settings.run.features is not None:
+            order = self.order.rearranged(np.array(streams_of(rows, settings), dtype=np.int64), settings.words_of)
+            return [rows[place] for place in order.tolist()]
         arms = np.array([row["arm"] for row in rows], dtype=np.int64)
         return [rows[place] for place in self.order.rearranged(arms, settings.name_of).tolist()]
 
@@ -72,7 +76,7 @@ class TableImport:
 
     def warnings(self, settings: CampaignSettings) -> list[dict[str, Any]]:
         """Rows that repeat others beyond chance, named; none where rows have ids, which say that each is one."""
-        if _id_column(self.table) is not None:
+        if _id_column(self.table) is not None or settings.run.features is not None:
             return []
         rows = self._in_table_order(settings)
         arms = np.array([row["arm"] for row in rows], dtype=np.int64)
@@ -128,6 +132,8 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
 
     Without a column of ids, the ids follow from the table's content and the row's number.
     """
+    if settings.run.features is not None:
+        return long_results(table, settings)
     arm_at, places = columns_of(table, settings, wanted)
     rows = numbers(words_as_numbers(table, places), places)
     id_at = _id_column(table)
@@ -292,6 +298,9 @@ def preview_import(campaigns: OpenCampaigns, id: str, content: TableImport) -> d
         "order": content.order.as_dict(),
         "warnings": [],
     }
+    if settings.run.features is not None:
+        problems = _checked_by_the_campaign(campaigns, id, content, settings, found)
+        return found | {"item_column": "arm", "value_columns": ["value"]} | _problems(problems)
     try:
         arm_at, places = columns_of(table, settings, content.values)
     except TableError as error:

@@ -81,13 +81,15 @@ class CampaignSettings:
             options["names"] = _checked_texts(names, "names", n_arms)
         try:
             if method_named(options.get("method", METHOD)).simulates_only:
-                what = f"method {options['method']!r} knows the true groups: it is for simulations"
-                others = ", ".join(one.name for one in METHODS.values() if not one.simulates_only)
-                raise BadValue(f"{what}; choose one of {others}", field="method")
+                refused = f"method {options['method']!r} knows the true groups: it is for simulations"
+                others = ", ".join(known.name for known in METHODS.values() if not known.simulates_only)
+                raise BadValue(f"{refused}; choose one of {others}", field="method")
             run, method = prepared(RunSettings.of(n_arms, n_clusters, dim, **options))
         except SettingError as error:
             raise BadValue(str(error), field=error.field) from None
         seconds, ending = checked_lease_seconds(lease_seconds), _checked_on_expiry(on_expiry)
+        if value_names is not None and run.features is not None:
+            raise BadValue("value_names must be left out with features, which have names", field="value_names")
         called, factor = _checked_value_names(value_names, run.dim), _checked_pass_on(pass_on, ending)
         made = cls(run, seconds, ending, method.rules, called, factor)
         made._check_that_it_starts()
@@ -103,7 +105,7 @@ class CampaignSettings:
             raise BadValue(f"method {self.method!r} does not start: {error}", field="method") from error
 
     def as_revised(self, run: RunSettings) -> CampaignSettings:
-        """The same with the items, the number of groups and δ of now; the first resolution stays."""
+        """The same with the items, the number of groups, δ and the deadline of now; the first resolution stays."""
         question = self.run.question if self.run.resolution is not None else run.question
         return replace(self, run=replace(run, question=question))
 
@@ -129,6 +131,40 @@ class CampaignSettings:
     def dim(self) -> int:
         """d."""
         return self.run.dim
+
+    @property
+    def width(self) -> int:
+        """How many numbers a result has at most: d, or with features as many as the largest panel."""
+        return self.run.dim if self.run.features is None else self.run.features.width
+
+    @property
+    def n_panels(self) -> int:
+        """How many panels of features there are; 1 without features."""
+        return 1 if self.run.features is None else self.run.features.n_panels
+
+    def item_of(self, arm: int) -> int:
+        """The item of an arm of the record: with features that is an item with a panel, a stream."""
+        return arm // self.n_panels
+
+    def feature_of(self, arm: int) -> str | None:
+        """The feature or panel of an arm of the record; None without features."""
+        return None if self.run.features is None else self.run.features.panel_name(arm % self.n_panels)
+
+    def named(self, arm: int) -> dict[str, Any]:
+        """An arm of the record as answers have it: `arm` and `name` of the item, and `feature`, if there are any."""
+        item, feature = self.item_of(arm), self.feature_of(arm)
+        named = {"arm": item, "name": self.name_of(item)}
+        return named if feature is None else named | {"feature": feature}
+
+    def words_of(self, arm: int) -> str:
+        """What people call an arm of the record: "iron of navy"; without features the item's name."""
+        feature, item = self.feature_of(arm), self.name_of(self.item_of(arm))
+        return item if feature is None else f"{feature} of {item}"
+
+    def size_of(self, arm: int) -> int:
+        """How many numbers a result of an arm of the record has."""
+        features = self.run.features
+        return self.dim if features is None else len(features.features_of(arm % self.n_panels))
 
     @property
     def delta(self) -> float:
@@ -281,8 +317,8 @@ def _checked_value_names(given: Any, dim: int) -> tuple[str, ...] | None:
     field = "value_names"
     names = _checked_texts(given, field, dim)
     if len(names) != dim:
-        what = f"{len(names)} names ({', '.join(names)}) for {dim} number{'' if dim == 1 else 's'} a measurement"
-        raise BadValue(f"{field} must be {dim} strings, one for each number: got {what}", field=field)
+        mismatch = f"{len(names)} names ({', '.join(names)}) for {dim} number{'' if dim == 1 else 's'} a measurement"
+        raise BadValue(f"{field} must be {dim} strings, one for each number: got {mismatch}", field=field)
     wrong = next((name for i, name in enumerate(names) if name.casefold() in ("arm", "id") or name in names[:i]), None)
     if wrong is not None:
         raise BadValue(f"{field} must differ from each other and from arm and id, got {wrong!r}", field=field)

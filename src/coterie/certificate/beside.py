@@ -6,6 +6,7 @@ it. These events may stand anywhere in it:
     {"event": "correction", "result": n, "row": …, "arm": m, "old": [...], "new": [...], "reason": "…", "by": "…",
      "at": "…", "reopened": false}                                    the value of the n-th result was replaced
     {"event": "log", "format": 2, "names": ["…", …]}                  what this log has, and what items are called
+      and "features": {...}, where they are measured apart: their names, panels and costs
       and "open": [[ask, arm], ...], the asks before the last answered one that had no result when it ended
 and results carry "late": true if the result of a later ask came first, "asked": false if nobody asked for it. Logs of
 release 0.2 have nothing of it but missed asks: `verify` checks what they have, and says what cannot be checked.
@@ -67,8 +68,7 @@ def stated_beside(certificate: dict[str, Any], events: Sequence[Any]) -> dict[st
     ]}  # fmt: skip
     if log.missed:
         stated["failures"] = counted_failures(log.missed)
-    in_blocks = certificate.get("blocks") is not None  # there results of an item change from block to block
-    alarms = [] if in_blocks else alarms_of_log(_results(certificate, log), noise)
+    alarms = alarms_of_log(_results(certificate, log), noise) if _alike(certificate) else []
     return stated | {"remarks": [alarm.to_json() for alarm in alarms]}
 
 
@@ -98,8 +98,7 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     if log.missed:
         strict = certificate.get("strict_blocks") is True
         warnings.append(failures_in_words(log.missed, record.arms, certificate.get("names"), strict))
-    in_blocks = certificate.get("blocks") is not None
-    possible = [] if in_blocks else alarms_of_log(record, noise, TOLERANCE)
+    possible = alarms_of_log(record, noise, TOLERANCE) if _alike(certificate) else []
     sure = [alarm for alarm in possible if alarm.evidence >= alarm.threshold + TOLERANCE]
     warnings += in_words(possible)
     shifted = _shift(certificate, log, record)
@@ -111,9 +110,14 @@ def check_beside(certificate: dict[str, Any], log: Split, noise: Model) -> tuple
     return problems, warnings
 
 
+def _alike(certificate: dict[str, Any]) -> bool:
+    """Whether all results of an item have one law: not in blocks, and not where features are measured apart."""
+    return certificate.get("blocks") is None and certificate.get("features") is None
+
+
 def _shift(certificate: dict[str, Any], log: Split, record: LogResults) -> str | None:
     """That results lie higher on some days than on others; a log of a campaign knows the days. Not in blocks."""
-    if "question" in certificate or certificate.get("blocks") is not None:
+    if "question" in certificate or not _alike(certificate):
         return None
     labels = [-1] * record.n_arms
     present = certificate.get("present", range(certificate["n_arms"]))
@@ -179,6 +183,9 @@ def _names(certificate: dict[str, Any], heads: list[dict[str, Any]], needed: boo
     stated = heads[0].get("names") if heads else None
     if (heads or needed) and names != stated:
         problems.append(f"names must be what the log calls the items, {short(stated)}, got {short(names)}")
+    apart, of_log = certificate.get("features"), heads[0].get("features") if heads else None
+    if (heads or needed) and apart != of_log:
+        problems.append(f"features must be what the log says of them, {short(of_log)}, got {short(apart)}")
     groups = certificate.get("groups")
     if groups is not None:
         present = list(certificate.get("present", range(certificate["n_arms"])))
@@ -202,6 +209,9 @@ def _results(certificate: dict[str, Any], log: Split) -> LogResults:
     results = [event for event in events if event["event"] == "result"]
     n_arms = int(certificate["n_arms"]) + sum(len(revision["retired"]) for revision in revisions)
     arms = np.array([check_arm(event.get("arm"), n_arms) for event in results], dtype=np.int64)
+    if certificate.get("features") is not None:  # values of different panels: nothing is looked for in them
+        nothing = np.zeros(arms.size)
+        return LogResults(arms, nothing[:, None], nothing, nothing, arms[:0], n_arms, np.empty((0, 2), dtype=np.int64))
     values = check_real_array([event.get("values") for event in results], "the values of the results")
     if values.shape != (arms.size, certificate["dim"]):
         raise ValueError(f"every result must have {certificate['dim']} values, they have shape {values.shape}")

@@ -124,6 +124,12 @@ def _verdict(given: dict[str, Any], events: Sequence[Any]) -> Verdict:
         from coterie.certificate.near_checking import check_nearness  # here, too
 
         checks = check_nearness(given, stage, spent)
+    elif given.get("by") == "partial":
+        from coterie.certificate.partial_checking import check_partial
+
+        checks = check_partial(given, log)
+        if "intervals" in given:
+            checks.say("a partial certificate has no intervals")
     else:
         checks = check_groups(given, stage, spent)
     beside, warnings = check_beside(given, log, noise_from_json(given["noise"], given["dim"]))

@@ -26,6 +26,7 @@ from coterie.problem.checks import (
     short,
 )
 from coterie.problem.families import AnyNoise, Bounded, Counts, Model, Unknown, noise_from_json
+from coterie.problem.features import Features
 from coterie.problem.question import ExactGroups, Resolution
 from coterie.problem.sentences import assumption_in_words
 
@@ -40,6 +41,9 @@ PROVES_NEARNESS = ("known", "gaussian", "bounded", "counts")
 
 BLOCKS = ("offset", "drawn")
 
+BY_FEATURE = ("known", "bounded", "counts", "gaussian", "any")
+"""Noises under which features that are measured apart prove something."""
+
 Epoch = TypeVar("Epoch")
 
 
@@ -48,7 +52,8 @@ class Head:
     """What a certificate says whatever its question: its shape is right, and its δ is one.
 
     `n_clusters`: K, None for a resolution. `leads`: an arm of each group, its representative or reference. `blocks`:
-    "offset" or "drawn" of a run in blocks, else ""; `strict`: a cell that stayed unfinished never counts.
+    "offset" or "drawn" of a run in blocks, else ""; `strict`: a cell that stayed unfinished never counts. `features`:
+    where they are measured apart.
     """
 
     n_arms: int
@@ -62,6 +67,7 @@ class Head:
     t: int
     blocks: str
     strict: bool
+    features: Features | None
 
     @property
     def n_groups(self) -> int:
@@ -102,9 +108,10 @@ def head_of(given: dict[str, Any], kind: str) -> Head:
     if kind != ExactGroups.kind and noise.kind not in PROVES_NEARNESS:
         raise ValueError(f"under the noise {noise.kind!r} no results show that items are near each other")
     blocks, strict = _blocks_of(given, noise, kind)
-    _check_assumption(given, noise, kind, blocks, strict)
+    features = _features_of(given, noise, kind, blocks)
+    _check_assumption(given, noise, kind, blocks, strict, features)
     t = check_count(field_of(given, "t"), "t", 1)
-    return Head(n_arms, n_clusters, dim, labels, leads, delta, log_inverse_delta, noise, t, blocks, strict)
+    return Head(n_arms, n_clusters, dim, labels, leads, delta, log_inverse_delta, noise, t, blocks, strict, features)
 
 
 def _blocks_of(given: dict[str, Any], noise: Model, kind: str) -> tuple[str, bool]:
@@ -128,12 +135,40 @@ def _blocks_of(given: dict[str, Any], noise: Model, kind: str) -> tuple[str, boo
     return blocks, strict
 
 
-def _check_assumption(given: dict[str, Any], noise: Model, kind: str, blocks: str, strict: bool) -> None:
+def _features_of(given: dict[str, Any], noise: Model, kind: str, blocks: str) -> Features | None:
+    """What a certificate says of features that were measured apart; docs/FEATURES.md has the noises that prove it."""
+    stated = given.get("features")
+    if stated is None:
+        return None
+    if not isinstance(stated, dict):
+        raise TypeError(f"features must be an object, got {short(stated)}")
+    if blocks or kind != ExactGroups.kind:
+        raise ValueError("features that are measured apart are for exactly K groups, without blocks")
+    features = Features.from_json(stated)
+    if features.dim != noise.dim:
+        raise ValueError(f"dim must be the number of features, {features.dim}, got {noise.dim}")
+    if noise.kind not in BY_FEATURE:
+        raise ValueError(f"features that are measured apart prove nothing under the noise {noise.kind!r}")
+    if isinstance(noise, Unknown) and isinstance(noise.statement, AnyNoise) and noise.statement.shape:
+        raise ValueError("spread and shape are not bet on where features are measured apart")
+    if features.width > 1 and noise.kind not in ("any", "counts") and not _independent(noise):
+        raise ValueError("panels of several features need any noise, counts, or a known noise without correlations")
+    return features
+
+
+def _independent(noise: Model) -> bool:
+    plain: Any = noise.to_json()
+    return noise.kind == "known" and np.ndim(plain["noise"] if isinstance(plain, dict) else plain) < 2
+
+
+def _check_assumption(
+    given: dict[str, Any], noise: Model, kind: str, blocks: str, strict: bool, features: Features | None
+) -> None:
     """That the certificate says in words what its noise assumes; of K groups and a known noise 0.2 did not say it."""
     silent = kind == ExactGroups.kind and not isinstance(noise, Unknown)
-    if silent and "assumes" not in given and "log_format" not in given and not blocks:
+    if silent and "assumes" not in given and "log_format" not in given and not blocks and features is None:
         return
-    sentence = assumption_in_words(noise, kind, blocks or None, strict)
+    sentence = assumption_in_words(noise, kind, blocks or None, strict, features is not None and features.holes)
     if field_of(given, "assumes") != sentence:
         raise ValueError(
             f"assumes must say what the noise {noise.kind!r} assumes, {sentence!r}, got {short(given['assumes'])}"

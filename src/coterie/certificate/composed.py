@@ -28,7 +28,7 @@ class Composed:
     number: int
     epoch: int
     arms: tuple[int, ...]
-    to_come: dict[int, int]  # results to come, of each arm
+    to_come: dict[Any, int]  # results to come, of each arm; where features are apart, of each arm and panel
     bet: Any = None  # as it stands in the log
     at: int = 0  # results before it was composed
     settled: IntArray = field(default_factory=lambda: _NO_PAIRS)
@@ -36,6 +36,7 @@ class Composed:
     block: str | None = None  # of a cell: where all of its results are from
     generation: int = 0  # of a cell: how many strict lapses came before it was composed
     lapsed: bool = False  # of a cell: it ended unfinished
+    joins: tuple[dict[str, Any], ...] = ()  # bets on features that the tests use from this round on
 
     @property
     def complete(self) -> bool:
@@ -46,6 +47,85 @@ class Composed:
     def rows(self) -> IntArray:
         """Its results; none of a round that is not complete, which may be composed of anything, and is not used."""
         return np.array(self.came if self.complete else [], dtype=np.int64)
+
+
+class PanelRounds:
+    """The rounds of a log whose results are of panels of features, and the rules that it must keep.
+
+    INOUT: the list of rounds. `frozen`: the features that the tests of each epoch use, so far.
+    """
+
+    def __init__(self, asked: Asked, rounds: list[Composed]) -> None:
+        self.asked, self.rounds = asked, rounds
+        self.panels: list[int] = []  # of all results
+        self.listed: list[set[int]] = []  # features that the tests of an epoch use
+
+    def take_result(self, event: dict[str, Any], arm: int, row: int) -> tuple[int, int]:
+        """The round of the result of this row, and how many numbers its panel has; it must have asked for that."""
+        features = self.asked.features
+        assert features is not None
+        number, panel = check_count(event.get("round"), "round", 0), check_count(event.get("panel"), "panel", 0)
+        if panel >= features.n_panels:
+            raise ValueError(f"a result of panel {panel}, but there are {features.n_panels}")
+        if number and event.get("asked") is False:
+            raise ValueError(f"a result of round {number} that nobody asked for: its round must be 0")
+        if number > len(self.rounds):
+            raise ValueError(f"a result of round {number} while the last round is {len(self.rounds)}")
+        if number:
+            composed = self.rounds[number - 1]
+            if composed.to_come.get((arm, panel), 0) == 0:
+                raise ValueError(f"round {number} has no ask (left) of panel {panel} of arm {arm}")
+            composed.to_come[arm, panel] -= 1
+            composed.came.append(row)
+        self.panels.append(panel)
+        return number, len(features.features_of(panel))
+
+    def freeze(self, event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """The bets of a freeze."""
+        bets = self._bets(event.get("features"), "a freeze")
+        self.listed.append({bet["feature"] for bet in bets})
+        return bets
+
+    def compose(self, event: dict[str, Any], at: int) -> None:
+        """A round that is composed after `at` results."""
+        number, epoch = check_count(event.get("round"), "round", 1), check_count(event.get("epoch"), "epoch", 0)
+        if number != len(self.rounds) + 1:
+            raise ValueError(f"round {number} is out of order: {len(self.rounds) + 1} comes next")
+        if epoch >= len(self.listed):
+            raise ValueError(f"round {number} is for epoch {epoch}, which is not frozen yet")
+        features, asks = self.asked.features, event.get("asks")
+        assert features is not None
+        if not isinstance(asks, list | tuple) or not asks:
+            raise ValueError(f"round {number} must say which panel of which arm it asks for, got {short(asks)}")
+        composition: dict[tuple[int, int], int] = {}
+        for ask in asks:
+            if not isinstance(ask, list | tuple) or len(ask) != 3:
+                raise ValueError(f"round {number} must list [arm, panel, count], got {short(ask)}")
+            arm, panel = check_arm(ask[0], self.asked.n_arms), check_count(ask[1], "panel", 0)
+            if panel >= features.n_panels:
+                raise ValueError(f"round {number} asks for panel {panel}, but there are {features.n_panels}")
+            composition[arm, panel] = composition.get((arm, panel), 0) + check_count(ask[2], "count", 1)
+        joins = self._bets(event.get("joins", []), f"round {number}")
+        for bet in joins:
+            if bet["feature"] in self.listed[epoch]:
+                raise ValueError(f"feature {bet['feature']} joins in round {number}, but epoch {epoch} has it already")
+            self.listed[epoch].add(bet["feature"])
+        bets = self._bets(event.get("bets", []), f"round {number}")
+        arms = tuple(sorted({arm for arm, _ in composition}))
+        self.rounds.append(Composed(number, epoch, arms, composition, bets, at, joins=joins))
+
+    def _bets(self, given: Any, where: str) -> tuple[dict[str, Any], ...]:
+        """Bets on features, each of which is bet on once; their numbers are looked at where they are used."""
+        assert self.asked.features is not None
+        if not isinstance(given, list | tuple) or not all(isinstance(bet, dict) for bet in given):
+            raise ValueError(f"{where} must list bets on features, got {short(given)}")
+        numbers = [check_count(bet.get("feature"), f"a feature of {where}", 0) for bet in given]
+        wrong = next((number for number in numbers if number >= self.asked.features.dim), None)
+        if wrong is not None:
+            raise ValueError(f"{where} bets on feature {wrong}, but there are {self.asked.features.dim}")
+        if len(set(numbers)) < len(numbers):
+            raise ValueError(f"{where} bets on a feature twice: {short(numbers)}")
+        return tuple(given)
 
 
 class Cells:

@@ -131,6 +131,18 @@ def table_of(given: dict[str, Any], name: str, width: int) -> FloatArray:
     return table
 
 
+def off_diagonal(given: dict[str, Any], name: str, labels: IntArray, n_groups: int) -> FloatArray:
+    """A table of arms against groups, row by row, without the entries of arms against their own groups."""
+    kept = []
+    for arm, (row, label) in enumerate(zip(list_of(given, name, labels.size), labels.tolist(), strict=True)):
+        if not isinstance(row, list | tuple) or len(row) != n_groups:
+            raise ValueError(f"pairs.{name} must have {n_groups} entries for arm {arm}, got {short(row)}")
+        if row[label] is not None:
+            raise ValueError(f"pairs.{name} of arm {arm} against its own group must be null, got {short(row[label])}")
+        kept.append([*row[:label], *row[label + 1 :]])
+    return check_real_array(kept, f"pairs.{name}").ravel()
+
+
 def whole_numbers(values: FloatArray, name: str, least: int, most: int = 2**53) -> IntArray:
     """Numbers that must be whole and within a range, as integers."""
     wrong = (values != np.floor(values)) | (values < least) | (values > most)

@@ -20,6 +20,7 @@ from coterie.problem.checks import (
     check_real_array,
     short,
 )
+from coterie.problem.features import Features
 from coterie.problem.question import Resolution, SingleLinkage
 
 NEARNESS = (Resolution.kind, SingleLinkage.kind)
@@ -46,6 +47,7 @@ class Asked:
     `kind`: "groups", "resolution", "linkage" or "table"; `n_clusters`: K, where it is given. Of the questions of
     nearness, `norm`: "each" or "distance"; `claims`: "references" or "any-two", "" for linkage; `level`: b_j by epoch.
     `blocks`: "offset" or "drawn" for a run in blocks, "" for any other; `strict`: unfinished cells never count.
+    `holes`: results may lack numbers. `features`: where they are measured apart, what each panel gives.
     """
 
     kind: str
@@ -57,13 +59,15 @@ class Asked:
     level: Callable[[int], float] = _no_level
     blocks: str = ""
     strict: bool = False
+    holes: bool = False
+    features: Features | None = None
 
 
 @dataclass(frozen=True)
 class Frozen:
     """A candidate of K groups: `at` counts the results before it, `cores` holds the arms of Q_k, sorted.
 
-    `bet` is as it stands in the log.
+    `bet` is as it stands in the log; where features are measured apart, the bets on them.
     """
 
     number: int

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from coterie.certificate.arithmetic.bets import Bet, BetRecord, bets_of, known_freeze_bet
 from coterie.certificate.arithmetic.cells import CellPairs
-from coterie.certificate.arithmetic.factors import betted
+from coterie.certificate.arithmetic.factors import betted, jointly_bounded
 from coterie.certificate.arithmetic.hidden_groups import NEAR, SEARCHED, hidden_groups, homogeneity
 from coterie.certificate.arithmetic.known import (
     Differences,
@@ -29,15 +31,24 @@ from coterie.certificate.arithmetic.known import (
     record_of,
     refuting_arms,
 )
+from coterie.certificate.arithmetic.panels import PanelTests
 from coterie.certificate.arithmetic.variance import BoundedStacks
 from coterie.certificate.claim import Tests
 from coterie.certificate.fields import MOST_PROBLEMS, Bools, Checks, against, close, first_places, reaches
 from coterie.certificate.freezes import Asked, Frozen
-from coterie.certificate.group_claim import HOMOGENEITY_LEVEL, EpochClaim, GroupClaim, PairTests, group_claim_of
+from coterie.certificate.group_claim import (
+    HOMOGENEITY_LEVEL,
+    EpochClaim,
+    GroupClaim,
+    JointTests,
+    PairTests,
+    group_claim_of,
+)
 from coterie.certificate.list_checking import list_problems
 from coterie.certificate.reading import Log, read_events
 from coterie.certificate.revised import Spent
-from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_real, check_real_array, short
+from coterie.certificate.traces import confirmed_results
+from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 
@@ -46,10 +57,12 @@ def check_groups(certificate: dict[str, Any], events: Sequence[Any], spent: Spen
     """What is wrong with a certificate. ValueError or TypeError if it, or its log, is malformed."""
     claim = group_claim_of(certificate, spent)
     about = Asked(ExactGroups.kind, claim.n_arms, claim.dim, claim.n_groups, blocks=claim.blocks, strict=claim.strict)
+    if claim.features is not None:
+        about = replace(about, features=claim.features, holes=claim.features.holes)
     log = read_events(events, about, claim.t)
     checks = GroupChecks(claim, log)
     checks.check()
-    if not claim.blocks:
+    if not claim.blocks and claim.features is None:
         checks.check_homogeneity(events, certificate.get("confirm"))
     return checks
 
@@ -68,7 +81,10 @@ class GroupChecks(Checks):
         self._cells: CellPairs | None = None  # … in blocks
         self._centers: list[Bet] = []  # what freezes state under a known noise in blocks
         self._ended = self._check_lapses()
-        if isinstance(claim.noise, Noise):
+        self._panels: PanelTests | None = None  # where features are measured apart
+        if claim.features is not None:
+            self._panels = PanelTests(log, claim.features, claim.noise)
+        elif isinstance(claim.noise, Noise):
             self._record = record_of(log, claim.noise)
             if claim.blocks:
                 self._cells = CellPairs(self._record, log.rounds, self._ended, claim.n_arms, claim.generation)
@@ -119,7 +135,7 @@ class GroupChecks(Checks):
         else:
             results = [event for event in events if event["event"] == "result"]
             try:
-                results = _confirmed(results, claim, confirm)
+                results = confirmed_results(results, claim.t, claim.n_arms, claim.dim, confirm)
             except (TypeError, ValueError) as problem:
                 self.say(str(problem))
                 results = results[: claim.t]
@@ -264,7 +280,10 @@ class GroupChecks(Checks):
                 wanted = level / 2.0 if name == "core" and half[m] else level
                 which = f"the core of group {k}" if name == "core" else f"group {k}"
                 self.say(f"arm {m} is not shown to differ from {which}: its evidence must reach {wanted:.6g}")
-        self._check_core_pairs(tests.pair_tests, freeze, used, differ)
+        if tests.joint_tests is None:
+            self._check_core_pairs(tests.pair_tests, freeze, used, differ)
+        else:
+            self._check_joint_pairs(tests.joint_tests, freeze, used)
 
     def _rounds(self, tests: EpochClaim) -> list[int] | None:
         """Where the listed rounds are in the log: the epoch's first ones, all complete. None if they are not that.
@@ -285,8 +304,10 @@ class GroupChecks(Checks):
                 lapse = ", and the certificate does not say that it lapsed" if composed.lapsed else ""
                 self.say(f"{part} {composed.number} is used, but not all of its results are in the log{lapse}")
                 return None
-        for name in ("group_tests", "core_tests", "pair_tests"):
-            some: Tests = getattr(tests, name)
+        for name in ("group_tests", "core_tests", "pair_tests", "joint_tests"):
+            some: Tests | JointTests | None = getattr(tests, name)
+            if some is None:
+                continue
             for i in first_places(~np.isin(some.counts, tests.rounds)):
                 self.say(f"{name}: a test uses {part} {some.counts[i]}, which the certificate does not list")
                 return None
@@ -295,7 +316,10 @@ class GroupChecks(Checks):
     def _recomputed(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
         """The evidence of tests from the rounds at these places of the log; `half`: at half of the level."""
         about = pools, tests.arms, tests.others, tests.counts
-        if self._record is not None:
+        if self._panels is not None:
+            frozen = self.log.freezes[freeze.number]  # with what was bet
+            evidence = self._panels.evidence(frozen, [self.log.rounds[i] for i in used], pools, tests, half)
+        elif self._record is not None:
             stated = self._centers[freeze.number] if self.claim.blocks else None
             evidence = directed(self._record, freeze, [self._record.rounds[i] for i in used], *about, stated)
         else:
@@ -334,28 +358,26 @@ class GroupChecks(Checks):
                         if (p, q) not in settled and (q, p) not in settled:
                             self.say(f"core arms {p} and {q} are not shown to differ: {level:.6g} must be reached")
 
-
-def _confirmed(results: list[dict[str, Any]], claim: GroupClaim, stated: Any) -> list[dict[str, Any]]:
-    """The results of the proof, and those after it that the certificate says were measured to confirm it.
-
-    Those after it were not looked at by anybody yet.
-    """
-    if stated is None:
-        return results[: claim.t]
-    if not isinstance(stated, dict):
-        raise TypeError(f"confirm must be an object or null, got {short(stated)}")
-    share, more = stated.get("share"), check_count(stated.get("measurements"), "confirm.measurements", 0)
-    if not check_real(share, "confirm.share") > 0.0:
-        raise ValueError(f"confirm.share must be above 0, got {short(share)}")
-    if len(results) < claim.t + more:
-        raise ValueError(
-            f"confirm: the log has {len(results) - claim.t} results after the proof, the certificate says {more}"
-        )
-    for event in results[claim.t : claim.t + more]:
-        check_arm(event.get("arm"), claim.n_arms)
-        if check_real_array(event.get("values"), "values").shape != (claim.dim,):
-            raise ValueError(f"a result must have {claim.dim} values, got {short(event.get('values'))}")
-    return results[: claim.t + more]
+    def _check_joint_pairs(self, tests: JointTests, freeze: Frozen, used: list[int]) -> None:
+        """Every two pairs of core arms without a common arm reach the whole level together."""
+        if self.claim.has_halves or self._bets is None:
+            self.say("joint_tests are for bounded results in drawn blocks, where no test is at half of the level")
+            return
+        rounds = [self._bets.rounds[i] for i in used]
+        evidence = jointly_bounded(self._bets, freeze, rounds, tests.arms, tests.counts)
+        self.tests += evidence.size
+        for i in first_places(~close(tests.evidence, evidence)):
+            a, b, c, d = tests.arms[i].tolist()
+            seen = against(tests.evidence[i], evidence[i])
+            self.say(f"evidence that arms {a} and {b}, or {c} and {d}, differ at cell {tests.counts[i]}: {seen}")
+        level = self.claim.levels[freeze.number]
+        met = reaches(evidence, level)
+        shown = {frozenset(((a, b), (c, d))) for a, b, c, d in tests.arms[met].tolist()}
+        wide = [core for core in freeze.cores if len(core) > 1]  # a core of one arm cannot be split
+        pairs = [(p, q) for core, other in combinations(wide, 2) for q in core for p in other]
+        for one, other in combinations(pairs, 2):
+            if not {*one} & {*other} and frozenset((one, other)) not in shown:
+                self.say(f"core arms {one} and {other} are not shown to differ together: {level:.6g} must be reached")
 
 
 def _listed(arms: list[int]) -> str:

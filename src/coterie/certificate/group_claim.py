@@ -29,7 +29,7 @@ from coterie.certificate.claim import (
     tests_of,
     variance_share_of,
 )
-from coterie.certificate.fields import EXACT, agree, field_of, list_of, object_of, table_of, whole_numbers
+from coterie.certificate.fields import EXACT, agree, field_of, list_of, object_of, off_diagonal, table_of, whole_numbers
 from coterie.certificate.freezes import Frozen, frozen_of
 from coterie.certificate.revised import NOTHING, Spent
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_real, check_real_array, short
@@ -65,7 +65,17 @@ class EpochClaim:
     group_tests: Tests
     core_tests: Tests
     pair_tests: Tests
+    joint_tests: JointTests | None  # where there are no halves
     by_pairs: PairTests
+
+
+@dataclass(frozen=True)
+class JointTests:
+    """Two pairs of core arms at a time, one a row: of results bounded in drawn blocks."""
+
+    arms: IntArray  # (n, 4)
+    evidence: FloatArray
+    counts: IntArray
 
 
 @dataclass(frozen=True)
@@ -115,8 +125,9 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
     head = head_of(given, ExactGroups.kind)
     known = isinstance(head.noise, Noise)
     # After a revision nothing rests on a bound: which results it is from must not be chosen by retiring items.
-    bounded = bounds_variance(head.noise) and not spent.revisions and not head.blocks
-    alpha = ALPHA if known or bounded else 0.0
+    apart = head.features is not None
+    bounded = bounds_variance(head.noise) and not spent.revisions and not head.blocks and not apart
+    alpha = ALPHA if (known or bounded) and not apart else 0.0
     agree("alpha", field_of(given, "alpha"), alpha)
     variance_share = variance_share_of(given, bounded)
     equal_pairs = _equal_pairs(given, head, known, spent)
@@ -129,7 +140,7 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
         _check_no_pairs(given, head.noise.kind)
     levels: list[float] = []
     frozen_share = 1.0 - alpha
-    if bounds_variance(head.noise) and not head.blocks:
+    if bounds_variance(head.noise) and not head.blocks and not apart:
         frozen_share = 1.0 - ALPHA - VARIANCE_SHARE  # of an unrevised run
 
     def epoch_of(entry: dict[str, Any], j: int) -> Frozen:
@@ -154,7 +165,7 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
         pairs=_pairs(given, head, most) if by == "pairs" else None,
         epoch=_epoch_tests(object_of(given, "epoch"), head, most) if by == "epoch" else None,
         listed=_list(object_of(given, "list"), head) if by == "list" else None,
-        homogeneity=None if head.blocks else _homogeneity(given, head.n_groups),
+        homogeneity=None if head.blocks or apart else _homogeneity(given, head.n_groups),
         homogeneity_rule=_rule(given.get("homogeneity")),
         alarm=_alarm(given.get("alarm"), head.n_arms),
         lapsed=tuple(check_count(cell, "a lapsed cell", 1) for cell in list_of(given, "lapsed")) if head.blocks else (),
@@ -162,7 +173,7 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
     )
     if claim.epoch is not None:
         _check_candidate(claim, claim.epoch.number)
-        if not known or head.blocks:
+        if not known or head.blocks or apart:
             _check_sides(claim, claim.epoch)
     return claim
 
@@ -209,13 +220,16 @@ def _check_sides(claim: GroupClaim, tests: EpochClaim) -> None:
     for name, some in (("group_tests", tests.group_tests), ("core_tests", tests.core_tests)):
         for i in np.flatnonzero(claim.labels[some.arms] == some.others)[:1].tolist():
             raise ValueError(f"{name}: arm {some.arms[i]} is tested against its own group, {some.others[i]}")
-    pairs = tests.pair_tests
-    for i in np.flatnonzero(claim.labels[pairs.arms] <= claim.labels[pairs.others])[:1].tolist():
-        raise ValueError(
-            f"pair_tests: arm {pairs.arms[i]} against arm {pairs.others[i]}, but the first arm must be the one whose "
-            f"group has the larger number; they are of the groups {claim.labels[pairs.arms[i]]} and "
-            f"{claim.labels[pairs.others[i]]}"
-        )
+    pairs = [("pair_tests", tests.pair_tests.arms, tests.pair_tests.others)]
+    if tests.joint_tests is not None:
+        arms = tests.joint_tests.arms
+        pairs += [("joint_tests", arms[:, 0], arms[:, 1]), ("joint_tests", arms[:, 2], arms[:, 3])]
+    for name, first, second in pairs:
+        for i in np.flatnonzero(claim.labels[first] <= claim.labels[second])[:1].tolist():
+            raise ValueError(
+                f"{name}: arm {first[i]} against arm {second[i]}, but the first arm must be the one whose group has "
+                f"the larger number; they are of the groups {claim.labels[first[i]]} and {claim.labels[second[i]]}"
+            )
 
 
 def _check_candidate(claim: GroupClaim, epoch: int) -> None:
@@ -271,18 +285,20 @@ def _epoch(entry: dict[str, Any], j: int, level: float, share: float, head: Head
 def _generation(given: dict[str, Any], head: Head, alpha: float, spent: Spent) -> int:
     """That of the cells of pairs under strict blocks, else 0.
 
-    In blocks there are no prefixes of stacks, no test of groups that takes results for alike, and no revisions.
+    In blocks, and where features are measured apart, there are no prefixes of stacks, no test of groups that takes
+    results for alike, and no revisions.
     """
     strict = head.strict and alpha > 0.0
     if not strict and "generation" in given:
         raise ValueError(f"generation is for pairs in strict blocks, got {short(given['generation'])}")
-    if not head.blocks:
+    if not head.blocks and head.features is None:
         return 0
+    where = "in blocks" if head.blocks else "where features are measured apart"
     for name in ("prefix_room", "homogeneity"):
         if given.get(name) is not None:
-            raise ValueError(f"in blocks {name} must be null, got {short(given[name])}")
+            raise ValueError(f"{where} {name} must be null, got {short(given[name])}")
     if spent.revisions:
-        raise ValueError("a run in blocks cannot be revised, but the certificate names revisions")
+        raise ValueError(f"{where} a run cannot be revised, but the certificate names revisions")
     return check_count(given.get("generation", 0), "generation", 0) if strict else 0
 
 
@@ -295,14 +311,16 @@ def _pairs(certificate: dict[str, Any], head: Head, most: int) -> PairTests:
         return _pairs_in_blocks(certificate, head)
     given = object_of(certificate, "pairs")
     others = [[k for k in range(head.n_groups) if k != label] for label in head.labels.tolist()]
-    evidence = _off_diagonal(given, "evidence", head)
+    evidence = off_diagonal(given, "evidence", head.labels, head.n_groups)
     n_first, n_second = (
-        whole_numbers(_off_diagonal(given, name, head), f"pairs.{name}", 1)
+        whole_numbers(off_diagonal(given, name, head.labels, head.n_groups), f"pairs.{name}", 1)
         for name in ("pulls_arm", "pulls_representative")
     )
     bounds = np.zeros_like(n_first)
     if most > 0:
-        bounds = whole_numbers(_off_diagonal(given, "variance_at", head), "pairs.variance_at", 1, most)
+        bounds = whole_numbers(
+            off_diagonal(given, "variance_at", head.labels, head.n_groups), "pairs.variance_at", 1, most
+        )
     arms = np.repeat(np.arange(head.n_arms), head.n_groups - 1)
     leads = head.leads[np.array(others, dtype=np.int64).ravel()]
     return PairTests(arms, leads, evidence, n_first, n_second, bounds)
@@ -325,18 +343,6 @@ def _cell_pairs(given: dict[str, Any], name: str, n_arms: int) -> PairTests:
     return PairTests(tests.arms, tests.others, tests.evidence, tests.counts, tests.counts, np.zeros_like(tests.counts))
 
 
-def _off_diagonal(given: dict[str, Any], name: str, head: Head) -> FloatArray:
-    """A table of arms against groups, row by row, without the entries of arms against their own groups."""
-    kept = []
-    for arm, (row, label) in enumerate(zip(list_of(given, name, head.n_arms), head.labels.tolist(), strict=True)):
-        if not isinstance(row, list | tuple) or len(row) != head.n_groups:
-            raise ValueError(f"pairs.{name} must have {head.n_groups} entries for arm {arm}, got {short(row)}")
-        if row[label] is not None:
-            raise ValueError(f"pairs.{name} of arm {arm} against its own group must be null, got {short(row[label])}")
-        kept.append([*row[:label], *row[label + 1 :]])
-    return check_real_array(kept, f"pairs.{name}").ravel()
-
-
 def _epoch_tests(given: dict[str, Any], head: Head, most: int) -> EpochClaim:
     n_arms, n_groups = head.n_arms, head.n_groups
     part = "cell" if head.blocks else "round"
@@ -344,7 +350,18 @@ def _epoch_tests(given: dict[str, Any], head: Head, most: int) -> EpochClaim:
     by_pairs = _cell_pairs(given, "by_pairs", n_arms) if head.blocks else _listed_pairs(given, "by_pairs", n_arms, most)
     number = check_count(field_of(given, "number"), "the epoch's number", 0)
     group_tests, core_tests = (tests_of(given, name, n_arms, n_groups) for name in ("group_tests", "core_tests"))
-    return EpochClaim(number, rounds, group_tests, core_tests, tests_of(given, "pair_tests", n_arms, n_arms), by_pairs)
+    pair_tests, joint_tests = tests_of(given, "pair_tests", n_arms, n_arms), _joint_tests(given, n_arms)
+    return EpochClaim(number, rounds, group_tests, core_tests, pair_tests, joint_tests, by_pairs)
+
+
+def _joint_tests(given: dict[str, Any], n_arms: int) -> JointTests | None:
+    """Rows [arm, arm, arm, arm, evidence, cell]."""
+    if given.get("joint_tests") is None:
+        return None
+    table = table_of(given, "joint_tests", 6)
+    arms = [whole_numbers(table[:, i], "the arms of joint_tests", 0, n_arms - 1) for i in range(4)]
+    counts = whole_numbers(table[:, 5], "the last entries of joint_tests", 1)
+    return JointTests(np.stack(arms, axis=1), table[:, 4], counts)
 
 
 def _listed_pairs(given: dict[str, Any], name: str, n_arms: int, most: int) -> PairTests:

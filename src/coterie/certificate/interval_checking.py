@@ -10,7 +10,8 @@ pairs a length is [of k, of l].
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ CLOSE = 1e-6
 
 _FORMULAS = {
     "known": "known", "gaussian": "gaussian", "bounded": "betting", "counts": "beta-binomial", "at-most": "catoni",
-    "any": "quantile", "symmetric": "quantile",
+    "any": "quantile", "symmetric": "quantile", "poisson": "quantile", "exponential": "quantile",
 }  # fmt: skip
 _VARIANCE_SHARE = 0.1
 
@@ -62,12 +63,16 @@ def check_intervals(certificate: dict[str, Any], log: Split, noise: Model) -> li
     if certificate.get("revisions"):
         return ["a run that was revised has no intervals: which groups there are was chosen by their results"]
     problems: list[str] = []
-    asked = _asks(log, certificate)
+    check: Callable[[dict[str, Any]], CheckedEntry]
+    if certificate.get("blocks"):
+        from coterie.certificate.interval_cells import CellsEntry, cells_of_log  # it builds on this module
+
+        check = partial(CellsEntry, certificate, noise, cells_of_log(log.proof, certificate))
+    else:
+        check = partial(StreamEntry, certificate, noise, _asks(log, certificate))
     for place, entry in enumerate(stated):
         try:
-            problems += [
-                f"intervals {place}: {problem}" for problem in _Checked(certificate, noise, asked, entry).problems
-            ]
+            problems += [f"intervals {place}: {problem}" for problem in check(entry).problems]
         except (ValueError, TypeError, KeyError) as error:
             problems.append(f"intervals {place}: {error}")
     return problems
@@ -108,32 +113,48 @@ def _open(log: Split) -> list[Any]:
     return given
 
 
-class _Checked:
-    """One entry, recomputed."""
+class CheckedEntry:
+    """One entry, recomputed by `columns_of` and `recomputed`."""
 
-    def __init__(self, certificate: dict[str, Any], noise: Model, asked: _Asked, entry: dict[str, Any]) -> None:
+    def __init__(self, certificate: dict[str, Any], noise: Model, entry: dict[str, Any]) -> None:
         self.noise, self.dim = noise, int(certificate["dim"])
         self.problems: list[str] = []
         self.of = field_of(entry, "of")
         labels, n_arms = [int(label) for label in certificate["labels"]], int(certificate["n_arms"])
         if self.of == "items":
-            rows: list[Any] = [{arm} for arm in range(n_arms)]
+            rows: list[Any] = [({arm},) for arm in range(n_arms)]
         elif self.of in ("groups", "differences"):
             if "question" in certificate:
                 raise ValueError("items of a group need not have one mean here: only items have intervals")
             groups = [{arm for arm in range(n_arms) if labels[arm] == k} for k in range(certificate["n_clusters"])]
-            rows = groups if self.of == "groups" else list(combinations(groups, 2))
+            rows = [(group,) for group in groups] if self.of == "groups" else list(combinations(groups, 2))
         else:
             raise ValueError(f"of must be groups, differences or items, got {short(self.of)}")
         self.quantile = self._quantile(entry)
-        error = check_delta(field_of(entry, "delta"))
+        self.error = check_delta(field_of(entry, "delta"))
         if check_count(field_of(entry, "count"), "count", 1) != len(rows) * self.dim:
             raise ValueError(f"count must be {len(rows) * self.dim}, got {short(entry['count'])}")
-        if field_of(entry, "formula") != _FORMULAS[noise.kind]:
-            raise ValueError(f"formula must be {_FORMULAS[noise.kind]!r}, got {short(entry['formula'])}")
-        self.level = math.log(len(rows) * self.dim) - math.log(error)
-        self.units = self._units(asked, error)
-        self._compare(entry, rows, asked)
+        if field_of(entry, "formula") != self.formula():
+            raise ValueError(f"formula must be {self.formula()!r}, got {short(entry['formula'])}")
+        self.level = math.log(len(rows) * self.dim) - math.log(self.error)
+        self.units = self.stated_units()
+        self._compare(entry, rows)
+
+    def formula(self) -> str:
+        """The name of the formula under this noise."""
+        return _FORMULAS[self.noise.kind]
+
+    def deviations(self, shape: str, level: float) -> FloatArray:
+        """(d) σ₊ of Gaussian noise."""
+        raise NotImplementedError
+
+    def read(self, groups: tuple[set[int], ...]) -> tuple[Any, list[FloatArray]]:
+        """The length of a row and what it is computed from, by the items of its one or two groups."""
+        raise NotImplementedError
+
+    def recomputed(self, read: list[FloatArray], q: int) -> tuple[float, float]:
+        """The ends of number q, from what was read."""
+        raise NotImplementedError
 
     def _quantile(self, entry: dict[str, Any]) -> float | None:
         given, told = entry.get("quantile"), _FORMULAS[self.noise.kind] == "quantile"
@@ -145,7 +166,7 @@ class _Checked:
             raise ValueError(f"items of a group share their center only, not quantile {short(given)}")
         return given if told else None
 
-    def _units(self, asked: _Asked, error: float) -> FloatArray:
+    def stated_units(self) -> FloatArray:
         """(d) the standard deviation of each number, or a bound of it."""
         if isinstance(self.noise, Noise):
             return np.sqrt(np.diag(self.noise.covariance))
@@ -153,25 +174,17 @@ class _Checked:
         if isinstance(stated, AtMost):
             return np.sqrt(np.diag(Noise.of(stated.covariance, self.dim).covariance))
         if isinstance(stated, Gaussian):
-            rows, arms = asked.stream(set(asked.arms))
             self.level -= math.log(1.0 - _VARIANCE_SHARE)
-            level = -math.log(_VARIANCE_SHARE * error)
-            return means.upper_deviations(arms, asked.values[rows], stated.shape, level)
+            return self.deviations(stated.shape, -math.log(_VARIANCE_SHARE * self.error))
         return np.ones(self.dim)
 
-    def _compare(self, entry: dict[str, Any], rows: Sequence[Any], asked: _Asked) -> None:
+    def _compare(self, entry: dict[str, Any], rows: Sequence[tuple[set[int], ...]]) -> None:
         low, high, lengths = (field_of(entry, name) for name in ("low", "high", "lengths"))
         for name, given in (("low", low), ("high", high), ("lengths", lengths)):
             if not isinstance(given, list) or len(given) != len(rows):
                 raise ValueError(f"{name} must have {len(rows)} entries, got {short(given)}")
         for place, row in enumerate(rows):
-            if self.of == "differences":
-                both, arms = asked.stream(row[0] | row[1])
-                streams = [both[[arm in items for arm in arms.tolist()]] for items in row]
-                length: Any = [stream.size for stream in streams]
-            else:
-                streams = [asked.stream(row)[0]]
-                length = streams[0].size
+            length, read = self.read(row)
             if lengths[place] != length:
                 self.problems.append(
                     f"row {place} was made of {short(lengths[place])} results, its stream in the log has {length}: the "
@@ -182,8 +195,7 @@ class _Checked:
                 if not isinstance(ends, list) or len(ends) != self.dim:
                     raise ValueError(f"{name} of row {place} must have {self.dim} numbers, got {short(ends)}")
             for q in range(self.dim):
-                columns = [asked.values[stream, q] for stream in streams]
-                wanted = self._mean(columns[0], q) if len(columns) == 1 else self._difference(columns[0], columns[1], q)
+                wanted = self.recomputed(read, q)
                 self._same_ends((low[place][q], high[place][q]), wanted, f"row {place}, number {q}")
 
     def _same_ends(self, stated: tuple[Any, Any], wanted: tuple[float, float], where: str) -> None:
@@ -196,15 +208,55 @@ class _Checked:
             if not number or not abs(given - end) <= CLOSE * size:
                 self.problems.append(f"the {name} end of {where} is {end!r} by the log, got {short(given)}")
 
+    @staticmethod
+    def around(center: float, radius: float) -> tuple[float, float]:
+        """Ends at this distance."""
+        return center - radius, center + radius
+
+    @staticmethod
+    def range_of(stated: Bounded | Counts, q: int) -> tuple[float, float]:
+        """Where results begin, and how far they reach."""
+        if isinstance(stated, Counts):
+            return 0.0, float(stated.trials)
+        lo, hi = (np.broadcast_to(ends, max(len(ends), q + 1))[q] for ends in (stated.lo, stated.hi))
+        return float(lo), float(hi - lo)
+
+
+class StreamEntry(CheckedEntry):
+    """An entry of a run without blocks: from streams."""
+
+    def __init__(self, certificate: dict[str, Any], noise: Model, asked: _Asked, entry: dict[str, Any]) -> None:
+        self._asked = asked
+        super().__init__(certificate, noise, entry)
+
+    def deviations(self, shape: str, level: float) -> FloatArray:
+        """(d) σ₊, from the stream of all items."""
+        rows, arms = self._asked.stream(set(self._asked.arms))
+        return means.upper_deviations(arms, self._asked.values[rows], shape, level)
+
+    def read(self, groups: tuple[set[int], ...]) -> tuple[Any, list[FloatArray]]:
+        """The stream of one group, or those of two up to one moment."""
+        if len(groups) == 1:
+            stream = self._asked.stream(groups[0])[0]
+            return stream.size, [self._asked.values[stream]]
+        both, arms = self._asked.stream(groups[0] | groups[1])
+        streams = [both[[arm in items for arm in arms.tolist()]] for items in groups]
+        return [stream.size for stream in streams], [self._asked.values[stream] for stream in streams]
+
+    def recomputed(self, read: list[FloatArray], q: int) -> tuple[float, float]:
+        """The mean of one stream, or the difference of two."""
+        columns = [values[:, q] for values in read]
+        return self._mean(columns[0], q) if len(columns) == 1 else self._difference(columns[0], columns[1], q)
+
     def _mean(self, x: FloatArray, q: int) -> tuple[float, float]:
         stated = None if isinstance(self.noise, Noise) else self.noise.statement
         unit = float(self.units[q])
         if stated is None:
-            return self._around(float(np.mean(x)) if x.size else 0.0, unit * means.known_radius([x.size], self.level))
+            return self.around(float(np.mean(x)) if x.size else 0.0, unit * means.known_radius([x.size], self.level))
         if isinstance(stated, Gaussian):
             return means.gaussian(x, unit, self.level)
         if isinstance(stated, Bounded):
-            lo, width = self._range(stated, q)
+            lo, width = self.range_of(stated, q)
             low, high = means.betting((x - lo) / width, self.level + math.log(2.0))
             return lo + width * low, lo + width * high
         if self.quantile is not None:
@@ -217,30 +269,19 @@ class _Checked:
         stated = None if isinstance(self.noise, Noise) else self.noise.statement
         if stated is None or isinstance(stated, Gaussian):
             radius = float(self.units[q]) * means.known_radius([x.size, y.size], self.level)
-            return self._around(float(np.mean(x) - np.mean(y)) if x.size and y.size else 0.0, radius)
+            return self.around(float(np.mean(x) - np.mean(y)) if x.size and y.size else 0.0, radius)
         if self.quantile is not None:
             ends = [means.quantile(values, self.quantile, self.level + math.log(2.0)) for values in (x, y)]
             return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]
         low, high = means.of_difference(self._sides(x, q), self._sides(y, q), self.level)
-        scale = self._range(stated, q)[1] if isinstance(stated, Bounded | Counts) else float(self.units[q])
+        scale = self.range_of(stated, q)[1] if isinstance(stated, Bounded | Counts) else float(self.units[q])
         return scale * low, scale * high
-
-    @staticmethod
-    def _around(center: float, radius: float) -> tuple[float, float]:
-        return center - radius, center + radius
 
     def _sides(self, x: FloatArray, q: int) -> means.Sides:
         stated = None if isinstance(self.noise, Noise) else self.noise.statement
         if isinstance(stated, Bounded):
-            lo, width = self._range(stated, q)
+            lo, width = self.range_of(stated, q)
             return means.betting_sides((x - lo) / width, self.level + math.log(2.0))
         if isinstance(stated, Counts):
             return means.rate_sides(float(x.sum()), float(x.size * stated.trials))
         return means.catoni_sides(x / self.units[q])
-
-    @staticmethod
-    def _range(stated: Bounded | Counts, q: int) -> tuple[float, float]:
-        if isinstance(stated, Counts):
-            return 0.0, float(stated.trials)
-        lo, hi = (np.broadcast_to(ends, max(len(ends), q + 1))[q] for ends in (stated.lo, stated.hi))
-        return float(lo), float(hi - lo)

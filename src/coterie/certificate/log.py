@@ -10,6 +10,8 @@ docs/RESOLUTION.md):
     {"event": "round", "round": r, "epoch": j, "pulls": [[arm, count], ...]} r = 1, 2, …, before any result of the round
     {"event": "list", "epoch": 0, "pairs": [[arm, arm, count, count], ...]}  in place of all freezes (docs/CROC.md, 20);
       its rounds have, under "settled", the pairs that were settled since the list or the last round
+    {"event": "statements", "epoch": j, "representatives": [...], "listed": [[group, ...], ...]}  of each item,
+      frozen for a deadline in place of epoch j (docs/DEADLINE.md); its rounds carry a bet
 In a run in blocks (docs/BLOCKS.md) there are cells instead of rounds, and every result that was asked for is of one:
     {"event": "cell", "cell": c, "block": "plate 7", "epoch": j or null, "pulls": [arm, arm, ...]}  c = 1, 2, …
     {"event": "result", "arm": m, "cell": c, "values": [...]}       nobody asked for it: no cell, and "block" if named
@@ -19,7 +21,7 @@ For a resolution and for linkage there are no rounds: r = j + 1 of a result says
      for a resolution "epsilon": [...], "eta": [...], for linkage "height": h, "balls": [[reference, ρ, [items]], ...]}
     {"event": "resolution", "epoch": j, "epsilon": [...], "eta": [...]}      chosen on the way, for freeze j and later
 A test, near or far, is [item, reference, R, [d bounds, in scaled units], {parameters}]. A table has results only, with
-"block": "…" if it is in blocks.
+"block": "…" if it is in blocks; null, in the CSV form NA, is a number that is missing.
 Where the noise is not known, rounds (and freezes, if it is Gaussian) carry bets: `certificate.arithmetic.bets`.
 A revision on the way is an event too (`coterie.certificate.revised`); beside the proof stand asks that were missed,
 corrections and names of items (`coterie.certificate.beside`). `coterie.certificate.reading` reads all of them.
@@ -44,12 +46,15 @@ MARKS = {"alone": True, "asked": False, "late": True}
 ORIGIN = ("at", "worker", "token")
 """Who told a result and when, where a campaign knows it: text for people, on which no proof depends."""
 
-PLACE = {"cell": int, "block": str, "ask": int}
-"""Of which cell of a run in blocks a result is, and the block that was told with it, or that a table has; and the
-number of its ask, where the order of results does not say it."""
+PLACE = {"cell": int, "block": str, "ask": int, "panel": int}
+"""Of which cell of a run in blocks a result is, and the block that was told with it, or that a table has; the number of
+its ask, where the order of results does not say it; and its panel, where features are measured apart."""
 
-DECIDED = ("freeze", "list", "round", "cell", "lapse", "resolution", "revision")
+DECIDED = ("freeze", "list", "round", "cell", "lapse", "statements", "resolution", "revision")
 """Events that are no results: what was decided."""
+
+HOLE = "NA"
+"""In the CSV form: a number that is missing."""
 
 MISSED, CORRECTION, HEAD = "missed", "correction", "log"
 """Events that no proof uses: `coterie.certificate.beside`."""
@@ -84,7 +89,9 @@ def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], di
         for event in events:
             kind = event["event"]
             if kind == "result":
-                values = [repr(float(value)) for value in event["values"]]
+                values = [HOLE if value is None else repr(float(value)) for value in event["values"]]
+                if "panel" in event:
+                    values += [""] * (d - len(values))
                 if len(values) != d:
                     raise ValueError(f"a result must have {d} values, got {short(event['values'])}")
                 marks: dict[str, Any] = {
@@ -154,8 +161,11 @@ def _event(row: list[str], dim: int) -> dict[str, Any]:
     kind, arm, number, *values, detail = row
     if kind == "result":
         of_round = {"round": int(number)} if number else {}  # in blocks there are none
-        result = {"event": kind, "arm": int(arm), **of_round, "values": [float(value) for value in values]}
-        return result | _marks(detail)
+        marks = _marks(detail)
+        if "panel" in marks:  # as many numbers as the panel has
+            values = [value for value in values if value]
+        numbers = [None if value == HOLE else float(value) for value in values]
+        return {"event": kind, "arm": int(arm), **of_round, "values": numbers, **marks}
     if kind == MISSED:
         about = read_json(detail)
         if not isinstance(about, dict) or "event" in about or "arm" in about:

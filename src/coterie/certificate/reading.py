@@ -11,13 +11,13 @@ A new kind of event is a method here and a word in `EVENTS`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.certificate.composed import Cells, Composed
+from coterie.certificate.composed import Cells, Composed, PanelRounds
 from coterie.certificate.freezes import (
     NEARNESS,
     Asked,
@@ -31,7 +31,7 @@ from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count,
 from coterie.problem.families import Unknown
 
 EVENTS = {
-    "groups": ("result", "freeze", "list", "round"),
+    "groups": ("result", "freeze", "list", "statements", "round"),
     "resolution": ("result", "freeze", "resolution"),
     "linkage": ("result", "freeze"),
     "table": ("result",),
@@ -53,6 +53,19 @@ class Listing:
 
 
 @dataclass(frozen=True)
+class FrozenStatements:
+    """Statements "item m is not equal to the representative of group l" that were frozen for a deadline.
+
+    `number`: of the epoch whose share of δ they have; `listed`: (M, K) which they are.
+    """
+
+    number: int
+    at: int
+    representatives: tuple[int, ...]
+    listed: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
 class ChosenResolution:
     """A resolution that was chosen on the way, when `at` results had counted, for epoch `epoch` and later ones."""
 
@@ -70,7 +83,8 @@ class Log:
     """
 
     arms: IntArray  # (t)
-    values: FloatArray  # (t, d), in the user's units
+    panels: IntArray  # (t) where features are measured apart, else empty
+    values: FloatArray  # (t, d), in the user's units, NaN for holes; of panels as many as the largest has
     round_of: IntArray  # (t); 0: none
     alone: NDArray[np.bool_]  # (t) asked for while nothing else was
     asked: NDArray[np.bool_]  # (t) asked for at all
@@ -78,6 +92,7 @@ class Log:
     candidates: tuple[FrozenGroups, ...]
     rounds: tuple[Composed, ...]
     listing: Listing | None
+    statements: FrozenStatements | None
     choices: tuple[ChosenResolution, ...]
 
     def stacks(self, which: NDArray[np.bool_], n_arms: int) -> list[FloatArray]:
@@ -89,9 +104,12 @@ class Log:
 
     def contradiction(self, noise: Unknown) -> tuple[int, str] | None:
         """The first result that contradicts what was stated about the noise, and why; None if none does."""
-        if _refusal(noise, self.values) is None:
+        values = self.values
+        if np.isnan(values).any():  # a hole is as possible as any number of its column
+            values = np.where(np.isnan(values), np.nan_to_num(np.nanmax(values, axis=0)), values)
+        if _refusal(noise, values) is None:
             return None
-        reasons = ((row, _refusal(noise, value[None])) for row, value in enumerate(self.values))
+        reasons = ((row, _refusal(noise, value[None])) for row, value in enumerate(values))
         return next((row, reason) for row, reason in reasons if reason is not None)
 
 
@@ -145,30 +163,68 @@ class _Reader:
         self.arms: list[int] = []
         self.numbers: list[int] = []  # the rounds of results
         self.values: list[Any] = []
+        self.missing: list[tuple[int, int]] = []  # row and number of holes
         self.alone: list[bool] = []
         self.asked_for: list[bool] = []
         self.freezes: list[Frozen] = []
         self.candidates: list[FrozenGroups] = []
         self.rounds: list[Composed] = []
         self.listing: Listing | None = None
+        self.statements: FrozenStatements | None = None
         self.choices: list[ChosenResolution] = []
         self._bounds: tuple[FloatArray, FloatArray] | None = None  # ε and η of the last freeze, or chosen since
         self._last_round: dict[int, int] = {}  # of each arm, where nearness is asked about
         self._cells = Cells(asked, self.rounds)
+        self._panels = None if asked.features is None else PanelRounds(asked, self.rounds)
 
     def log(self) -> Log:
         """All of it."""
         values = check_real_array(self.values, "the values of the results")
-        if values.shape != (len(self.arms), self.asked.dim):
-            raise ValueError(f"every result must have {self.asked.dim} values, they have shape {values.shape}")
+        if self.missing:
+            values[tuple(np.array(self.missing).T)] = np.nan
+        if values.shape != (len(self.arms), self._width):
+            raise ValueError(f"every result must have {self._width} values, they have shape {values.shape}")
+        panels = np.array([] if self._panels is None else self._panels.panels, dtype=np.int64)
         arms, numbers = (np.array(column, dtype=np.int64) for column in (self.arms, self.numbers))
         alone, asked_for = (np.array(column, dtype=bool) for column in (self.alone, self.asked_for))
         freezes, candidates = tuple(self.freezes), tuple(self.candidates)
         rounds, choices = tuple(self.rounds), tuple(self.choices)
-        return Log(arms, values, numbers, alone, asked_for, freezes, candidates, rounds, self.listing, choices)
+        single = self.listing, self.statements
+        return Log(arms, panels, values, numbers, alone, asked_for, freezes, candidates, rounds, *single, choices)
+
+    @property
+    def _width(self) -> int:
+        features = self.asked.features
+        return self.asked.dim if features is None else features.width
 
     def read_result(self, event: dict[str, Any]) -> None:
-        arm, number = check_arm(event.get("arm"), self.asked.n_arms), event.get("round")
+        arm = check_arm(event.get("arm"), self.asked.n_arms)
+        number, wanted = self._place_of(event, arm)
+        values, alone, asked_for = event.get("values"), event.get("alone", False), event.get("asked", True)
+        if not isinstance(values, list | tuple | np.ndarray) or len(values) != wanted:
+            raise ValueError(f"a result must have {wanted} values, got {short(values)}")
+        if self.asked.holes:
+            values = self._without_holes(values)
+        if self.asked.kind in NEARNESS:
+            self._keep_order(arm, number, asked_for)
+        elif self.asked.kind == "groups":
+            if not isinstance(alone, bool):
+                raise ValueError(f"alone must be true or false, got {short(alone)}")
+            if not self.asked.blocks and self._panels is None:
+                self._put_in_round(arm, number)
+        self.arms.append(arm)
+        self.numbers.append(number)
+        self.values.append([*values, *[0.0] * (self._width - wanted)] if wanted < self._width else values)
+        self.alone.append(alone is True)
+        self.asked_for.append(asked_for is not False)
+
+    def _place_of(self, event: dict[str, Any], arm: int) -> tuple[int, int]:
+        """The round or cell of a result, 0 for none, and how many values it must have."""
+        if self._panels is not None:
+            return self._panels.take_result(event, arm, len(self.arms))
+        if "panel" in event:
+            raise ValueError("a result of a panel, but the certificate says nothing of features")
+        number: Any = event.get("round")
         if self.asked.blocks:
             number = self._cells.take_result(event, arm, len(self.arms))
         elif "cell" in event:
@@ -177,21 +233,15 @@ class _Reader:
             number = check_count(number, "round", 0)
         elif number != 0:
             raise ValueError(f"a row of a table is of no round, got {short(number)}")
-        values, alone, asked_for = event.get("values"), event.get("alone", False), event.get("asked", True)
-        if not isinstance(values, list | tuple | np.ndarray) or len(values) != self.asked.dim:
-            raise ValueError(f"a result must have {self.asked.dim} values, got {short(values)}")
-        if self.asked.kind in NEARNESS:
-            self._keep_order(arm, number, asked_for)
-        elif self.asked.kind == "groups":
-            if not isinstance(alone, bool):
-                raise ValueError(f"alone must be true or false, got {short(alone)}")
-            if not self.asked.blocks:
-                self._put_in_round(arm, number)
-        self.arms.append(arm)
-        self.numbers.append(int(number))
-        self.values.append(values)
-        self.alone.append(alone is True)
-        self.asked_for.append(asked_for is not False)
+        return int(number), self.asked.dim
+
+    def _without_holes(self, values: Any) -> list[Any]:
+        """The values with 0 for holes, whose places are kept."""
+        places = [place for place, value in enumerate(values) if value is None]
+        if len(places) == len(values):
+            raise ValueError("a result must have a number, all of this one's are missing")
+        self.missing += [(len(self.arms), place) for place in places]
+        return [0.0 if value is None else value for value in values]
 
     def _put_in_round(self, arm: int, number: int) -> None:
         if not number:
@@ -234,9 +284,11 @@ class _Reader:
         frozen = frozen_of(event, event.get("epoch"), len(self.arms), self.asked.n_arms, self.asked.n_clusters)
         if self.listing is not None:
             raise ValueError("a freeze after a list of partitions, which has the whole share of both")
+        if self.statements is not None:
+            raise ValueError("a freeze after single statements were frozen, which are the last epoch")
         if frozen.number != len(self.freezes):
             raise ValueError(f"freeze {frozen.number} is out of order: {len(self.freezes)} comes next")
-        self.freezes.append(frozen)
+        self.freezes.append(frozen if self._panels is None else replace(frozen, bet=self._panels.freeze(event)))
 
     def _read_candidate(self, event: dict[str, Any]) -> None:
         number = check_count(event.get("epoch"), "epoch", 0)
@@ -269,11 +321,15 @@ class _Reader:
         self.choices.append(ChosenResolution(epoch, len(self.arms), *self._bounds))
 
     def read_round(self, event: dict[str, Any]) -> None:
+        if self._panels is not None:
+            self._panels.compose(event, len(self.arms))
+            return
         number = check_count(event.get("round"), "round", 1)
         if number != len(self.rounds) + 1:
             raise ValueError(f"round {number} is out of order: {len(self.rounds) + 1} comes next")
         epoch = check_count(event.get("epoch"), "epoch", 0)
-        if epoch >= (len(self.freezes) if self.listing is None else 1):
+        of_statements = self.statements is not None and epoch == self.statements.number
+        if not of_statements and epoch >= (len(self.freezes) if self.listing is None else 1):
             raise ValueError(f"round {number} is for epoch {epoch}, which is not frozen yet")
         pulls = event.get("pulls")
         if not isinstance(pulls, list | tuple) or not pulls:
@@ -298,6 +354,29 @@ class _Reader:
         if check_count(event.get("epoch"), "epoch", 0) != 0:
             raise ValueError(f"a list of partitions is epoch 0, got {short(event.get('epoch'))}")
         self.listing = Listing(len(self.arms), self._settled_pairs(event.get("pairs")))
+
+    def read_statements(self, event: dict[str, Any]) -> None:
+        if self.statements is not None or self.listing is not None:
+            raise ValueError("single statements are frozen once, and not where there is a list of partitions")
+        if check_count(event.get("epoch"), "epoch", 0) != len(self.freezes):
+            raise ValueError(f"statements are of epoch {len(self.freezes)}, which is next, got {short(event['epoch'])}")
+        leads, rows = event.get("representatives"), event.get("listed")
+        n_arms, n_groups = self.asked.n_arms, self.asked.n_clusters or 0
+        if not isinstance(leads, list | tuple) or len(leads) != n_groups:
+            raise ValueError(f"statements need a representative of each of the {n_groups} groups, got {short(leads)}")
+        items = tuple(check_arm(lead, n_arms) for lead in leads)
+        if len(set(items)) < n_groups:
+            raise ValueError(f"representatives must be different items, got {short(leads)}")
+        if not isinstance(rows, list | tuple) or len(rows) != n_arms:
+            raise ValueError(f"statements must be listed for each of the {n_arms} items, got {short(rows)}")
+        listed = np.zeros((n_arms, n_groups), dtype=bool)
+        for item, groups in enumerate(rows):
+            if not isinstance(groups, list | tuple) or (groups and item in items):
+                raise ValueError(
+                    f"statements of item {item} must be groups, none for a representative: {short(groups)}"
+                )
+            listed[item, [check_arm(group, n_groups) for group in groups]] = True
+        self.statements = FrozenStatements(len(self.freezes), len(self.arms), items, listed)
 
     def _settled_pairs(self, given: Any) -> IntArray:
         """(n, 4): two arms, and how many of the first results of each."""

@@ -7,18 +7,21 @@ The certificate of a table (format 1) is plain JSON:
 - `n_arms`, `dim`, `t`: items, numbers of a row, rows; `delta`; `noise` as in other certificates;
 - `rows`: "assumed" or "stated" that the number of rows did not depend on their values;
 - `test`: which test compared pairs ("permutations", "signs", "ranks", "ranges", "t", "f", "hotelling", "chi-square",
-  "fisher", "bets", "moments", "intervals"); `seed`: of its draws and pairings, the first 53 bits of SHA-256 of the
-  sorted rows; `draws`: how many, null if all arrangements were tried;
+  "fisher", "binomial", "beta", "bets", "moments", "intervals"); `seed`: of its draws and pairings, the first 53 bits of
+  SHA-256 of the sorted rows; `draws`: how many, null if all arrangements were tried;
 - `apart`: [[i, j, p], …], the pairs that are proven to differ, i < j, with the p-value of their test; [i, j] with
   intervals, where they differ by more than `alike`;
 - `groups_at_least`: how many groups there are at least; `differing`: items that pairwise differ;
 - `labels`: the groups that are proven, null if none are; `references`: of a resolution, one for each group;
 - `blocks`, if items were compared within blocks: {"column": what names them, "names": […], "digest": SHA-256 of all
   rows}; the tests are then "block-permutations", "block-signs", "block-ranks", "mantel-haenszel", or one of the above;
+- `holes`, if rows lack some numbers: {"assumed": "at random", "digest": SHA-256 of all rows}; the test is then "holes",
+  or "intervals";
 - `claim`, `assumes`: the same in words.
 
 The log has the rows as results outside rounds, with the name of their block, if there are any; their order plays no
-role. The digest is of the lines [arm, "block", [values]] as JSON, sorted, with a line break between them.
+role. A number that is missing is null, and no row lacks all. A digest is of the lines [arm, [values]], in blocks
+[arm, "block", [values]], as JSON, sorted, with a line break between them.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from coterie.certificate.arithmetic.table_blocks import BlockTests
+from coterie.certificate.arithmetic.table_holes import HoleTests
 from coterie.certificate.arithmetic.table_proofs import Closure, Nearness, difference_bounds, linkage_gap
 from coterie.certificate.arithmetic.table_tests import TableTests
 from coterie.certificate.fields import TOLERANCE, Checks, list_of
@@ -38,6 +42,7 @@ from coterie.certificate.freezes import Asked, labels_of
 from coterie.certificate.reading import Log, read_events
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_delta, check_real, short
 from coterie.problem.families import Model, Unknown, noise_from_json
+from coterie.problem.features import HOLES
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import ROWS, table_assumption, table_claim
 
@@ -60,7 +65,7 @@ class TableChecks(Checks):
 
     def __init__(self, given: dict[str, Any], events: Sequence[Any]) -> None:
         super().__init__()
-        wrong = sorted((set(given) - {"blocks"}) ^ FIELDS)
+        wrong = sorted((set(given) - {"blocks", "holes"}) ^ FIELDS)
         if wrong:
             raise ValueError(f"{wrong[0]} is {'missing' if wrong[0] in FIELDS else 'no field of it'}")
         if given["format"] != 1 or isinstance(given["format"], bool):
@@ -81,13 +86,16 @@ class TableChecks(Checks):
             self.labels = labels_of(given["labels"], self.n_arms, n_groups).tolist()
         self.pairs = [(i, j) for i in range(self.n_arms) for j in range(i + 1, self.n_arms)]
         self.tests = len(self.pairs)
+        self.holes = "holes" in given
         self.log = self._log(events)
         self.stacks = self._stacks()
         self.blocks: IntArray | None = None
         self.column: str | None = None
         if "blocks" in given:
             self.column, self.blocks = _blocks(given["blocks"], events)
-        elif any(isinstance(event, dict) and "block" in event for event in events):
+        if self.holes:
+            _check_holes(given["holes"], events)
+        if "blocks" not in given and any(isinstance(event, dict) and "block" in event for event in events):
             raise ValueError("the rows of the log have blocks, of which the certificate says nothing")
         self.stated = self._stated()
 
@@ -96,7 +104,7 @@ class TableChecks(Checks):
         proven = self.labels is not None
         for name, sentence in (
             ("claim", table_claim(self.asked, proven, self.delta)),
-            ("assumes", table_assumption(self.noise, self.asked, self.given["rows"], self.column)),
+            ("assumes", table_assumption(self.noise, self.asked, self.given["rows"], self.column, self.holes)),
         ):
             if self.given[name] != sentence:
                 self.say(f"{name} must be {sentence!r}, got {short(self.given[name])}")
@@ -112,7 +120,7 @@ class TableChecks(Checks):
         t = check_count(self.given["t"], "t", 1)
         if len(events) != t:
             raise ValueError(f"the certificate has {t} rows, the log {len(events)}")
-        log = read_events(events, Asked("table", self.n_arms, self.dim), t)
+        log = read_events(events, Asked("table", self.n_arms, self.dim, holes=self.holes), t)
         contradiction = log.contradiction(self.noise) if isinstance(self.noise, Unknown) else None
         if contradiction is not None:
             row, reason = contradiction
@@ -156,8 +164,10 @@ class TableChecks(Checks):
     # Tests of pairs.
 
     def _by_tests(self, asked: Question | None) -> None:
-        tests: TableTests | BlockTests
-        if self.blocks is None:
+        tests: TableTests | BlockTests | HoleTests
+        if self.holes:
+            tests = self._with_holes().run()
+        elif self.blocks is None:
             tests = TableTests(self.stacks, self.noise, self.delta)
         else:
             tests = BlockTests(self.log.arms, self.blocks, self.log.values, self.noise, self.delta).run()
@@ -187,13 +197,18 @@ class TableChecks(Checks):
         elif not closure.only_grouping(int(asked.n_clusters or 0), self.labels):
             self.say(f"the groups are not shown to be the only {asked.n_clusters} that fit the rows")
 
+    def _with_holes(self) -> HoleTests:
+        return HoleTests(self.log.arms, self.log.values, self.n_arms, self.noise, self.delta, self.blocks)
+
     # Intervals.
 
     def _by_intervals(self, asked: Resolution | SingleLinkage) -> None:
         self._same("test", "intervals")
         self._same("seed", None)
         self._same("draws", None)
-        if self.blocks is None:
+        if self.holes:
+            bounds = self._with_holes().bounds()
+        elif self.blocks is None:
             bounds = difference_bounds(self.stacks, self.noise, self.delta)
         else:
             bounds = BlockTests(self.log.arms, self.blocks, self.log.values, self.noise, self.delta).bounds()
@@ -237,7 +252,7 @@ def _blocks(given: Any, events: Sequence[Any]) -> tuple[str, IntArray]:
     if not isinstance(column, str) or not known or len(set(names)) < max(2, len(names)):
         raise ValueError(f"blocks must have a column and at least two names, all different, got {short(given)}")
     numbers = {name: number for number, name in enumerate(names)}
-    of_rows, lines = [], []
+    of_rows = []
     for row, event in enumerate(events):
         name = event.get("block")
         if not isinstance(name, str) or name not in numbers:
@@ -246,13 +261,30 @@ def _blocks(given: Any, events: Sequence[Any]) -> tuple[str, IntArray]:
             )
             raise ValueError(f"row {row + 1} of the log {fault}")
         of_rows.append(numbers[name])
-        lines.append(json.dumps([int(event["arm"]), name, [float(value) for value in event["values"]]]))
     unused = sorted(set(range(len(names))) - set(of_rows))
     if unused:
         raise ValueError(f"block {short(names[unused[0]])} of the certificate has no row in the log")
-    if hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest() != given["digest"]:
+    if _digest(events) != given["digest"]:
         raise ValueError("the rows of the log, or their blocks, are not those of the certificate: its digest differs")
     return column, np.array(of_rows, dtype=np.int64)
+
+
+def _check_holes(given: Any, events: Sequence[Any]) -> None:
+    """ValueError if holes are not as they were stated, or not where they were."""
+    if not isinstance(given, dict) or set(given) != {"assumed", "digest"} or given["assumed"] != HOLES:
+        raise ValueError(f"holes must be assumed to be {HOLES!r}, with a digest, got {short(given)}")
+    if not any(value is None for event in events for value in event["values"]):
+        raise ValueError("the certificate says that rows have holes, but no number is missing in the log")
+    if _digest(events) != given["digest"]:
+        raise ValueError("the rows of the log, or their holes, are not those of the certificate: its digest differs")
+
+
+def _digest(events: Sequence[Any]) -> str:
+    lines = []
+    for event in events:
+        values = [None if value is None else float(value) for value in event["values"]]
+        lines.append(json.dumps([int(event["arm"]), *([event["block"]] if "block" in event else []), values]))
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def _asked(given: Any, n_arms: int) -> Question | None:

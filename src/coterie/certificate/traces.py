@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import IntArray, short
+from coterie.problem.checks import IntArray, check_arm, check_count, check_real, check_real_array, short
 
 KINDS = ("failed", "expired", "late", "undone")
 MOST_LISTED = 1000
@@ -204,3 +204,31 @@ def _problem(correction: Any, n_results: int) -> str:
     if not isinstance(correction["reason"], str) or not correction["reason"].strip():
         return "gives no reason"
     return ""
+
+
+# Results after the proof.
+
+
+def confirmed_results(
+    results: Sequence[dict[str, Any]], t: int, n_arms: int, dim: int, stated: Any
+) -> list[dict[str, Any]]:
+    """The t results of the proof, and those after it that the certificate says were measured to confirm it.
+
+    Those after it were not looked at by anybody yet.
+    """
+    if stated is None:
+        return list(results[:t])
+    if not isinstance(stated, dict):
+        raise TypeError(f"confirm must be an object or null, got {short(stated)}")
+    share, more = stated.get("share"), check_count(stated.get("measurements"), "confirm.measurements", 0)
+    if not check_real(share, "confirm.share") > 0.0:
+        raise ValueError(f"confirm.share must be above 0, got {short(share)}")
+    if len(results) < t + more:
+        raise ValueError(
+            f"confirm: the log has {len(results) - t} results after the proof, the certificate says {more}"
+        )
+    for event in results[t : t + more]:
+        check_arm(event.get("arm"), n_arms)
+        if check_real_array(event.get("values"), "values").shape != (dim,):
+            raise ValueError(f"a result must have {dim} values, got {short(event.get('values'))}")
+    return list(results[: t + more])

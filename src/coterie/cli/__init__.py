@@ -29,8 +29,16 @@ from coterie.cli.verify import verify
 _PIPE_CLOSED = 128 + 13  # of a program that SIGPIPE has ended
 
 
+FIRST = ("group", "campaign", "serve", "verify", "demo")
+"""What the help lists first, in this order."""
+
+
 class _OneLineErrors(TyperGroup):
     """The commands as a group in which every error because of the input is one line on standard error."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -59,7 +67,6 @@ app = typer.Typer(
     name="coterie",
     help="Find out which items are alike, when every measurement costs something and is noisy.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -93,19 +100,30 @@ campaign_app.command("budget")(campaign.campaign_budget)
 campaign_app.command()(campaign_change.items)
 campaign_app.command()(campaign_change.clusters)
 campaign_app.command()(campaign_change.delta)
+campaign_app.command()(campaign_change.deadline)
+
+research_app = typer.Typer(
+    help="For those who study or compare methods: simulations, bounds, the paper's tables, benchmarks.",
+    no_args_is_help=True,
+)
 
 app.command(cls=MeasuringCommand)(group)
-app.command()(reproduce)
-app.command()(bench)
 app.add_typer(campaign_app, name="campaign")
 app.command()(serve)
-app.add_typer(token_app, name="token")
-app.command(cls=SimulationCommand)(demo)
-app.command(cls=SimulationCommand)(simulate)
-app.command(cls=MeasuringCommand)(budget)
-app.command()(methods)
-app.command()(hardness)
 app.command()(verify)
+app.command(cls=SimulationCommand)(demo)
+app.add_typer(token_app, name="token")
+app.add_typer(research_app, name="research")
+for name, command, kind in (
+    ("simulate", simulate, SimulationCommand),
+    ("budget", budget, MeasuringCommand),
+    ("hardness", hardness, None),
+    ("methods", methods, None),
+    ("reproduce", reproduce, None),
+    ("bench", bench, None),
+):
+    research_app.command(name, cls=kind)(command)
+    app.command(name, cls=kind, hidden=True)(command)  # its name before 0.3, which stays
 
 
 def _show_version(wanted: bool) -> None:

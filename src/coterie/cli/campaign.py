@@ -50,14 +50,26 @@ def status(campaign: Name, store: Store = "coterie.db", register: Register = Non
     """Show how far a campaign is: its groups, the evidence, who measures."""
     with opened(store, campaign) as (campaigns, id):
         answer = campaigns.status(id)
+        handed = _handed_over(campaigns, id) if answer.get("deadline_reached") else None
     if as_json:
-        print_json(answer)
+        print_json(answer if handed is None else answer | {"handover": handed})
         return
     from coterie.cli.campaign_report import print_status
 
-    print_status(answer)
+    print_status(answer, handed)
     for line in next_steps(answer, campaign, store):
         typer.echo(line)
+
+
+def _handed_over(campaigns: Campaigns, id: str) -> dict[str, Any] | None:
+    """What is handed over at the deadline; None where a campaign has no partial answers."""
+    from coterie.campaign import Conflict
+
+    try:
+        handed: dict[str, Any] = campaigns.partial(id, 0)["handover"]
+    except Conflict:
+        return None
+    return handed
 
 
 def partial(campaign: Name, store: Store = "coterie.db", register: Register = None, as_json: Json = False) -> None:
@@ -173,6 +185,8 @@ def next_steps(status: dict[str, Any], campaign: str, store: str) -> list[str]:
             "or the measurements, for a campaign with more groups or a larger noise:",
             f"  {out}",
         ]
+    if status.get("deadline_reached"):
+        return deadline_lines(campaign, store)
     if not status["done"]:
         return [f"next: {campaign_command('ask', campaign, store)}"]
     commands = [campaign_command("export", campaign, store, "--kind", "groups", "--out", "groups.csv")]
@@ -184,6 +198,16 @@ def next_steps(status: dict[str, Any], campaign: str, store: str) -> list[str]:
     return [
         f"next: the groups as a table{more}:",
         *(f"  {command}" for command in commands),
+    ]
+
+
+def deadline_lines(campaign: str, store: str) -> list[str]:
+    """What to do at the deadline, a line each."""
+    return [
+        "next: what is proven, and the guess for the rest; a certificate of what is proven; or a later deadline:",
+        f"  {campaign_command('partial', campaign, store)}",
+        f"  {campaign_command('export', campaign, store, '--kind', 'partial', '--out', 'partial.json')}",
+        f"  {campaign_command('deadline', campaign, store)} MORE",
     ]
 
 

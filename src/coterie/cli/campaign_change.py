@@ -1,4 +1,4 @@
-"""`coterie campaign items`, `clusters`, `delta`, `resolution`, `lease-time`: what is asked for changes on the way."""
+"""`coterie campaign items`, `clusters`, `delta`, `deadline`, `resolution`, `lease-time`: changes on the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from coterie.cli.campaign import campaign_command, opened, print_answer
 from coterie.cli.methods import Register
-from coterie.cli.options import Alike, Apart, By, Json, Name, Reason, Store, resolution_from_text
+from coterie.cli.options import Alike, Apart, By, Json, Name, Reason, Store, resolution_from_text, whole_if_it_is
 from coterie.cli.printing import print_json, print_table
 from coterie.problem.question import Resolution
 
@@ -95,6 +95,22 @@ def delta(
     A campaign that is done goes on; what was proven stays proven at its delta.
     """
     _revise(campaign, store, as_json, delta=delta, reason=reason, by=by)
+
+
+def deadline(
+    campaign: Name,
+    deadline: Annotated[float, typer.Argument(help="All that may be measured or, with costs, spent.")],
+    reason: Reason = None,
+    by: By = None,
+    store: Store = "coterie.db",
+    register: Register = None,
+    as_json: Json = False,
+) -> None:
+    """Set another deadline, where there is one: later or earlier, but not below what is spent. It costs nothing."""
+    with opened(store, campaign) as (campaigns, id):
+        answer = campaigns.revise(id, deadline=whole_if_it_is(deadline), reason=reason, by=by)
+    text = f"from here on: a deadline of {answer['deadline']:g}"
+    print_answer(answer, as_json, text, f"next: {campaign_command('ask', campaign, store)}")
 
 
 def _revise(campaign: str, store: str, as_json: bool, **changes: Any) -> None:

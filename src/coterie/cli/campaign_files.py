@@ -22,6 +22,7 @@ class Kind(StrEnum):
     groups = "groups"
     json = "json"
     certificate = "certificate"
+    partial = "partial"
     log = "log"
 
 
@@ -80,7 +81,8 @@ def export(
         Kind,
         typer.Option(
             "--kind",
-            help="csv: measurements; groups: each item's group; json: everything; certificate and log: for verify.",
+            help="csv: measurements; groups: each item's group; json: everything; certificate and log: for verify; "
+            "partial: a certificate of what is proven so far.",
         ),
     ] = Kind.csv,
     out: Annotated[

@@ -14,6 +14,7 @@ import typer
 
 from coterie.cli.campaign import (
     campaign_command,
+    deadline_lines,
     freeing_lines,
     open_store,
     opened,
@@ -50,7 +51,7 @@ def ask(
     """Get the next items to measure, leased to this worker. Items that it has not told yet are given again first.
 
     If nothing that is measured now could be used before somebody answers an earlier ask, it says for whom it waits, and
-    until when; the exit code is then 75: try again later.
+    until when; the exit code is then 75: try again later. At a deadline nothing is asked for any more.
     """
     with open_store(store) as campaigns:
         meant = campaigns.find(campaign, in_memory=True)
@@ -62,20 +63,28 @@ def ask(
     elif answer.get("full"):
         closing = campaign_command("close-block", campaign, store, str(block))
         typer.echo(f"nothing more of use fits into block {block}: measure in another one; {closing}")
+    elif not answer["asks"] and answer.get("deadline_reached") and not answer["waiting_for"]:
+        typer.echo("nothing: the deadline is reached")
+        for line in deadline_lines(campaign, store):
+            typer.echo(line)
     elif not answer["asks"]:
         for line in [*waiting_lines(answer["waiting_for"]), *freeing_lines(answer["waiting_for"], campaign, store)]:
             typer.echo(line)
     else:
-        rows = [[lease["name"], lease["arm"], lease["lease"], lease["expires"]] for lease in answer["asks"]]
-        print_table(["item", "arm", "lease", "until"], rows, "measure")
         first = answer["asks"][0]
+        of = ["feature"] if "feature" in first else []
+        shown = ["name", *of, "arm", "lease", "expires"]
+        rows = [[lease[part] for part in shown] for lease in answer["asks"]]
+        print_table(["item", *of, "number", "lease", "until"], rows, "measure")
         who = [] if worker is None else ["--worker", worker]
-        typed = value_placeholders(meant["settings"]["value_names"], meant["settings"]["dim"])
+        names = first.get("values", meant["settings"]["value_names"])
+        typed = value_placeholders(names, meant["settings"]["dim"])
         told = campaign_command("tell", campaign, store, "--lease", first["lease"], *who)
-        typer.echo(f"then, for {first['name']}: {told} {typed}")
+        item = f"{first['feature']} of {first['name']}" if of else first["name"]
+        typer.echo(f"then, for {item}: {told} {typed}")
         for line in waiting_lines(answer["waiting_for"]):
             typer.echo(line)
-    if not answer["done"] and not answer["asks"]:
+    if not answer["done"] and not answer["asks"] and not answer.get("deadline_reached"):
         raise typer.Exit(TRY_LATER)
 
 
@@ -86,7 +95,7 @@ def tell(
         typer.Argument(metavar="VALUE …", help="The numbers that were measured, such as 6.8 -1.5."),
     ],
     arm: Annotated[
-        str | None, typer.Option("--arm", "--item", "-a", help="The item that was measured: its name or number.")
+        str | None, typer.Option("--item", "--arm", "-a", help="The item that was measured: its name or number.")
     ] = None,
     lease: Annotated[
         str | None, typer.Option("--lease", "-l", help="The lease that `ask` printed for this measurement.")
@@ -99,6 +108,10 @@ def tell(
             show_default="that of the lease, or a new one",
         ),
     ] = None,
+    feature: Annotated[
+        str | None,
+        typer.Option("--feature", "-f", help="With features: the feature or panel measured, where no lease says so."),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Save a value that is far from the earlier ones without asking.")
     ] = False,
@@ -110,7 +123,7 @@ def tell(
 ) -> None:
     """Report a measurement. If the value is far from the item's earlier ones, you are asked whether it is right.
 
-    With --arm only, it answers the worker's oldest open ask for that arm; if there is none, nobody asked for it, and
+    With --item only, it answers the worker's oldest open ask for that item; if there is none, nobody asked for it, and
     that is fine too. Example: coterie campaign tell beans --lease 3f… -- -1.5 2
     """
     from coterie.campaign import CampaignError
@@ -120,12 +133,13 @@ def tell(
         names, called = meant["settings"]["names"], meant["settings"]["value_names"]
         if arm is None and lease is None:
             raise ValueError(
-                f"say what was measured, with --lease or --arm{_meant_item(campaign, store, values, names)}"
+                f"say what was measured, with --lease or --item{_meant_item(campaign, store, values, names)}"
             )
         place: Any = meant["lease"]["arm"] if arm is None else read_arm(arm, names)
         name = id or (f"lease-{lease}" if lease is not None else new_measurement_id())
         measurement = {"id": name, "arm": place, "values": [read_number(value) for value in values], "lease": lease}
         measurement |= {} if block is None else {"block": block}
+        measurement |= {} if feature is None else {"feature": feature}
         # The result of an ask is of whoever asked, unless somebody else is named.
         given = [measurement | {"worker": worker or (None if lease is not None else default_worker())}]
         try:
@@ -139,7 +153,8 @@ def tell(
     columns = called or [""] * len(values)
     shown = ", ".join(f"{column} {value}".strip() for column, value in zip(columns, values, strict=True))
     said = "on record" if answer["accepted"] else "was on record already"
-    typer.echo(f"{said}: {item['name']}: {shown} (measurement {item['measurements']} of this item, id {name})")
+    said += f": {item['feature']} of" if "feature" in item else ":"
+    typer.echo(f"{said} {item['name']}: {shown} (measurement {item['measurements']} of this item, id {name})")
     if item["retired"]:
         typer.echo(f"{item['name']} is retired: the result is kept, and plays no role")
     for warning in [*answer.get("warnings", []), *answer.get("not_counted", [])]:
@@ -149,10 +164,10 @@ def tell(
 
 
 def _meant_item(campaign: str, store: str, values: list[str], names: list[str] | None) -> str:
-    """The command with --arm, where the first of the values is the name of an item."""
+    """The command with --item, where the first of the values is the name of an item."""
     if names is None or values[0] not in names or len(values) < 2:
         return ""
-    return f": {campaign_command('tell', campaign, store, '--arm', values[0], *values[1:])}"
+    return f": {campaign_command('tell', campaign, store, '--item', values[0], *values[1:])}"
 
 
 def fail(
@@ -263,8 +278,8 @@ def _of_item(campaigns: Campaigns, key: str, given: str) -> str:
     return f": it is an item; name one of its measurements: {', '.join(own[: -_MOST_SHOWN - 1 : -1])}{more}"
 
 
-def _shown(values: list[float]) -> str:
-    return ", ".join(f"{value:.10g}" for value in values)
+def _shown(values: list[float | None]) -> str:
+    return ", ".join("–" if value is None else f"{value:.10g}" for value in values)
 
 
 def read_arm(given: str, names: Sequence[str] | None) -> int | str:

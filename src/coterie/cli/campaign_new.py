@@ -13,6 +13,7 @@ import typer
 
 from coterie.cli.campaign import campaign_command, open_store
 from coterie.cli.campaign_measure import split_commas
+from coterie.cli.features import FeatureCosts, Features, Holes, PanelCosts, Panels, features_from_text
 from coterie.cli.methods import MeasuringMethod, Register
 from coterie.cli.noise import NoiseOption, noise_from_text, noise_sentence
 from coterie.cli.options import (
@@ -30,9 +31,12 @@ from coterie.cli.options import (
     StoppingThreshold,
     Store,
     asked_for,
+    whole_if_it_is,
 )
 from coterie.cli.printing import print_json
+from coterie.problem import features as problem_features
 from coterie.problem.families import noise_of, trials_of
+from coterie.problem.features import ABOUT_HOLES
 from coterie.problem.question import CLAIMS, GROUPS, NORMS, ExactGroups, Resolution
 from coterie.problem.sentences import rates_in_words
 from coterie.problem.settings import BLOCKS, DELTA, METHOD, question_of
@@ -62,7 +66,7 @@ def new(
     claim: Claim = CLAIMS[0],
     groups: Groups = GROUPS[0],
     arms: Annotated[
-        int | None, typer.Option("--arms", "-a", help="How many items there are, if they have no names.")
+        int | None, typer.Option("--items", "--arms", "-a", help="How many items there are, if they have no names.")
     ] = None,
     names: Annotated[str | None, typer.Option("--names", help="The items' names, as a,b,c.")] = None,
     names_file: NamesFile = None,
@@ -133,6 +137,19 @@ def new(
         bool,
         typer.Option("--strict-blocks", help="What was asked for together and is not all measured counts for nothing."),
     ] = False,
+    features: Features = None,
+    feature_costs: FeatureCosts = None,
+    panel: Panels = None,
+    panel_costs: PanelCosts = None,
+    holes: Holes = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            "--deadline",
+            help="All that may be measured: so many measurements or, with costs, so much may be spent. Then it hands "
+            "over what is proven, and a guess for the rest.",
+        ),
+    ] = None,
     store: Store = "coterie.db",
     as_json: Json = False,
 ) -> None:
@@ -140,11 +157,13 @@ def new(
     listed, costs_of_file = read_item_list(names, names_file, sheet)
     called = split_commas(values)
     if arms is None and listed is None:
-        raise ValueError("say how many items there are, with --arms, or name them, with --names or --names-file")
+        raise ValueError("say how many items there are, with --items, or name them, with --names or --names-file")
     if arms is not None and listed is not None and arms != len(listed):
-        raise ValueError(f"--arms is {arms}, but there are {len(listed)} names")
+        raise ValueError(f"--items is {arms}, but there are {len(listed)} names")
     count = arms if arms is not None else len(listed or [])
-    numbers = dim if dim is not None else len(called or [""])
+    measured = features_from_text(features, feature_costs, panel, panel_costs, holes)
+    known = problem_features.Features.of(**measured) if measured else None
+    numbers = dim if dim is not None else len(called or [""]) if known is None else known.dim
     if numbers < 1:
         raise ValueError(f"--dim must be at least 1, got {numbers}")
     stated = noise_from_text(noise, numbers)
@@ -170,12 +189,17 @@ def new(
             confirm=confirm,
             blocks=blocks,
             strict_blocks=strict_blocks,
+            deadline=whole_if_it_is(deadline),
             one_of_its_name=True,
+            **measured,
         )
     if as_json:
         print_json(made)
         return
     each = f"{numbers} number{'' if numbers == 1 else 's'} each"
+    if known is not None:
+        each = f"{numbers} features, measured one by one" if not known.panels else f"{known.n_panels} panels"
+        each += f" of {numbers} features" if known.panels else ""
     question = question_of(count, dim=numbers, **asked)
     typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {question.words}, {each}")
     if isinstance(question, Resolution):
@@ -186,6 +210,8 @@ def new(
     elif not isinstance(question, ExactGroups):
         typer.echo(f"What will be proven: {question.claim}.")
     typer.echo(noise_sentence(stated, numbers, question.kind, blocks, strict_blocks))
+    if known is not None and known.holes:
+        typer.echo(f"assumed: {ABOUT_HOLES}")
     if noise is None:
         typer.echo("(If you know more about the noise, say so with --noise: it takes fewer measurements.)")
     where = [] if blocks is None else ["--block", "plate 1", "-n", "12"]

@@ -16,8 +16,11 @@ from coterie.problem.question import Resolution
 _MOST_NUMBERS = 12
 
 
-def print_status(status: dict[str, Any]) -> None:
-    """Print the status of a campaign: verdict, warnings, evidence, groups, leases, workers."""
+def print_status(status: dict[str, Any], handed: dict[str, Any] | None = None) -> None:
+    """Print the status of a campaign: verdict, warnings, evidence, groups, leases, workers.
+
+    `handed`: what it hands over at its deadline, if that is reached.
+    """
     console = Console()
     console.print(escape(f"{status['name']} ({status['id']})"), style="bold", highlight=False)
     _print_verdict(console, status)
@@ -32,7 +35,7 @@ def print_status(status: dict[str, Any]) -> None:
             against = "" if weakest["against_name"] is None else f" (item {weakest['against_name']})"
             text = f"weakest: is {weakest['name']} apart from group {weakest['group_id']}{against}?"
             console.print(text, highlight=False, markup=False)
-    for line in [*_spent(status), *_waiting(status), *waiting_lines(status["waiting_for"])]:
+    for line in [*_deadline(status, handed), *_spent(status), *_waiting(status), *waiting_lines(status["waiting_for"])]:
         console.print(line, highlight=False, markup=False)
     if status["groups"]:
         shown = ", ".join if status["done"] else first_names  # a result is never cut short
@@ -65,6 +68,16 @@ def print_status(status: dict[str, Any]) -> None:
         ]
         print_table(["worker", "measured", *missed, "open", "last seen"], rows, "workers")
     console.print(status["assumed"], highlight=False, markup=False)
+
+
+def _deadline(status: dict[str, Any], handed: dict[str, Any] | None) -> list[str]:
+    """What is used of the deadline, and what is handed over there; nothing if there is none."""
+    if status.get("deadline") is None or status["done"]:
+        return []
+    used = f"deadline: {status['deadline_used']:g} of {status['deadline']:g} used"
+    if not status["deadline_reached"]:
+        return [f"{used}, {status['deadline_left']:g} left"]
+    return [f"{used}: it is reached, and nothing more is asked for", *([] if handed is None else [handed["words"]])]
 
 
 def _spent(status: dict[str, Any]) -> list[str]:
@@ -145,7 +158,9 @@ def _groups_called(ids: Sequence[int | None]) -> str:
     return f"group{'' if len(ids) == 1 else 's'} {', '.join(map(str, ids))}"
 
 
-def _center(center: Sequence[float]) -> str:
+def _center(center: Sequence[float] | dict[str, float]) -> str:
+    if isinstance(center, dict):  # of features
+        return ", ".join(f"{name} {value:.4g}" for name, value in list(center.items())[:_MOST_NUMBERS])
     shown = ", ".join(f"{value:.4g}" for value in center[:_MOST_NUMBERS])
     return shown + (", …" if len(center) > _MOST_NUMBERS else "")
 
@@ -162,9 +177,23 @@ def print_partial(answer: dict[str, Any], where: str) -> None:
     lines = [head]
     settled, total = answer["settled"], len(names)
     lines.append(f"Certain so far: the groups of {settled} of {total} items.")
+    handed = answer.get("handover")
+    lines += [] if handed is None else [f"Deadline: {handed['words']}."]
     far, near = ([(names[low], names[high]) for low, high in entry["listed"]] for entry in (apart, alike))
     lines += pair_lines(far, near, (apart["count"], alike["count"]), answer["pairs"])
     print_lines(lines)
     items = sorted(answer["items"], key=lambda item: (item["group_id"] or 0, item["arm"]))
-    rows = [[item["name"], item["letters"], ", ".join(map(str, item["possible"])), item["used"]] for item in items]
-    print_letters(["item", "letters", "possible groups", "used"], rows, where)
+    guess = [] if handed is None else ["group"]
+    rows = [
+        [item["name"], item["letters"], *([_guess(item)] if guess else []), ", ".join(map(str, item["possible"])),
+         item["used"]]
+        for item in items
+    ]  # fmt: skip
+    print_letters(["item", "letters", *guess, "possible groups", "used"], rows, where)
+
+
+def _guess(item: dict[str, Any]) -> str:
+    """The group of an item, and that it is a guess if it is not proven."""
+    if item["group_id"] is None:
+        return "–"
+    return f"{item['group_id']}" if item["settled"] else f"{item['group_id']} (guess, unproven)"

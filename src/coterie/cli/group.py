@@ -27,6 +27,7 @@ from coterie.cli.options import (
     resolution_from_text,
 )
 from coterie.cli.printing import print_json
+from coterie.problem.features import HOLES
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
 
@@ -102,6 +103,16 @@ def group(
             help="Leave out rows with an empty cell; the reasons for it have nothing to do with the values.",
         ),
     ] = False,
+    holes: Annotated[
+        str | None,
+        typer.Option(
+            "--holes",
+            metavar="at-random",
+            help="Which numbers are missing has nothing to do with any value: rows with an empty cell count where they "
+            "have numbers.",
+            show_default="refused",
+        ),
+    ] = None,
     copies: Copies = None,
     delta: Delta = DELTA,
     growing: Annotated[
@@ -144,6 +155,9 @@ def group(
             "column its root, a standard deviation.",
         ),
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print all remarks about the table, not the first three.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Which items of a table are alike.
@@ -180,7 +194,7 @@ def group(
     from coterie.tables.grouping import group as grouping
 
     layout = "columns" if items_in_columns else wide
-    pool = _read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies, block)
+    pool = _read_or_ask(file, _columns(values), items, layout, leave_out_holes, sheet, copies, block, holes)
     if alike is not None:
         asked = dict(asked_for(clusters, alike, apart, norm, claim, groups, pool.dim))
     if clusters is not None and not 2 <= clusters < len(pool.names):
@@ -202,14 +216,14 @@ def group(
         given = {
             "--items": items, "--values": values, "--block": block, "--wide": wide,
             "--items-in-columns": items_in_columns, "--sheet": sheet, "--leave-out-holes": leave_out_holes,
-            "--copies": pool.copies,
+            "--holes": holes, "--copies": pool.copies,
             "--delta": None if delta == DELTA else delta,
             "--finished": growing is False,
         }  # fmt: skip
         if isinstance(answer, PairAnalysis):
-            print_pair_analysis(answer, ["coterie", "group", str(file), *_words(given)], noise)
+            print_pair_analysis(answer, ["coterie", "group", str(file), *_words(given)], noise, verbose)
         else:
-            print_replay_analysis(answer)
+            print_replay_analysis(answer, verbose)
     if out is not None:
         write_files(out, file, answer, quiet=as_json)
 
@@ -257,14 +271,18 @@ def _read_or_ask(
     sheet: str | None,
     copies: str | None,
     block: str | None,
+    holes: str | None,
 ) -> Pool:
     """`coterie.tables.pool.read_pool`; on a terminal, copies that nothing was said about are asked about."""
     from coterie.tables.errors import TableError
     from coterie.tables.reading.pools import read_pool
     from coterie.tables.reading.repeated_rows import COPIES
 
+    if holes not in (None, "at-random"):
+        raise ValueError(f"--holes must be at-random, or left out, got {holes}")
+    missing = None if holes is None else HOLES
     try:
-        return read_pool(file, values, items, wide, leave_out_holes, sheet, copies, block)
+        return read_pool(file, values, items, wide, leave_out_holes, sheet, copies, block, missing)
     except TableError as error:
         if error.field != "copies" or copies is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
@@ -272,4 +290,4 @@ def _read_or_ask(
     said = ""
     while said not in COPIES:
         said = typer.prompt("drop or keep", err=True)
-    return read_pool(file, values, items, wide, leave_out_holes, sheet, said, block)
+    return read_pool(file, values, items, wide, leave_out_holes, sheet, said, block, missing)

@@ -113,7 +113,7 @@ def _groups(answer: PairAnalysis | ReplayAnalysis) -> bytes:
     lines = [csv_line(headings)]
     for arm, state in enumerate(item_states(answer)):
         group = "" if labels is None else labels[arm] + 1
-        means = [f"{mean:.10g}" for mean in answer.means[arm]]
+        means = ["" if mean != mean else f"{mean:.10g}" for mean in answer.means[arm]]
         cells = [pool.names[arm], group, state, used[arm], counts[arm], *means, arm]
         cells += [] if proven is None else [proven[arm]]
         if references is not None:

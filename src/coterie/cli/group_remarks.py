@@ -1,4 +1,7 @@
-"""What `coterie group` says before its answer: what was read, rows that do not belong, their order, the noise."""
+"""What `coterie group` says beside its answer: what voids a proof, rows that do not belong, what was read, the noise.
+
+A remark is a text of one or more lines; how much it matters shows at how it begins (`by_weight`).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from coterie.cli.options import in_option_words
-from coterie.cli.printing import first_names, order_sentence
+from coterie.cli.printing import first_names
 
 if TYPE_CHECKING:
+    from coterie.problem.families import Model
     from coterie.tables.analysis import Analysis
     from coterie.tables.checks.assumptions import Checked
     from coterie.tables.pool import Cut, Reading
@@ -17,31 +21,93 @@ if TYPE_CHECKING:
 _MANY = 12
 _FEW = 3  # values that are shown of a column with heavy tails
 _SHORT = 4  # a covariance of so many columns is printed
+_NOTES = ("note: ", "Left out", "Measured only once: ")
 
 
-def remark_lines(answer: Analysis) -> list[str]:
-    """All that is said about a table before the answer."""
+def remarks(answer: Analysis) -> list[str]:
+    """All that is said about a table beside the answer."""
+    noise = answer.checks.noise
     return [
-        *_reading_lines(answer.reading),
-        *([order_sentence(answer.order.seed)] if answer.finished is None else []),  # of a finished one it plays no role
-        *_order_lines(answer),
-        *_slip_lines(answer),
-        *_noise_lines(answer),
+        *_slip_remarks(answer),
+        *([] if answer.out_of_order else _order_remarks(answer)),
+        *_reading_remarks(answer.reading),
+        *(_known_noise_remarks(answer) if answer.checks.deviations is not None else _noise_remarks(answer, noise)),
     ]
+
+
+def by_weight(texts: Sequence[str]) -> list[str]:
+    """Remarks, what matters most first: warnings, then what was left out or could be done better, then what is so."""
+    return sorted(texts, key=lambda text: 0 if text.startswith("warning: ") else 1 if text.startswith(_NOTES) else 2)
+
+
+def assumed_of_noise(answer: Analysis) -> list[str]:
+    """What is assumed about a noise whose size was not stated; of blocks it stands with the rest of what is assumed."""
+    noise = answer.checks.noise
+    if answer.checks.deviations is not None or answer.pool.blocks is not None:
+        return []
+    return [f"Noise: {noise.words}. Assumed: {noise.assumption}."]
+
+
+# What voids a proof: part of the answer.
+
+
+def void_lines(answer: Analysis) -> list[str]:
+    """Why nothing is proven although it may look so: the rows contradict what was stated about them."""
+    return [f"Nothing is proven: {reason}" for reason in [*_void_noise(answer), *_void_rows(answer)]]
+
+
+def _void_noise(answer: Analysis) -> list[str]:
+    checks, columns = answer.checks, answer.pool.columns
+    small = [i for i, verdict in enumerate(checks.verdicts) if verdict == "too small"]
+    if small or checks.direction is not None:
+        if checks.deviations is not None:
+            which = f"repeats of {_columns(columns, small)} vary" if small else _in_a_direction(checks, columns)
+            return [
+                f"{which} more than the noise stated. {_advice(checks)}, or find out why they vary (a drift, a sample "
+                "mixed up)."
+            ]
+        which = f"repeats of {_columns(columns, small)} vary" if small else "a weighted sum of columns varies"
+        return [
+            f"{which} more than the noise stated, whatever its distribution. State a larger bound, or leave --noise "
+            "out, or find out why they vary (a slip, a drift, a sample mixed up)."
+        ]
+    if checks.rows_contradict:
+        places = list(dict.fromkeys(answer.pool.place(slip.row) for slip in checks.beyond))
+        return [
+            f"{first_names(places)} cannot come from the noise stated. Correct slips in the file, or leave --noise "
+            "out: under any noise results may lie that far off."
+        ]
+    return []
+
+
+def _void_rows(answer: Analysis) -> list[str]:
+    reasons, cut = [], answer.pool.cut
+    if cut is not None and cut.bursts:
+        reasons.append(
+            f"the rates of an item's rows differ more than independent {cut.trials} allow (p = {cut.p:.2g}): "
+            f"{cut.successes} come in bursts, or the rate changes. Make rows of equally many {cut.trials}, and leave "
+            "--noise out."
+        )
+    if answer.out_of_order and answer.row_order is not None:
+        reasons.append(in_option_words(answer.row_order.text).replace(", so nothing is proven.", "."))
+    return reasons
 
 
 # What was read.
 
 
-def _reading_lines(read: Reading) -> list[str]:
+def _reading_remarks(read: Reading) -> list[str]:
     source, items, fewest, most = read.source, read.items, read.fewest, read.most
     each = f"{most} each" if fewest == most else f"{fewest} to {most} each"
     column = "" if read.item_column is None else f" (column {read.item_column})"
     within = "" if read.blocks is None else f", in {read.blocks.count} blocks (column {read.blocks.column})"
-    lines = [f"{source}: {items} items{column}, {read.measurements} measurements, {each}{within}."]
+    whole = [f"{source}: {items} items{column}, {read.measurements} measurements, {each}{within}."]
     if read.guessed:
-        lines.append(f"{read.item_column} is the only column without numbers, so it names the items (--items picks).")
-    lines += read.remarks
+        whole.append(f"{read.item_column} is the only column without numbers, so it names the items (--items picks).")
+    unused = ", ".join(f"{left.column} ({left.why})" for left in read.left_out if not left.by_content)
+    out = f" Left out: {unused}." if unused else ""
+    whole.append(f"Values: {', '.join(read.values)} (--values picks).{out}")
+    lines = ["\n".join(whole), *read.remarks]
     if read.numbers_for_names:
         lines.append(
             f"warning: the first line was read as the names of the columns, but {first_names(read.values)} "
@@ -49,20 +115,21 @@ def _reading_lines(read: Reading) -> list[str]:
             "names above it."
         )
     if most == 1:
-        lines.append("warning: every item was measured only once; does the right column name the items (--items)?")
-        if len(read.values) > 1:
-            lines.append("If each cell of a line is one measurement of its item, say --wide.")
+        wide = "\nIf each cell of a line is one measurement of its item, say --wide." if len(read.values) > 1 else ""
+        lines.append(
+            f"warning: every item was measured only once; does the right column name the items (--items)?{wide}"
+        )
     elif read.once:
         lines.append(f"Measured only once: {first_names(read.once)} (a name mistyped makes a new item).")
     for names in read.spelt_alike[:_MANY]:
         lines.append(f"warning: {' and '.join(names)} are taken for different items; one item needs one spelling.")
-    unused = ", ".join(f"{left.column} ({left.why})" for left in read.left_out if not left.by_content)
-    out = f" Left out: {unused}." if unused else ""
-    values = f"Values: {', '.join(read.values)} (--values picks).{out}"
     holes = read.holes
     if holes:
         named = f"{len(holes)} row{'' if len(holes) == 1 else 's'} with an empty cell: {first_names(holes)}"
         lines.append(f"Left out, {named}. The proof assumes that the values are not the reason for it.")
+    if read.missing:
+        named = first_names([f"{column} ({count})" for column, count in read.missing])
+        lines.append(f"Numbers that are missing: {named}. Rows count where they have numbers.")
     counters = [] if read.cut is not None or len(read.counters) == len(read.values) else read.counters
     if counters:
         rest = ",".join(column for column in read.values if column not in counters)
@@ -71,7 +138,7 @@ def _reading_lines(read: Reading) -> list[str]:
             f"only says when or which, leave it out: --values {shlex.quote(rest)}"
         )
     cut = _cut_lines(read.cut, read.measurements)
-    return [*lines, values, *_unmeasured_lines(read), *cut, *_column_lines(read)]
+    return [*lines, *_unmeasured_lines(read), *cut, *_column_lines(read)]
 
 
 def _unmeasured_lines(read: Reading) -> list[str]:
@@ -101,12 +168,6 @@ def _cut_lines(cut: Cut | None, count: int) -> list[str]:
             f"{cut.rows} rows of {successes} and {trials}: all {trials} of an item, in an order drawn by the seed, "
             f"make {count} measurements, each the {successes} of {batch} {trials}{left}."
         ]
-    if cut.bursts:
-        lines.append(
-            f"warning: the rates of an item's rows differ more than independent {trials} allow (p = {cut.p:.2g}): "
-            f"{successes} come in bursts, or the rate changes. Then there is no proof: make rows of equally many "
-            f"{trials}, and leave --noise out."
-        )
     return lines
 
 
@@ -129,27 +190,28 @@ def _column_lines(read: Reading) -> list[str]:
 # Rows.
 
 
-def _order_lines(answer: Analysis) -> list[str]:
+def _order_remarks(answer: Analysis) -> list[str]:
     seen = answer.row_order
     if seen is None:
         return []
-    return [f"{'warning' if answer.out_of_order else 'note'}: {in_option_words(seen.text)}"]
+    return [f"note: {in_option_words(seen.text)}"]
 
 
-def _slip_lines(answer: Analysis) -> list[str]:
+def _slip_remarks(answer: Analysis) -> list[str]:
     from coterie.tables.checks.slips import SLIP_PROBABILITY
 
     checks, pool, lines = answer.checks, answer.pool, []
     single = [slip for slip in checks.slips.values if slip.column not in checks.slips.heavy]
-    lines += [f"warning: {checks.sentence(slip)}" for slip in single[:_MANY]]
+    named = [f"warning: {checks.sentence(slip)}" for slip in single[:_MANY]]
     if len(single) > _MANY:
-        lines.append(f"warning: … and {len(single) - _MANY} more (--json lists them).")
+        named.append(f"warning: … and {len(single) - _MANY} more (--json lists them).")
     if single:
-        lines.append(
+        named.append(
             "(Such rows were used like all others; only the spread of repeats leaves them out. Correct a slip in the "
             "file, from the notebook. If the noise is Gaussian, any row of a table is named with probability at most "
             f"{SLIP_PROBABILITY:g}.)"
         )
+        lines.append("\n".join(named))
     for column in checks.slips.heavy:
         far = [slip for slip in checks.slips.values if slip.column == column]
         shown = ", ".join(f"{pool.place(slip.row)} ({pool.item_of(slip.row)}: {slip.value:.6g})" for slip in far[:_FEW])
@@ -164,11 +226,11 @@ def _slip_lines(answer: Analysis) -> list[str]:
 # The noise.
 
 
-def _noise_lines(answer: Analysis) -> list[str]:
+def _known_noise_remarks(answer: Analysis) -> list[str]:
+    """A noise that was stated, beside what the repeats tell."""
     checks, columns = answer.checks, answer.pool.columns
     stated, spread = checks.deviations, checks.spread.deviations
-    if stated is None:
-        return _unknown_noise_lines(answer)
+    assert stated is not None
     if spread is None:
         listed = ", ".join(f"{column} {value:.4g}" for column, value in zip(columns, stated, strict=True))
         return [f"Noise as stated: {listed}. No item was measured twice, so it cannot be checked."]
@@ -178,19 +240,7 @@ def _noise_lines(answer: Analysis) -> list[str]:
     ]
     shown = "; ".join(beside[:_MANY]) + (" …" if len(beside) > _MANY else "")
     lines = [f"Noise as stated: {shown}; {checks.spread.freedom} degrees of freedom{_without(checks)}."]
-    small = [i for i, verdict in enumerate(checks.verdicts) if verdict == "too small"]
     large = [i for i, verdict in enumerate(checks.verdicts) if verdict == "too large"]
-    if small or checks.direction is not None:
-        which = f"repeats of {_columns(columns, small)} vary" if small else _in_a_direction(checks, columns)
-        lines.append(
-            f"warning: {which} more than the noise stated, so nothing is proven. {_advice(checks)}, or find out why "
-            "they vary (a drift, a sample mixed up)."
-        )
-    elif checks.rows_contradict:
-        lines.append(
-            "warning: the rows named above cannot come from the noise stated, so nothing is proven. Correct slips in "
-            "the file, or leave --noise out: under any noise results may lie that far off."
-        )
     if large:
         lines.append(
             f"note: repeats of {_columns(columns, large)} vary less than the noise stated. That does not harm the "
@@ -199,47 +249,47 @@ def _noise_lines(answer: Analysis) -> list[str]:
     return lines
 
 
-def _unknown_noise_lines(answer: Analysis) -> list[str]:
-    """What is assumed where no size of the noise was stated, and what the repeats tell about it."""
+def _noise_remarks(answer: Analysis, noise: Model) -> list[str]:
+    """Where no size of the noise was stated: what the repeats tell about it."""
     checks, columns = answer.checks, answer.pool.columns
-    noise, spread = checks.noise, checks.spread.deviations
-    assumed = (
-        f" Assumed: {noise.assumption}." if answer.pool.blocks is None else ""
-    )  # of blocks it stands at the answer
-    free = "" if noise.kind == "at-most" else " Nothing is assumed or checked about how much results vary."
-    lines = [f"Noise: {noise.words}.{assumed}{free}"]
+    spread = checks.spread.deviations
+    words = f"Noise: {noise.words}. " if answer.pool.blocks is not None else ""
+    free = "" if noise.kind == "at-most" else "Nothing is assumed or checked about how much results vary."
+    lines = []
     if spread is None:
-        return [*lines, "No item was measured twice, so the table does not tell how much results vary."]
+        lines.append("No item was measured twice, so the table does not tell how much results vary.")
+        return [*lines, words + free] if words + free else lines
     seen = [f"{column} {value:.3g}" for column, value in zip(columns, spread, strict=True)]
     shown = ", ".join(seen[:_MANY]) + (" …" if len(seen) > _MANY else "")
-    lines.append(f"Repeats vary by {shown} ({checks.spread.freedom} degrees of freedom{_without(checks)}).")
-    if noise.kind == "any" and answer.reading.whole is not None:
-        low, high = answer.reading.whole
-        ratings = (
-            f"note: all values are whole numbers from {low} to {high}. If they are ratings, and items of equal mean "
-            f"are alike to you whatever the shares, state --noise bounded:{low},{high} with the ends of the scale "
-            "(docs/howto/ratings.md)."
-        )
-        zero_or_one = (
-            "note: all values are 0 or 1. If the results of an item are independent of each other, state --noise "
-            "counts: then fewer are needed (docs/howto/clicks.md)."
-        )
-        lines.append(zero_or_one if (low, high) == (0, 1) and len(columns) == 1 else ratings)
-    elif noise.kind == "any" and not checks.slips.heavy:
-        lines += _proposal_lines(checks)
-    small = [i for i, verdict in enumerate(checks.verdicts) if verdict == "too small"]
-    if small or checks.direction is not None:
-        which = f"repeats of {_columns(columns, small)} vary" if small else "a weighted sum of columns varies"
-        lines.append(
-            f"warning: {which} more than the noise stated, whatever its distribution, so nothing is proven. State a "
-            "larger bound, or leave --noise out, or find out why they vary (a slip, a drift, a sample mixed up)."
-        )
+    repeats = f"Repeats vary by {shown} ({checks.spread.freedom} degrees of freedom{_without(checks)})."
+    lines.append(" ".join(part for part in (f"{words}{free}".strip(), repeats) if part))
+    lines += _better_noise(answer)
     if noise.kind == "gaussian" and not spread.any() and len(answer.reading.constant) < len(columns):
         lines.append(
             "warning: repeats of an item are always the same: that is no Gaussian noise, and nothing is proven by it. "
             "Check that they are measurements, and not copies of one, or leave --noise out."
         )
     return lines
+
+
+def _better_noise(answer: Analysis) -> list[str]:
+    """What could be stated about the noise where nothing was, so that fewer measurements are needed."""
+    checks = answer.checks
+    if checks.noise.kind != "any":
+        return []
+    if answer.reading.whole is None:
+        return [] if checks.slips.heavy else _proposal_lines(checks)
+    low, high = answer.reading.whole
+    if (low, high) == (0, 1) and len(answer.pool.columns) == 1:
+        return [
+            "note: all values are 0 or 1. If the results of an item are independent of each other, state --noise "
+            "counts: then fewer are needed (docs/howto/clicks.md)."
+        ]
+    return [
+        f"note: all values are whole numbers from {low} to {high}. If they are ratings, and items of equal mean "
+        f"are alike to you whatever the shares, state --noise bounded:{low},{high} with the ends of the scale "
+        "(docs/howto/ratings.md)."
+    ]
 
 
 def _proposal_lines(checks: Checked) -> list[str]:
@@ -258,7 +308,8 @@ def _proposal_lines(checks: Checked) -> list[str]:
 
 def _without(checks: Checked) -> str:
     count = checks.without_rows
-    return "" if count == 0 else f", without the {'row' if count == 1 else f'{count} rows'} named above"
+    left_out = "the row that may be a slip" if count == 1 else f"the {count} rows that may be slips"
+    return f", without {left_out}" if count else ""
 
 
 def _columns(columns: Sequence[str], which: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""What `coterie group` prints for people: remarks, what is proven, groups, letters, what to ask next."""
+"""What `coterie group` prints for people: what is proven, groups, letters, what to ask next; then remarks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from coterie.cli.group_remarks import remark_lines
-from coterie.cli.printing import first_names, pair_lines, plural, print_letters, print_lines, print_table
+from coterie.cli.group_remarks import assumed_of_noise, by_weight, remarks, void_lines
+from coterie.cli.printing import (
+    first_names,
+    number_or_dash,
+    order_sentence,
+    pair_lines,
+    plural,
+    print_letters,
+    print_lines,
+    print_table,
+)
 from coterie.tables.analysis import PairAnalysis
 from coterie.tables.checks.misfits import MISFIT_PROBABILITY
-from coterie.tables.verdicts import block_lines, condition, thin_lines
+from coterie.tables.verdicts import assumed_lines, condition, thin_lines
 
 if TYPE_CHECKING:
     from coterie.tables.analysis import Analysis
     from coterie.tables.growing import ReplayAnalysis
 
 _MANY = 12
+_SHOWN = 3  # remarks that are printed unless all are asked for
 _WIDE = 5  # so many columns of values have a column each in a table
 
 
@@ -42,19 +52,21 @@ def item_states(answer: PairAnalysis | ReplayAnalysis) -> list[str]:
 # Tests of all pairs: a finished table, or no question.
 
 
-def print_pair_analysis(answer: PairAnalysis, command: Sequence[str], noise: str | None) -> None:
+def print_pair_analysis(answer: PairAnalysis, command: Sequence[str], noise: str | None, verbose: bool) -> None:
     """Print what tests of all pairs have shown.
 
-    `command`: how the table was read, to which options are added; `noise`: as it was stated.
+    `command`: how the table was read, to which options are added; `noise`: as it was stated; `verbose`: all remarks.
     """
     stated = "" if noise is None else f" --noise {shlex.quote(noise)}"
-    lines = remark_lines(answer) + _block_hint(answer, shlex.join(command), stated)
-    if answer.contradicted:
-        lines.append("Nothing is proven: the rows contradict what was stated about them (see above).")
-    else:
-        lines += [*answer.verdict, *thin_lines(answer)]
+    lines = void_lines(answer)
+    if not answer.contradicted:
+        lines += answer.verdict
         lines += misfit_lines(answer) if answer.question is not None and answer.done else []
-        lines += [] if answer.finished is None else [*block_lines(answer), condition(answer.finished, "--growing")]
+        lines += assumed_of_noise(answer)
+        if answer.finished is None:
+            lines.append(order_sentence(answer.order.seed))
+        else:
+            lines += [*assumed_lines(answer), condition(answer.finished, "--growing")]
     print_lines(lines)
     if not answer.contradicted:
         if answer.question is not None:
@@ -70,6 +82,8 @@ def print_pair_analysis(answer: PairAnalysis, command: Sequence[str], noise: str
                 f"  {shlex.join(command)} --clusters {answer.settles}{stated}",
             ]
         )
+    thin = [] if answer.contradicted else thin_lines(answer)
+    _print_remarks([*thin, *remarks(answer), *_block_hint(answer, shlex.join(command), stated)], verbose)
 
 
 def _block_hint(answer: PairAnalysis, command: str, noise: str) -> list[str]:
@@ -82,8 +96,8 @@ def _block_hint(answer: PairAnalysis, command: str, noise: str) -> list[str]:
     clusters = "" if answer.n_clusters is None else f" --clusters {answer.n_clusters}"
     return [
         f"note: every item is in most of the entries of {column}. If results of one {column} are shifted together, "
-        "compare items within it; then differences between them do not blur the answer:",
-        f"  {command} --block {shlex.quote(column)}{clusters}{noise}",
+        "compare items within it; then differences between them do not blur the answer:\n"
+        f"  {command} --block {shlex.quote(column)}{clusters}{noise}"
     ]
 
 
@@ -91,7 +105,7 @@ def _print_letters_and_means(answer: PairAnalysis) -> None:
     names, letters, columns = answer.pool.names, answer.pairs.letters, answer.pool.columns
     shown = columns if len(columns) <= _WIDE else []
     rows = [
-        [names[arm], letters[arm], *(f"{value:.4g}" for value in answer.means[arm, : len(shown)]), int(count)]
+        [names[arm], letters[arm], *(number_or_dash(value) for value in answer.means[arm, : len(shown)]), int(count)]
         for arm, count in enumerate(answer.pool.counts)
     ]
     rows.sort(key=lambda row: str(row[1]))
@@ -126,10 +140,11 @@ def _next_lines(answer: PairAnalysis, command: str, noise: str) -> list[str]:
 # A method that was run on a table that grows.
 
 
-def print_replay_analysis(answer: ReplayAnalysis) -> None:
-    """Print what running a method on a table has shown: warnings first, then verdict and groups."""
-    lines = remark_lines(answer) + _verdict_lines(answer) + _contradiction_lines(answer) + misfit_lines(answer)
-    lines += [] if answer.misfits else thin_lines(answer)
+def print_replay_analysis(answer: ReplayAnalysis, verbose: bool) -> None:
+    """Print what running a method on a table has shown: verdict and groups, then remarks."""
+    lines = [*void_lines(answer), *_verdict_lines(answer), *_contradiction_lines(answer), *misfit_lines(answer)]
+    if not answer.out_of_order:
+        lines += [*assumed_of_noise(answer), order_sentence(answer.order.seed)]
     print_lines(lines + _partial_lines(answer))
     title = "groups, a guess"
     if answer.done and not answer.proves:
@@ -138,6 +153,7 @@ def print_replay_analysis(answer: ReplayAnalysis) -> None:
         title = "groups"
     _print_groups(answer, title)
     _print_letters_and_groups(answer)
+    _print_remarks([*([] if answer.misfits else thin_lines(answer)), *remarks(answer)], verbose)
 
 
 def _mixed(answer: ReplayAnalysis) -> bool:
@@ -336,7 +352,7 @@ def _print_groups(answer: Analysis, title: str) -> None:
     wide = len(columns) > _WIDE
     rows = []
     for group in answer.groups:
-        center = [f"{value:.4g}" for value in group.center]
+        center = [number_or_dash(value) for value in group.center]
         if wide:
             numbers = [f"{column} {value}" for column, value in zip(columns, center, strict=True)]
             center = [", ".join(numbers[:_MANY]) + (", …" if len(numbers) > _MANY else "")]
@@ -344,3 +360,13 @@ def _print_groups(answer: Analysis, title: str) -> None:
         rows.append([group.group, len(group.arms), *reference, *center, ", ".join(group.names)])
     reference = [] if answer.references is None else ["reference"]
     print_table(["group", "items", *reference, *(["center"] if wide else columns), "members"], rows, title)
+
+
+def _print_remarks(texts: Sequence[str], verbose: bool) -> None:
+    """Print remarks, what matters most first; only the first few unless all are asked for."""
+    ordered = by_weight(texts)
+    shown = ordered if verbose else ordered[:_SHOWN]
+    more = len(ordered) - len(shown)
+    print_lines(["", *(line for text in shown for line in text.split("\n"))])
+    if more:
+        print_lines([f"{plural(more, 'more remark')}: --verbose"])

@@ -157,7 +157,7 @@ def hardness(
         title=f"D* = {value:.6g}",
         caption=f"No method with error probability {delta:g} needs fewer than {bound:.1f} pulls on average.",
     )
-    for heading in ("cluster", "arms", "share of the pulls", "share of each arm (λ*)"):
+    for heading in ("group", "items", "share of the pulls", "share of each item (λ*)"):
         table.add_column(heading, justify="right")
     for k, share in enumerate(shares):
         size = int(known.sizes[k])

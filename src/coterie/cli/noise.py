@@ -21,7 +21,9 @@ from coterie.problem.families import (
     AtMost,
     Bounded,
     Counts,
+    Exponential,
     Gaussian,
+    Poisson,
     Symmetric,
     dimension_of,
     noise_of,
@@ -40,7 +42,7 @@ LARGEST_FILE = 50_000_000
 
 FORMS = (
     "any, any:shape, gaussian, gaussian:scalar, gaussian:diagonal, counts:TRIALS, bounded:LO,HI, at-most:NOISE, "
-    "symmetric, exactly:NOISE, "
+    "poisson, exponential, symmetric, exactly:NOISE, "
     "a standard deviation, one for each number (0.2,25), a covariance [[1,0],[0,2]], or a file with these numbers"
 )
 
@@ -51,7 +53,8 @@ NoiseOption = Annotated[
         help="What is known about how single measurements of one item vary. any: nothing; "
         "any:shape looks for groups that differ in spread or shape too. gaussian: they are Gaussian, "
         "gaussian:diagonal if their numbers vary independently, gaussian:scalar if these also vary by the same. "
-        "counts:20: each number is a count out of 20, counts: 0 or 1. bounded:1,5: between 1 and 5. symmetric: about "
+        "counts:20: each number is a count out of 20, counts: 0 or 1. poisson: each is a Poisson count of events. "
+        "exponential: each is an exponential waiting time. bounded:1,5: between 1 and 5. symmetric: about "
         "the mean of each item. at-most:0.5: with a standard deviation (or covariance, or FILE) of at most this. A "
         "known noise: a standard deviation, one for each number (0.2,25), a covariance [[1,0],[0,2]], or a FILE "
         "(.csv, .txt, .json, .npy) that holds one of these. exactly:0.5: a known noise that is Gaussian with exactly "
@@ -64,6 +67,9 @@ _OF_A_NOISE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "at-most": (AtMost, "the most by which results vary"),
     "exactly": (Exactly, "exactly by how much results vary"),
 }
+
+_WORDS: dict[str, Any] = {"any": None, "poisson": Poisson(), "exponential": Exponential(), "symmetric": Symmetric()}
+"""Noises that a word says, with nothing after it."""
 
 
 def noise_from_text(text: str | None, dim: int | None = None) -> Any:
@@ -95,11 +101,11 @@ def _stated(given: str) -> Any:
     family = family.lower()
     if (family, rest.lower()) == ("any", "shape"):
         return AnyNoise(shape=True)
-    if family in ("any", "symmetric"):
+    if family in _WORDS:
         if mark:
             allowed = " but shape" if family == "any" else ""
             raise ValueError(f"{family} takes nothing after it{allowed}: write --noise {family}")
-        return None if family == "any" else Symmetric()
+        return _WORDS[family]
     if family == "gaussian":
         if mark and rest.lower() not in SHAPES:
             raise ValueError(f"a Gaussian noise is one of {', '.join(f'gaussian:{shape}' for shape in SHAPES)}")

@@ -140,6 +140,8 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (rf"(?:noise=)?(?:coterie\.)?Counts\(trials=({_NUMBER})\)", r"counts:\1"),
     (r"(?:noise=)?(?:coterie\.)?Counts\(\)", "counts"),
     (r"(?:noise=)?(?:coterie\.)?Symmetric\(\)", "symmetric"),
+    (r"(?:noise=)?(?:coterie\.)?Poisson\(\)", "poisson"),
+    (r"(?:noise=)?(?:coterie\.)?Exponential\(\)", "exponential"),
     (r"(?:noise=)?(?:coterie\.)?AtMost\(([^()]*)\)", r"at-most:\1"),
     (r"(?:noise=)?(?:coterie\.)?Exactly\(([^()]*)\)", r"exactly:\1"),
     (r"(?:noise=)?(?:coterie\.)?Bounded\(lo=\(?([^,()]*),?\)?, hi=\(?([^,()]*),?\)?\)", r"bounded:\1,\2"),
@@ -152,10 +154,10 @@ _WORDS: tuple[tuple[str, str], ...] = (
     (r"resolution=\(alike, apart\)", "--alike and --apart"),
     (r"\bn_clusters=", "--clusters "),
     (r"\bn_clusters\b", "--clusters"),
-    (r"\bn_arms\b", "--arms"),
+    (r"\bn_arms\b", "--items"),
     (r"\b(noise|method|threshold|groups|norm|claim|delta)=[\"']([\w-]+)[\"']", r"--\1 \2"),
     (r"\bconfirm=", "--confirm "),
-    (r"^(noise|delta|threshold|method|dim|costs|confirm) must", r"--\1 must"),
+    (r"^(noise|delta|threshold|method|dim|costs|confirm|deadline) must", r"--\1 must"),
     (r"\bpass_on\b", "--pass-on"),
     (r"\bon_expiry is\b", "--on-expiry is"),
     (r"--noise must be a standard deviation, None, 'gaussian'", "--noise must be a standard deviation, any, gaussian"),
@@ -223,6 +225,11 @@ def resolution_from_text(
     except (ValueError, TypeError) as error:
         text = re.sub(r"\b(alike|apart)\b", r"--\1", re.sub(r"^(norm|claim) must", r"--\1 must", str(error)))
         raise ValueError(text.replace("----", "--").replace('norm="distance"', "--norm distance")) from None
+
+
+def whole_if_it_is(number: float | None) -> float | None:
+    """A deadline: a number of measurements is an integer, costs need not be."""
+    return int(number) if number is not None and number.is_integer() else number
 
 
 def numbers_in(text: str) -> list[float] | None:

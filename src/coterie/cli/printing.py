@@ -46,6 +46,11 @@ def first_names(names: Sequence[str], count: int | None = None) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
+def number_or_dash(value: float | None) -> str:
+    """A number to four digits; a dash for what is missing."""
+    return "–" if value is None or value != value else f"{value:.4g}"
+
+
 def plural(count: int, noun: str) -> str:
     """1 group, 2 groups."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from coterie.cli.options import Seed, Workers
+from coterie.cli.options import Json, Seed, Workers
+from coterie.cli.printing import print_json
 
 Part = Annotated[str, typer.Argument(metavar="PART", help="table1, table2, table3, figure3 or all.")]
 TrialCount = Annotated[
@@ -40,6 +42,7 @@ def reproduce(
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the runs that an earlier call left in the folder.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Compute the paper's tables and figures again, and write them beside the printed numbers.
 
@@ -52,6 +55,10 @@ def reproduce(
     except KeyboardInterrupt:
         typer.echo(f"coterie: stopped; what is done is in {out}, go on with --resume", err=True)
         raise typer.Exit(130) from None
+    if as_json:
+        checks = [asdict(check) for check in reproduction.checks]
+        print_json({"checks": checks, "seconds": reproduction.seconds, "report": str(reproduction.report)})
+        return
     table = Table("part", "", "what should hold", "what was found", title=f"{reproduction.seconds / 60:.1f} minutes")
     for check in reproduction.checks:
         table.add_row(check.part, "[green]✓" if check.holds else "[red]✗", check.claim, check.detail)
@@ -85,13 +92,20 @@ def bench(
     show: Annotated[
         bool, typer.Option("--show", help="Run nothing: print the results that were kept, of all parts or of these.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --show: print JSON instead of tables.")] = False,
 ) -> None:
     """Compare speed, memory and measurements needed with those of other methods; the tables are kept as JSON.
 
     Needs a clone of the repository. Each part is kept as soon as it is measured; Ctrl-C loses only the one under way.
     """
+    if as_json and not show:
+        raise ValueError("--json prints results that were kept: give --show too; a run keeps them as JSON")
     sys.path.insert(0, str(_clone()))
-    code = importlib.import_module("bench.running").run(parts or [], quick, out, show, trials)
+    running = importlib.import_module("bench.running")
+    if as_json:
+        print_json(running.shown(parts or [], quick, out))
+        return
+    code = running.run(parts or [], quick, out, show, trials)
     if code:
         raise typer.Exit(code)
 

@@ -80,6 +80,15 @@ def serve(
     asks_per_token: Annotated[
         int, typer.Option("--asks-per-token", help="Asks of a campaign that one token may have open at once.", min=1)
     ] = 2000,
+    metrics_token: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics-token",
+            envvar="COTERIE_METRICS_TOKEN",
+            help="A token with which Prometheus may read /metrics, and nothing else.",
+            show_default="owners only",
+        ),
+    ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request: address, method, path, status.")
     ] = False,
@@ -90,7 +99,7 @@ def serve(
 
     run(
         store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log, proxy or [],
-        connections, connections_per_address, asks_per_token,
+        connections, connections_per_address, asks_per_token, metrics_token,
     )  # fmt: skip
 
 
@@ -129,11 +138,49 @@ def new(
         typer.echo(made)
 
 
+class InvitedRole(StrEnum):
+    """What somebody can be invited for."""
+
+    worker = "worker"
+    reader = "reader"
+
+
+@token_app.command()
+def invite(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="What the token will be called; the log shows it beside what it writes."),
+    ],
+    role: Annotated[
+        InvitedRole, typer.Option("--role", help="reader: may look; worker: may also measure.")
+    ] = InvitedRole.worker,
+    campaign: Annotated[
+        str | None, typer.Option("--campaign", help="The only campaign that it is for.", show_default="all")
+    ] = None,
+    hours: Annotated[float, typer.Option("--hours", help="How long the link can be used.")] = 24.0,
+    server: Annotated[
+        str, typer.Option("--server", metavar="URL", help="The server's address, as the one who is invited reaches it.")
+    ] = "http://127.0.0.1:8000",
+    store: Store = "coterie.db",
+    as_json: Json = False,
+) -> None:
+    """Make a link that logs one browser in, once, with a token of its own. It is shown only now."""
+    with open_store(store) as campaigns:
+        id = None if campaign is None else campaigns.find(campaign)["id"]
+        made = campaigns.invitations.make(name, role.value, id, hours)
+    goal = "" if id is None else f"?next=/campaigns/{id}"
+    link = f"{server.rstrip('/')}/login{goal}#{made['secret']}"
+    if as_json:
+        print_json(made | {"link": link})
+    else:
+        typer.echo(link)
+
+
 @token_app.command(name="list")
 def list_tokens(store: Store = "coterie.db", as_json: Json = False) -> None:
     """List all tokens, without their secrets; revoked ones too."""
     with open_store(store) as campaigns:
-        tokens = campaigns.tokens()
+        tokens, invitations = campaigns.tokens(), campaigns.invitations.listed()
         names = {entry["id"]: entry["name"] for entry in campaigns.list()}
     if as_json:
         kept = ("id", "label", "role", "campaign", "created", "revoked")
@@ -146,16 +193,35 @@ def list_tokens(store: Store = "coterie.db", as_json: Json = False) -> None:
         for token in tokens
     ]  # fmt: skip
     print_table(["id", "name", "role", "campaign", "made", "revoked"], rows, "tokens")
+    unused = [
+        [row["id"], row["name"], row["role"], "all" if row["campaign"] is None else names.get(row["campaign"], "?"),
+         row["created"], row["expires"]]
+        for row in invitations
+        if row["state"] == "open"
+    ]  # fmt: skip
+    if unused:
+        print_table(["id", "name", "role", "campaign", "made", "expires"], unused, "invitations")
 
 
 @token_app.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name or id.")], store: Store = "coterie.db"
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name or id of a token or an invitation.")],
+    store: Store = "coterie.db",
+    as_json: Json = False,
 ) -> None:
     """Revoke a token. It stops working within a second, whoever logged in with it is logged out, and its open asks are
     given back.
     """
     with open_store(store) as campaigns:
-        ended = campaigns.revoke_token(name)
+        unused = [row["id"] for row in campaigns.invitations.listed() if name in (row["id"], row["name"])
+                  and row["state"] == "open"]  # fmt: skip
+        if unused:
+            taken = campaigns.invitations.revoke(unused[0])
+            ended = {"id": taken["id"], "label": taken["name"], "role": taken["role"], "freed": 0}
+        else:
+            ended = campaigns.revoke_token(name)
+    if as_json:
+        print_json({key: ended[key] for key in ("id", "label", "role", "freed")})
+        return
     asks = f"; {plural(ended['freed'], 'open ask')} given back" if ended["freed"] else ""
     typer.echo(f"revoked: {ended['label'] or ended['id']} ({ended['role']}){asks}")

@@ -91,7 +91,7 @@ def simulate(
         typer.Option(
             "--world",
             help="What the results are really like: t3, lognormal, exponential, contaminated:SHARE,SD, normal:SD, "
-            "scaled:S0,S1,… (one for each arm), correlated:R; ratings (the means lie between 1 and 5), clicks:TRIALS "
+            "scaled:S0,S1,… (one for each item), correlated:R; ratings (the means lie between 1 and 5), clicks:TRIALS "
             "(the means are rates).",
             show_default="normal:1",
         ),
@@ -254,15 +254,20 @@ def demo(
         Threshold,
         typer.Option(
             "--threshold",
-            help="When to stop. heuristic: as in the paper's experiments; proven: later, with a guarantee.",
+            help="When other methods than croc stop. proven: with a guarantee; heuristic: earlier, without one.",
         ),
-    ] = Threshold.heuristic,
+    ] = Threshold.proven,
     seconds: Annotated[
         float,
         typer.Option("--seconds", help="How long the live view takes in a terminal; 0: as fast as it can."),
     ] = 4.0,
+    as_json: Json = False,
 ) -> None:
     """Group Iris's 150 flowers live, one noisy measurement at a time, and write a picture of the run."""
     from coterie.demo import run_demo
 
-    run_demo(out, seed=seed, delta=delta, method=method, threshold=threshold.value, seconds=seconds)
+    run = run_demo(
+        out, seed=seed, delta=delta, method=method, threshold=threshold.value, seconds=seconds, quiet=as_json
+    )
+    if as_json:
+        print_json(run)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.printing import plural
+from coterie.cli.options import Json
+from coterie.cli.printing import plural, print_json
 
 if TYPE_CHECKING:
     from coterie.problem.families import Model
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="The certificate, a JSON file.")],
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The measurement log, a CSV file.")],
+    as_json: Json = False,
 ) -> None:
     """Check a certificate against its measurement log. If it does not hold: what is wrong, and exit code 1."""
     from coterie.certificate import Certificate, read_certificate
@@ -26,6 +29,9 @@ def verify(
     from coterie.problem.sentences import assumption_in_words
 
     verdict = recompute(certificate, log)
+    if as_json:
+        print_json(asdict(verdict) | {"claim": Certificate(read_certificate(certificate)).claimed if verdict else None})
+        raise typer.Exit(0 if verdict else 1)
     if not verdict:
         if _is_json(log) and not _is_json(certificate):
             raise ValueError(f"the certificate comes first, then the log: coterie verify {log} {certificate}")
@@ -39,7 +45,7 @@ def verify(
         _say_table(claim, verdict.tests)
         return
     kind, count = claim.get("question", ExactGroups.kind), len(set(claim["labels"]))
-    sentence = f"valid: {claim['n_arms']} arms in {plural(count, 'group')} after {claim['t']} measurements"
+    sentence = f"valid: {claim['n_arms']} items in {plural(count, 'group')} after {claim['t']} measurements"
     typer.echo(f"{sentence} ({verdict.tests} tests recomputed)")
     typer.echo(f"what is claimed: {Certificate(claim).claimed}")
     noise = noise_from_json(claim["noise"], claim["dim"])

@@ -45,6 +45,7 @@ class Status(TypedDict):
     forecast_high: float | None
     waiting: int
     waiting_for: list[Awaited]
+    open_leases: list[dict[str, Any]]
     failures: dict[str, Any]
     archived: str | None
     lease_seconds: float
@@ -53,6 +54,9 @@ class Status(TypedDict):
     homogeneity: dict[str, Any] | None
     verdict: str
     assumed: str
+    deadline_used: NotRequired[float]
+    deadline_left: NotRequired[float]
+    deadline_reached: NotRequired[bool]
 
 
 class Ask(TypedDict):
@@ -63,6 +67,9 @@ class Ask(TypedDict):
     lease: str
     expires: str
     block: NotRequired[str]
+    feature: NotRequired[str]
+    values: NotRequired[list[str]]
+    cost: NotRequired[float]
 
 
 class Awaited(TypedDict):
@@ -79,7 +86,7 @@ class Awaited(TypedDict):
 
 class Asks(list[Ask]):
     """Items to measure. None once the campaign is `done`, nor while it would be in vain: see `waiting_for`; nor where
-    the block is `full`.
+    the block is `full`, or the deadline is reached (`deadline_reached`).
     """
 
     def __init__(self, answer: dict[str, Any]) -> None:
@@ -87,6 +94,7 @@ class Asks(list[Ask]):
         self.done: bool = answer["done"]
         self.waiting_for: list[Awaited] = answer.get("waiting_for", [])  # an earlier release says nothing
         self.full: bool = answer.get("full", False)
+        self.deadline_reached: bool = answer.get("deadline_reached", False)
 
 
 class Measurement(TypedDict):
@@ -101,6 +109,7 @@ class Measurement(TypedDict):
     id: NotRequired[str]
     worker: NotRequired[str | None]
     block: NotRequired[str | None]
+    feature: NotRequired[str | None]
 
 
 class Item(TypedDict):

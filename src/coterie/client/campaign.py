@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast, overload
 from urllib.parse import quote
 
@@ -71,7 +71,8 @@ class RemoteCampaign:
         Parameters
         ----------
         measurements : iterable of Measurement
-            Dictionaries with `arm` and `values`, and `lease`, `id`, `worker` and `block` if known.
+            Dictionaries with `arm` and `values`, and `lease`, `id`, `worker` and `block` if known; with features also
+            `feature`, or values by feature such as {"iron": 3.1}. None is a hole.
         confirm : bool, optional
             False: a value far from what its item gave before is refused (`ServerError`, code "far_off"), for programs
             that ask a person and tell it again with True. Left out, it is taken in with a warning.
@@ -136,6 +137,18 @@ class RemoteCampaign:
         """Delete it with all its measurements; `name` has to be its name. This cannot be undone."""
         self.connection.request("DELETE", f"{self._path}?name={quote(name, safe='')}", repeatable=False)
 
+    def invite(self, name: str, role: str = "worker", hours: float = 24.0) -> dict[str, Any]:
+        """Invite somebody as worker or reader: `link` of the answer logs one browser in, once."""
+        return self._post("invitations", {"name": name, "role": role, "hours": hours}, repeatable=False)
+
+    def invitations(self) -> list[dict[str, Any]]:
+        """Its invitations, without their secrets."""
+        return list(self._get("/invitations")["invitations"])
+
+    def revoke_invitation(self, invitation: str) -> None:
+        """Take an invitation back, by its id; whoever has used it is logged out."""
+        self.connection.request("DELETE", f"{self._path}/invitations?invitation={quote(invitation, safe='')}")
+
     def choose_resolution(self, resolution: Any) -> dict[str, Any]:
         """Other `alike` and `apart` from here on: (alike, apart), or a `coterie.Resolution`."""
         body = checked("resolution", Resolution.of, resolution).to_json()
@@ -158,12 +171,16 @@ class RemoteCampaign:
         """A smaller error probability; a campaign that is done goes on."""
         return self._revised("delta", {"delta": delta}, reason)
 
+    def change_deadline(self, deadline: float, reason: str | None = None) -> dict[str, Any]:
+        """Another deadline, where there is one: not below what is spent."""
+        return self._revised("deadline", {"deadline": deadline}, reason)
+
     def _revised(self, address: str, body: dict[str, Any], reason: str | None) -> dict[str, Any]:
         sent = body if reason is None else body | {"reason": reason}
         return self._post(address, sent, repeatable=False)
 
     def run(self, measure: Callable[[str], Any], worker: str, n: int = 1) -> Status:
-        """Ask, measure and tell until the campaign is done.
+        """Ask, measure and tell until the campaign is done, or its deadline is reached.
 
         If others still measure what is left, this waits for them; the log of `coterie.client` (level INFO) says for
         whom.
@@ -181,14 +198,14 @@ class RemoteCampaign:
         Returns
         -------
         Status
-            Of the finished campaign.
+            Of the finished campaign; at a deadline, see `partial`.
         """
         said: list[str] = []
         while True:
             asks = self.ask(worker, n)
             if not asks:
                 now = self.status()
-                if now["done"]:
+                if now["done"] or (now.get("deadline_reached") and not now["open_leases"]):
                     return now
                 waits = [f"{ask['name']}, asked of {ask['worker']}, until {ask['until']}" for ask in asks.waiting_for]
                 if waits != said:
@@ -201,6 +218,10 @@ class RemoteCampaign:
     def picture(self, proven: bool = True) -> dict[str, Any]:
         """Where each item is, its group, and what is `proven` of it; of more than 2000 items only the groups."""
         return self._get(f"/picture?proven={str(proven).lower()}")
+
+    def cells(self, features: int = 60) -> dict[str, Any]:
+        """With features: what was measured, as [item, column, results, mean]; found features are the first columns."""
+        return self._get(f"/cells?features={check_count(features, 'features', 1)}")
 
     def items(self, after: int = 0, limit: int = 1000) -> Iterator[Item]:
         """All items in order, from the number `after` on, fetched in pages of `limit`; an iterator of `Item`."""
@@ -263,27 +284,33 @@ class RemoteCampaign:
         return self._get("/certificate")
 
     @overload
-    def export(self, kind: str = ..., format: Literal["text"] = ..., decimal_comma: bool = ...) -> str: ...
+    def export(
+        self, kind: str = ..., format: Literal["text"] = ..., decimal_comma: bool = ..., bom: bool = ...
+    ) -> str: ...
     @overload
     def export(self, kind: str = ..., *, format: Literal["xlsx"]) -> bytes: ...
-    def export(self, kind: str = "csv", format: str = "text", decimal_comma: bool = False) -> str | bytes:
+    def export(
+        self, kind: str = "csv", format: str = "text", decimal_comma: bool = False, bom: bool = False
+    ) -> str | bytes:
         """A file of the campaign.
 
         Parameters
         ----------
-        kind : {"csv", "groups", "json", "certificate", "log"}
-            Measurements, each item's group, everything, the proof, or the log that it rests on.
+        kind : {"csv", "groups", "json", "certificate", "partial", "log"}
+            Measurements, each item's group, everything, the proof, that of what is proven so far, or the log.
         format : {"text", "xlsx"}
             csv, groups and log also as Excel.
         decimal_comma : bool
             csv and groups for spreadsheets that write 6,8 for 6.8.
+        bom : bool
+            csv and groups begin as spreadsheets need it to read them as UTF-8.
 
         Returns
         -------
         str or bytes
             The content; bytes of an Excel file.
         """
-        query = query_of(kind=kind, format=format, decimal_comma=str(decimal_comma).lower())
+        query = query_of(kind=kind, format=format, decimal_comma=str(decimal_comma).lower(), bom=str(bom).lower())
         answer = self.connection.send("GET", f"{self._path}/export?{query}")
         return answer.content if format == "xlsx" else answer.text
 
@@ -338,5 +365,9 @@ class RemoteCampaign:
 
 
 def _plain(values: Any) -> Any:
-    """Numbers as JSON has them, from a number, a sequence, an array or a Series."""
+    """Numbers as JSON has them, from a number, a sequence, an array or a Series; also by feature, and with holes."""
+    if isinstance(values, Mapping):
+        return {str(name): None if value is None else _plain(value) for name, value in values.items()}
+    if isinstance(values, list | tuple) and None in values:
+        return [None if value is None else _plain(value) for value in values]
     return check_real_array(values, "values", booleans=True).tolist()

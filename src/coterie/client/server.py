@@ -10,6 +10,7 @@ from coterie.client.answers import Summary
 from coterie.client.campaign import RemoteCampaign
 from coterie.client.connection import Connection, query_of
 from coterie.problem.families import noise_of
+from coterie.problem.features import Features
 from coterie.problem.question import Resolution
 from coterie.problem.settings import DELTA, METHOD, checked
 
@@ -105,7 +106,7 @@ class Client(Connection):
         items: int | Sequence[str],
         n_clusters: int | None = None,
         *,
-        dim: int = 1,
+        dim: int | None = None,
         resolution: Any = None,
         groups: str | None = None,
         noise: Any = None,
@@ -122,6 +123,12 @@ class Client(Connection):
         confirm: float | None = None,
         blocks: str | None = None,
         strict_blocks: bool | None = None,
+        features: int | Sequence[str] | None = None,
+        feature_costs: Any = None,
+        panels: Any = None,
+        panel_costs: Any = None,
+        holes: str | None = None,
+        deadline: float | None = None,
     ) -> RemoteCampaign:
         """Create a campaign. It is not sent twice after no answer: look at `campaigns`.
 
@@ -132,7 +139,7 @@ class Client(Connection):
         items : int or sequence of str
             Their names, or how many there are.
         n_clusters, dim, resolution, groups, noise, delta, method, threshold, distance_ratio, costs, cost_unit, \
-confirm, blocks, strict_blocks
+confirm, blocks, strict_blocks, features, feature_costs, panels, panel_costs, holes, deadline
             As in `coterie.Session`.
         value_names : sequence of str, optional
             What the numbers of a measurement are called.
@@ -146,6 +153,9 @@ confirm, blocks, strict_blocks
             The campaign.
         """
         named = not isinstance(items, int)
+        measured = Features.of(features, feature_costs, panels, panel_costs, holes) if features is not None else None
+        if measured is None and dim is None:
+            dim = 1
         body: dict[str, Any] = {
             "name": name,
             "n_arms": len(list(cast(Sequence[str], items))) if named else items,
@@ -156,7 +166,7 @@ confirm, blocks, strict_blocks
             "method": method,
         }
         if noise is not None:
-            body["noise"] = checked("noise", noise_of, noise, dim).to_json()
+            body["noise"] = checked("noise", noise_of, noise, dim if measured is None else measured.dim).to_json()
         if resolution is not None:
             body |= checked("resolution", Resolution.of, resolution).to_json()
         further = {
@@ -172,6 +182,8 @@ confirm, blocks, strict_blocks
             "confirm": confirm,
             "blocks": blocks,
             "strict_blocks": strict_blocks,
+            "deadline": deadline,
+            "features": None if measured is None else measured.to_json(),
         }
         body |= {key: value for key, value in further.items() if value is not None}
         return RemoteCampaign(self, str(self.request("POST", "/api/campaigns", body, repeatable=False)["id"]))

@@ -55,7 +55,7 @@ from coterie.evidence.order import columns_looked_at
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Model, Unknown
 from coterie.problem.noise import Noise
-from coterie.problem.statements import Bounded, Counts
+from coterie.problem.statements import LIKE_ANY, Bounded, Counts
 
 SHIFT = 4.0
 """The prior variance of the distance of two classes, in units of the noise's."""
@@ -151,7 +151,7 @@ def _one_number(noise: Unknown, arms: IntArray, x: FloatArray, scales: FloatArra
     arms, x = arms[:most], x[:most]
     splits = splits_of(_item_means(arms, x[:, None], n)[:, 0])
     weights = splits.log_weights
-    if noise.kind == "any":
+    if noise.kind in LIKE_ANY:
         return _any(arms, x, n, splits)
     if isinstance(stated, Bounded):
         lo, hi = stated.lo[q % len(stated.lo)], stated.hi[q % len(stated.hi)]

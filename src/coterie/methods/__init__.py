@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coterie.methods.composed import Reading, Tally, compose
-from coterie.methods.contract import Decision, Method, MethodError, MethodRun, Pull
+from coterie.methods.contract import Decision, Method, MethodError, MethodRun, PanelPull, Pull
 from coterie.methods.reports import Evidence, Partial, Weakest
 from coterie.methods.start import start
 from coterie.methods.table import METHODS, method_named, prepared, register, unregister
@@ -16,6 +16,7 @@ __all__ = [
     "MethodError",
     "MethodRun",
     "Partial",
+    "PanelPull",
     "Pull",
     "Reading",
     "Tally",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.methods.records import Decision
 from coterie.methods.reports import Standing
-from coterie.problem.checks import IntArray
+from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.question import Resolution
 
 if TYPE_CHECKING:
@@ -32,6 +32,24 @@ class Pull(NamedTuple):
 
     arm: int
     round: int = 0
+
+
+class PanelPull(NamedTuple):
+    """A panel of features of an arm to measure, where features are measured apart.
+
+    Parameters
+    ----------
+    arm
+        Its number, from 0.
+    round
+        The round of the method that it belongs to; 0 for none.
+    panel
+        The number of the panel (`coterie.problem.features.Features`).
+    """
+
+    arm: int
+    round: int = 0
+    panel: int = 0
 
 
 class HeldUp(NamedTuple):
@@ -158,6 +176,11 @@ class Proof(Capability):
         return self.inner.certificate(decisions)
 
     @property
+    def statements(self) -> Any:
+        """The single statements that were frozen for a deadline (`coterie.methods.deadline`); None if none were."""
+        return None if self.inner is None else self.inner.statements
+
+    @property
     def confirmed(self) -> tuple[int, int] | None:
         """How many results counted after the groups were found, and how many were to; None before, and if none were."""
         return None if self.inner is None else self.inner.confirmed
@@ -236,7 +259,49 @@ class ResolutionGroups(Capability):
         self.inner.choose_resolution(resolution)
 
 
-CAPABILITIES = (Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups)
+class Cells(NamedTuple):
+    """What was measured, a row for each item and feature with results: their number and mean, in the user's units."""
+
+    items: IntArray
+    features: IntArray
+    counts: IntArray
+    means: FloatArray
+
+
+class MeasuresPanels(Capability):
+    """Features are measured apart: `ask` gives a `PanelPull`, and these take the places of `count`, `give_up` and
+    `open_recorded`."""
+
+    def count_panel(self, arm: int, panel: int, x: FloatArray, of_round: int, asked: bool) -> None:
+        """Take in one result: the panel's numbers in their order, in the user's units, NaN for a hole. What stands
+        behind them (a record has rows as long as the largest panel) is not looked at."""
+        self._inner_with_panels.count_panel(arm, panel, x, of_round, asked)
+
+    def give_up_panel(self, arm: int, panel: int, of_round: int) -> None:
+        """The result of an ask will not come. One of a round is asked for again."""
+        self._inner_with_panels.give_up_panel(arm, panel, of_round)
+
+    def open_panel(self, arm: int, panel: int, of_round: int) -> None:
+        """A recorded ask counts as under way; the rule is not consulted."""
+        self._inner_with_panels.open_panel(arm, panel, of_round)
+
+    def cells(self) -> Cells:
+        """What was measured so far."""
+        return self._inner_with_panels.cells()
+
+    @property
+    def found_features(self) -> tuple[int, ...]:
+        """Features on which groups seem to differ, in the order in which they were found."""
+        return () if self.inner is None else self.inner.found_features
+
+    @property
+    def _inner_with_panels(self) -> MethodRun:
+        if self.inner is None:
+            raise NotImplementedError("this run does not measure features apart")
+        return self.inner
+
+
+CAPABILITIES = (Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups, MeasuresPanels)
 """All of them."""
 
 

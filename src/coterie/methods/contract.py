@@ -25,9 +25,11 @@ from coterie.methods.capabilities import (
     Counts,
     Decisions,
     HeldUp,
+    MeasuresPanels,
     Memory,
     OpenAsks,
     Outlook,
+    PanelPull,
     Proof,
     Pull,
     ResolutionGroups,
@@ -73,6 +75,7 @@ __all__ = [
     "Method",
     "MethodError",
     "MethodRun",
+    "PanelPull",
     "Pull",
     "Record",
     "Trial",
@@ -98,11 +101,11 @@ class MethodError(RuntimeError):
         return MethodError, (self.method, self.what)
 
 
-class MethodRun(Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups, ABC):
+class MethodRun(Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups, MeasuresPanels, ABC):
     """One method at work on one problem: `ask`, `count`, `done`, `guess` and `evidence` are what it must have."""
 
     @abstractmethod
-    def ask(self) -> Pull | None:
+    def ask(self) -> Pull | PanelPull | None:
         """The next arm; it counts as under way. None if looking for it has found the groups."""
 
     @abstractmethod
@@ -203,6 +206,8 @@ class Method:
         Whether its sampling rule heeds `settings.costs`; others refuse them.
     blocks
         What results of a block may share, of `coterie.problem.settings.BLOCKS`; by default it takes no blocks.
+    by_feature
+        Whether it measures features one by one, where `settings.features` says which there are.
     restart
         `restart(settings, past)` gives a run for what was revised on the way, of the present items; without it nothing
         can be revised.
@@ -225,6 +230,7 @@ class Method:
     questions: frozenset[str] = frozenset({ExactGroups.kind})
     weighs_costs: bool = False
     blocks: frozenset[str] = frozenset()
+    by_feature: bool = False
     restart: Callable[[Settings, Past], MethodRun] | None = None
 
     def proves(self, threshold: str) -> bool:

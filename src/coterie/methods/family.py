@@ -38,7 +38,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from coterie._native import CrocFamily, HandedInFamily
-from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model, Symmetric, Unknown
+from coterie.problem.families import AtMost, Bounded, Counts, Exponential, Gaussian, Model, Poisson, Symmetric, Unknown
 
 Kernel = Callable[..., Any] | int
 """A function, or the address of a C function, which must stay where it is as long as a run may call it."""
@@ -151,6 +151,10 @@ def family_for(noise: Model, n_arms: int, n_clusters: int, dim: int) -> CrocFami
         return CrocFamily.gaussian(n_clusters, dim, stated.shape)
     if isinstance(stated, Counts):
         return CrocFamily.counts(n_clusters, dim, stated.trials)
+    if isinstance(stated, Poisson):
+        return CrocFamily.poisson(n_clusters, dim)
+    if isinstance(stated, Exponential):
+        return CrocFamily.exponential(n_clusters, dim)
     if isinstance(stated, Bounded):
         widths = tuple(high - low for low, high in zip(stated.lo, stated.hi, strict=True))
         return CrocFamily.bounded(n_clusters, dim, widths * dim if len(widths) == 1 else widths)

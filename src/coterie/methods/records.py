@@ -37,11 +37,12 @@ class Record(NamedTuple):
     """Part of a conversation in the order in which it counts: n entries, to be followed or applied at once.
 
     `choices` are the resolutions of the entries of kind `CHOOSE`, in order, and `steps` what was done with blocks: of
-    an entry of kind `STEP`, `ask` is the place in it. `rounds` of an ask is the round that was
-    recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a given-up ask is the entry of
-    the ask that it is about; `NOBODY` if there is none, or if the ask is older than the record: then `rounds` holds its
-    round. `asked` tells these two apart. Decisions come with the entry before which they were made. `origin`: from
-    where positions count in bets that are applied after this record, if there are any.
+    an entry of kind `STEP`, `ask` is the place in it. `panels`, where features are measured apart: the panel of each
+    ask and result; `white` then has the numbers of a panel as they came, and NaN behind them. `rounds` of an ask is the
+    round that was recorded, -1 if none was; `follow` puts in what the method says. `ask` of a result or a given-up ask
+    is the entry of the ask that it is about; `NOBODY` if there is none, or if the ask is older than the record: then
+    `rounds` holds its round. `asked` tells these two apart. Decisions come with the entry before which they were made.
+    `origin`: from where positions count in bets that are applied after this record, if there are any.
     """
 
     kinds: IntArray  # (n)
@@ -54,6 +55,7 @@ class Record(NamedTuple):
     choices: Sequence[Resolution] = ()
     origin: Sequence[float] | None = None
     steps: Sequence[Mapping[str, Any]] = ()
+    panels: IntArray | None = None  # (n)
 
 
 class Followed(NamedTuple):
@@ -69,11 +71,13 @@ class Followed(NamedTuple):
 
 
 class Departure(ValueError):  # noqa: N818 (it is found out, not done wrong)
-    """A record does not lead where the method goes: at `entry` of it the method asks for `arm` instead."""
+    """A record does not lead where the method goes: at `entry` of it the method asks for `arm` instead, or for a panel
+    of it."""
 
-    def __init__(self, entry: int, arm: int) -> None:
-        super().__init__(f"entry {entry}: the next arm is {arm}: the record does not lead here")
-        self.entry, self.arm, self.why = entry, arm, f"the next arm is {arm}"
+    def __init__(self, entry: int, arm: int, panel: int | None = None) -> None:
+        why = f"the next arm is {arm}" + ("" if panel is None else f", and its panel {panel}")
+        super().__init__(f"entry {entry}: {why}: the record does not lead here")
+        self.entry, self.arm, self.panel, self.why = entry, arm, panel, why
 
 
 def follow_steps(run: MethodRun, record: Record, start: int = 0) -> Followed:
@@ -96,7 +100,12 @@ def follow_steps(run: MethodRun, record: Record, start: int = 0) -> Followed:
                 return Followed(i, made, by_ask=True)
             if pull.arm != record.arms[i] and record.arms[i] >= 0:
                 raise Departure(i, pull.arm)
-            record.arms[i], record.rounds[i] = pull
+            if record.panels is not None:
+                panel = getattr(pull, "panel", 0)
+                if panel != record.panels[i] and record.panels[i] >= 0:
+                    raise Departure(i, pull.arm, panel)
+                record.panels[i] = panel
+            record.arms[i], record.rounds[i] = pull.arm, pull.round
         else:
             take_entry(run, record, i)
             made += [(i + 1, decision) for decision in run.new_decisions()]
@@ -117,7 +126,11 @@ def apply_steps(run: MethodRun, record: Record, start: int = 0) -> None:
 def apply_entry(run: MethodRun, record: Record, i: int) -> None:
     """An entry that counts as it was recorded; nobody looks whether the results are enough."""
     if record.kinds[i] == ASK:
-        run.open_recorded(int(record.arms[i]), max(int(record.rounds[i]), 0))
+        arm, of_round = int(record.arms[i]), max(int(record.rounds[i]), 0)
+        if record.panels is None:
+            run.open_recorded(arm, of_round)
+        else:
+            run.open_panel(arm, int(record.panels[i]), of_round)
     elif record.kinds[i] == STEP:
         run.apply_step(record.steps[record.ask[i]])
     elif record.kinds[i] not in (LOOK, CHOOSE):  # a choice is a decision too, and applied as that
@@ -128,9 +141,16 @@ def take_entry(run: MethodRun, record: Record, i: int) -> None:
     """A result, a given-up ask or a look."""
     ask = int(record.ask[i])
     of_round = int(record.rounds[ask if ask >= 0 else i])
+    arm, asked = int(record.arms[i]), bool(record.asked[i])
     if record.kinds[i] == LOOK:
         run.look()
+    elif record.panels is not None:
+        panel = int(record.panels[i])
+        if record.kinds[i] == RESULT:
+            run.count_panel(arm, panel, record.white[i], max(of_round, 0), asked)
+        else:
+            run.give_up_panel(arm, panel, max(of_round, 0))
     elif record.kinds[i] == RESULT:
-        run.count(int(record.arms[i]), record.white[i], max(of_round, 0), bool(record.asked[i]))
+        run.count(arm, record.white[i], max(of_round, 0), asked)
     else:
-        run.give_up(int(record.arms[i]), max(of_round, 0))
+        run.give_up(arm, max(of_round, 0))

@@ -32,6 +32,7 @@ from coterie.methods.contract import (
     Method,
     MethodError,
     MethodRun,
+    PanelPull,
     Pull,
     Record,
 )
@@ -249,8 +250,14 @@ def start(settings: Settings, method: Method | None = None) -> MethodRun:
 
 
 def confirming(run: MethodRun, settings: Settings) -> MethodRun:
-    """The run, going on after its proof if the settings say so."""
-    return ConfirmingRun(run, settings.confirm, run.pulls.size) if settings.confirm > 0.0 else run
+    """The run, going on after its proof if the settings say so, and up to a deadline if they have one."""
+    if settings.confirm > 0.0:
+        run = ConfirmingRun(run, settings.confirm, run.pulls.size)
+    if settings.deadline is None:
+        return run
+    from coterie.methods.deadline.method import DeadlineRun  # here: it starts runs of CROC
+
+    return DeadlineRun(run, settings)
 
 
 class ConfirmingRun(MethodRun):
@@ -308,7 +315,7 @@ class ConfirmingRun(MethodRun):
     def evidence(self) -> Evidence:
         return self.inner.evidence()
 
-    def ask(self) -> Pull | None:
+    def ask(self) -> Pull | PanelPull | None:
         if not self._has_proof():
             pull = self.inner.ask()
             if pull is not None:

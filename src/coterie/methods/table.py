@@ -39,6 +39,9 @@ def _croc(settings: Settings, past: Past | None = None) -> MethodRun:
 
     `past`: what was before a revision; what of δ is spent stays spent.
     """
+    if settings.features is not None:
+        by_feature: MethodRun = _later("features.method", "FeatureRun")(settings)
+        return by_feature
     if settings.blocks is not None:
         in_blocks: MethodRun = _later("blocks.method", "BlockRun")(settings)
         return in_blocks
@@ -79,6 +82,7 @@ _table: dict[str, Method] = {
             exact=True,
             weighs_costs=True,
             blocks=frozenset(BLOCKS),
+            by_feature=True,
             rules=4,  # since 3: single linkage keeps the near tests of items that tie
             trial=_later("trials", "play_croc"),
             restart=_croc,
@@ -102,7 +106,7 @@ _table: dict[str, Method] = {
         ),
         _paper(
             "boc-linear",
-            "Alg. 1 with linear exploration (equation_newsamplingrule): allocation projected on λ ≥ r²/(2M)",
+            "Alg. 1 with linear exploration: allocation projected on λ ≥ r²/(2M)",
             LINEAR,
             "track λ* of the guess, projected",
             needs=frozenset({"distance_ratio"}),
@@ -259,6 +263,7 @@ def prepared(settings: Settings) -> tuple[Settings, Method]:
     check_question(method, settings.question, settings.noise)
     check_weighs_costs(method, settings.costs)
     check_blocks(method, settings)
+    check_features(method, settings)
     return replace(settings, distance_ratio=ratio, instance=instance), method
 
 
@@ -293,7 +298,8 @@ def check_blocks(method: Method, settings: Settings) -> None:
         raise SettingError(
             f"blocks={blocks!r} are for groups of equal items, and the question is for {settings.question.words}. "
             "That items are near each other in blocks would need a statement that a block shifts all items alike "
-            "(additivity), which nobody has stated: state the number of groups, n_clusters, or leave blocks out",
+            "(additivity), which nobody has stated: state the number of groups, n_clusters, and read how far they are "
+            "apart from intervals('differences'); or measure without blocks",
             "blocks",
         )
     if settings.costs is not None:
@@ -305,12 +311,45 @@ def check_blocks(method: Method, settings: Settings) -> None:
             "confirm",
         )
     noise = settings.noise
+    if noise.kind in ("poisson", "exponential"):
+        raise SettingError(
+            f"blocks={blocks!r} are not for {noise.words}: what a block does to a rate is not stated. Leave the noise "
+            "out (noise=None), which needs no such statement, or blocks",
+            "blocks",
+        )
     if blocks == "drawn" and not (noise.kind in ("any", "bounded") or (trials_of(noise) == 1 and noise.dim == 1)):
         raise SettingError(
             f"blocks that are drawn need results of which nothing is assumed (noise=None), coterie.Bounded(lo, hi), or "
             f"coterie.Counts(1) of one number: under {noise.words} results of one block would have to be independent",
             "blocks",
         )
+
+
+def check_features(method: Method, settings: Settings) -> None:
+    """That a method measures features one by one, with all else that was asked for; `SettingError` says what to do."""
+    if settings.features is None:
+        return
+    if not method.by_feature:
+        other = _first_with(lambda other: other.by_feature)
+        instead = f', or use method="{other}"' if other else ""
+        raise SettingError(
+            f"method {method.name!r} does not measure features one by one: leave features out{instead}", "features"
+        )
+    if settings.question.kind != ExactGroups.kind:
+        raise SettingError(
+            f"features are measured one by one for groups of equal items, and the question is for "
+            f"{settings.question.words}: state the number of groups, n_clusters, or leave features out",
+            "features",
+        )
+    if settings.blocks is not None:
+        raise SettingError("features are not measured one by one in blocks: leave blocks out, or features", "blocks")
+    if settings.confirm > 0.0:
+        raise SettingError(
+            f"confirm={settings.confirm:g} measures whole items on after the proof: leave confirm out, or features",
+            "confirm",
+        )
+    if settings.features.width > 1 or settings.noise.kind != "known":
+        _later("features.families", "check_noise")(settings)
 
 
 def check_noise(method: Method, noise: Model) -> None:
@@ -341,9 +380,11 @@ def check_question(method: Method, question: Question, noise: Model) -> None:
             f'method "{method.name}" does not find {words.get(question.kind, "K groups")}{instead}', field
         )
     if question.kind != ExactGroups.kind and noise.kind not in PROVES_NEARNESS:
+        rates = noise.kind in ("poisson", "exponential")
+        why = "no tests of that are built for it" if rates else "a rare large value could hide a difference of any size"
         raise SettingError(
-            f"that items are near each other cannot be proven under {noise.words}: a rare large value could hide a "
-            "difference of any size. State what is known: bounds of the results (coterie.Bounded(lo, hi)), counts "
+            f"that items are near each other cannot be proven under {noise.words}: {why}. State what is "
+            "known: bounds of the results (coterie.Bounded(lo, hi)), counts "
             '(coterie.Counts(trials)), Gaussian noise (noise="gaussian"), or a standard deviation',
             "noise",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from coterie.tables.grouping import Grouping
 
 FEW_ARMS = 30
-"""Up to so many arms are named in the picture."""
+"""Up to so many items are named in the picture."""
 
 AREA = 30.0
-"""Of the marker of an arm with the mean number of measurements, in square points; less if there are many arms."""
+"""Of the marker of an item with the mean number of measurements, in square points; less if there are many items."""
+
+LOADINGS = 8
+"""So many numbers of a measurement at most have an arrow where principal components are drawn: the longest."""
 
 
 def means(
@@ -31,10 +34,11 @@ def means(
     groups: Sequence[str] | None = None,
     legend: bool = True,
 ) -> Axes:
-    """The arms' mean measurements, coloured by group, with the groups' centers; area: how often each was measured.
+    """The items' mean measurements, coloured by group, with the groups' centers; area: how often each was measured.
 
-    One dimension: against the arm's index. Two: as they are. More: the two principal components of the means, in units
-    of the noise. Up to 30 arms are named.
+    One number a measurement: against the item's index. Two: as they are. More: the two principal components of the
+    means, each number in units of the noise (of the spread of repeats where the noise is not known), with an arrow for
+    each number: the direction in which it grows. Up to 30 items are named.
 
     Parameters
     ----------
@@ -66,12 +70,16 @@ def means(
     n_clusters = session.n_clusters or len(centers)
     if groups is not None and (isinstance(groups, str) or len(groups) != n_clusters):
         raise ValueError(f"groups must be {n_clusters} names, one for each group, got {short(groups)}")
-    points, middles, axis_names = _placed(session, _running_means(session), centers)
+    columns = run.columns if isinstance(run, Result) else None
+    called = columns or tuple(f"v{i}" for i in range(session.dim))
+    placed = _placed(session, _running_means(session), centers, called)
+    points, middles, axis_names = placed.points, placed.centers, placed.axes
     axes = axes_for(ax)
     area = _areas(session.pulls)
     for k in range(n_clusters):
         mine = labels == k
-        name = f"group {k}: {int(mine.sum())} arm{'' if mine.sum() == 1 else 's'}" if groups is None else str(groups[k])
+        size = int(mine.sum())
+        name = f"group {k}: {size} item{'' if size == 1 else 's'}" if groups is None else str(groups[k])
         axes.scatter(
             points[mine, 0],
             points[mine, 1],
@@ -83,6 +91,7 @@ def means(
             label=name,
         )
     _draw_centers(axes, middles, np.unique(labels), strip=session.dim == 1)
+    _draw_loadings(axes, placed)
     if session.n_arms <= FEW_ARMS:
         _name_arms(axes, session, points)
     axes.set(xlabel=axis_names[0], ylabel=axis_names[1])
@@ -98,15 +107,27 @@ def _running_means(session: Session) -> FloatArray:
     return running
 
 
-def _placed(session: Session, x: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, tuple[str, str]]:
-    """Where the arms and the centers are drawn, and what the axes are called."""
+class _Placed(NamedTuple):
+    """Where items and centers are drawn, what the axes are called, and where each number of a measurement grows."""
+
+    points: FloatArray  # (M, 2)
+    centers: FloatArray  # (K, 2)
+    axes: tuple[str, str]
+    loadings: tuple[tuple[str, FloatArray], ...] = ()
+
+
+def _placed(session: Session, x: FloatArray, centers: FloatArray, columns: Sequence[str]) -> _Placed:
     if session.dim == 1:
-        arms = np.arange(session.n_arms)
-        across = np.full(len(centers), np.nan)  # a center belongs to no arm: it is a line
-        return np.column_stack([arms, x]), np.column_stack([across, centers]), ("arm", "mean measurement")
+        items = np.arange(session.n_arms)
+        across = np.full(len(centers), np.nan)  # a center belongs to no item: it is a line
+        return _Placed(
+            np.column_stack([items, x]), np.column_stack([across, centers]),
+            ("item", "mean measurement" if columns[0] == "v0" else f"mean {columns[0]}"),
+        )  # fmt: skip
     if session.dim == 2:
-        return x, centers, ("first coordinate of the mean", "second coordinate of the mean")
-    white, middles = session.noise.whiten(x), session.noise.whiten(centers)
+        return _Placed(x, centers, (f"mean {columns[0]}", f"mean {columns[1]}"))
+    spread = np.ones(session.dim) if session.noise.in_units else _spread_of_repeats(session, x)
+    white, middles = session.noise.whiten(x) / spread, session.noise.whiten(centers) / spread
     origin = white.mean(axis=0)
     _, lengths, directions = np.linalg.svd(white - origin, full_matrices=False)
     # The sign of a component is arbitrary: its largest entry is made positive, so that pictures can be compared.
@@ -116,7 +137,36 @@ def _placed(session: Session, x: FloatArray, centers: FloatArray) -> tuple[Float
     names = [f"{which} principal component ({v:.0%} of the variance)"
              for which, v in zip(("first", "second"), variance, strict=False)]  # fmt: skip
     plane = directions[:2].T
-    return (white - origin) @ plane, (middles - origin) @ plane, (names[0], names[1].replace(" of the variance", ""))
+    steps = session.noise.whiten(np.eye(session.dim)) / spread  # of each number by one
+    grows = steps / np.linalg.norm(steps, axis=1, keepdims=True) @ plane
+    shown = np.argsort(-np.linalg.norm(grows, axis=1), kind="stable")[:LOADINGS]
+    return _Placed(
+        (white - origin) @ plane, (middles - origin) @ plane,
+        (names[0], names[1].replace(" of the variance", "")),
+        tuple((columns[i], grows[i]) for i in sorted(shown.tolist())),
+    )  # fmt: skip
+
+
+def _spread_of_repeats(session: Session, means: FloatArray) -> FloatArray:
+    """(d) the standard deviation of an item's results, pooled; that of the means where no item was measured twice."""
+    items, values = counted(session)
+    freedom = len(items) - np.unique(items).size
+    squares = ((values - means[items]) ** 2).sum(axis=0) / max(freedom, 1) if freedom else means.var(axis=0)
+    return np.where(squares > 0.0, np.sqrt(squares), 1.0)
+
+
+def _draw_loadings(axes: Axes, placed: _Placed) -> None:
+    """Arrows from the middle, the longest a quarter of the picture long."""
+    if not placed.loadings:
+        return
+    longest = max(float(np.linalg.norm(grows)) for _, grows in placed.loadings)
+    scale = 0.25 * float(np.ptp(placed.points, axis=0).max()) / max(longest, 1e-300)
+    for column, grows in placed.loadings:
+        x, y = scale * grows
+        axes.annotate(
+            column, (0.0, 0.0), (x, y), color="#777777", fontsize="x-small", ha="center", va="center",
+            arrowprops={"arrowstyle": "<-", "color": "#aaaaaa", "linewidth": 0.8}, zorder=2,
+        )  # fmt: skip
 
 
 def _areas(pulls: IntArray) -> FloatArray:
@@ -136,7 +186,7 @@ def _draw_centers(axes: Axes, middles: FloatArray, used: IntArray, *, strip: boo
         middles[used, 0],
         middles[used, 1],
         s=140,
-        facecolors="none",  # a ring hides no arm
+        facecolors="none",  # a ring hides no item
         edgecolors="black",
         linewidths=1.0,
         zorder=3,
@@ -146,7 +196,7 @@ def _draw_centers(axes: Axes, middles: FloatArray, used: IntArray, *, strip: boo
 
 def _name_arms(axes: Axes, session: Session, points: FloatArray) -> None:
     names = [str(m) for m in range(session.n_arms)] if session.names is None else list(session.names)
-    if session.dim == 1:  # the arms are on the axis already
+    if session.dim == 1:  # the items are on the axis already
         axes.set_xticks(range(session.n_arms), names, rotation=0 if session.names is None else 90, fontsize="small")
         return
     axes.margins(0.1)  # names may reach beyond the outermost points

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 import operator
 import unicodedata
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _FLOAT = np.dtype(np.float64)
+_Checked = TypeVar("_Checked")
 
 #: The stopping thresholds of the paper: beta (equation_beta) and its approximation from section_exp.
 THRESHOLD_KINDS = ("proven", "heuristic")
@@ -297,3 +300,37 @@ def check_text(value: Any, name: str) -> str:
         fault = f"control or direction characters (U+{ord(hidden):04X})"
         raise ValueError(f"{name} must not hold {fault}, got {short(value)}")
     return value
+
+
+# Settings: an error says which one is at fault.
+
+
+class SettingError(ValueError):
+    """A setting that cannot be used; `field` is its name."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class SettingTypeError(SettingError, TypeError):
+    """A setting of the wrong type; `field` is its name."""
+
+
+@contextmanager
+def blaming(field: str) -> Iterator[None]:
+    """Turn a complaint of the checks inside into a `SettingError` of this field."""
+    try:
+        yield
+    except SettingError:
+        raise
+    except TypeError as error:
+        raise SettingTypeError(str(error), field) from None
+    except (ValueError, OverflowError) as error:
+        raise SettingError(str(error), field) from None
+
+
+def checked(field: str, check: Callable[..., _Checked], *arguments: Any) -> _Checked:
+    """The answer of a check; what it refuses is a `SettingError` of this field."""
+    with blaming(field):
+        return check(*arguments)

@@ -1,13 +1,13 @@
-"""What one measurement of each item costs: checks, and what a number of measurements costs in all."""
+"""What one measurement of each item costs, what many cost in all, and all that may be spent: checks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, check_real_array, short
+from coterie.problem.checks import FloatArray, check_count, check_real, check_real_array, short
 
 LARGEST_RATIO = 1e6
 """Between the dearest and the cheapest item: beyond it, a cost is taken for a slip of units."""
@@ -50,13 +50,13 @@ def cost_of(costs: Any, pulls: Any) -> float | None:
 MOST_UNIT_LETTERS = 40
 
 
-def check_cost_unit(unit: Any, costs: Any) -> str | None:
+def check_cost_unit(unit: Any, has_costs: bool) -> str | None:
     """A name for the unit of the costs, one short line; None if there is none."""
     if unit is None:
         return None
     if not isinstance(unit, str):
         raise TypeError(f"cost_unit must be a word such as 'EUR' or 'minutes', got {short(unit)}")
-    if costs is None:
+    if not has_costs:
         raise ValueError(f"cost_unit={unit!r} names the unit of costs: give costs too, one for each item")
     if not unit.strip() or len(unit) > MOST_UNIT_LETTERS or not unit.isprintable():
         raise ValueError(f"cost_unit must be 1 to {MOST_UNIT_LETTERS} printable characters, got {short(unit)}")
@@ -67,3 +67,27 @@ def cost_text(cost: float, unit: str | None) -> str:
     """A cost for people: "3,520 EUR", or "a cost of 3,520" without a name for its unit."""
     number = f"{cost:,.0f}" if cost == round(cost) or cost >= 1e4 else f"{cost:,.6g}"
     return f"a cost of {number}" if unit is None else f"{number} {unit}"
+
+
+def check_deadline(
+    deadline: Any, n_arms: int, costs: Sequence[float] | None, spent: float = 0.0, blocks: Any = None,
+    features: Any = None,
+) -> float | None:  # fmt: skip
+    """All that may be measured, a number of results or what they cost: enough for each item, and what was `spent`."""
+    if deadline is None:
+        return None
+    if blocks is not None:
+        raise ValueError("a deadline and blocks do not go together: leave one out, or use a budget")
+    if features is not None:
+        raise ValueError("a deadline and features do not go together: leave one out, or use a budget")
+    if costs is None:
+        most: float = check_count(deadline, "deadline, a number of measurements,", 1)
+        least, needed = float(n_arms), f"{n_arms} items, one measurement each"
+    else:
+        most, least = check_real(deadline, "deadline"), float(sum(costs))
+        needed = f"a measurement of each of the {n_arms} items, which cost {least:g}"
+    if not most >= least:
+        raise ValueError(f"deadline must be enough for {needed}: at least {least:g}, got {short(deadline)}")
+    if most < spent:
+        raise ValueError(f"deadline cannot be lowered to {short(deadline)}: {spent:g} were spent already")
+    return most

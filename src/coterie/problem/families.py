@@ -16,6 +16,8 @@ from coterie.problem.checks import FloatArray, check_count, check_real_array, sh
 from coterie.problem.noise import Exactly, Noise
 from coterie.problem.statements import (
     LARGEST,
+    LIKE_ANY,
+    MOST_EVENTS,
     MOST_TRIALS,
     SHAPES,
     STATEMENT_CLASSES,
@@ -25,7 +27,9 @@ from coterie.problem.statements import (
     AtMost,
     Bounded,
     Counts,
+    Exponential,
     Gaussian,
+    Poisson,
     Statement,
     Symmetric,
     family_of,
@@ -37,7 +41,9 @@ __all__ = [
     "AtMost",
     "Bounded",
     "Counts",
+    "Exponential",
     "Gaussian",
+    "Poisson",
     "Symmetric",
     "Statement",
     "Unknown",
@@ -49,8 +55,11 @@ __all__ = [
     "bounds_variance",
     "trials_of",
     "taken_apart",
+    "number_of",
     "KINDS",
     "LARGEST",
+    "LIKE_ANY",
+    "MOST_EVENTS",
     "MOST_TRIALS",
     "SHAPES",
     "STATEMENTS",
@@ -156,15 +165,31 @@ def taken_apart(noise: Model, first: int, second: int) -> bool:
     stated = noise.statement
     if isinstance(stated, AtMost):
         return taken_apart(Noise.of(stated.covariance, noise.dim), first, second)
-    return isinstance(stated, Counts) or bounds_variance(noise)
+    return isinstance(stated, Counts | Poisson | Exponential) or bounds_variance(noise)
+
+
+def number_of(noise: Model, place: int) -> Model:
+    """What a noise says about one of the numbers of a result by itself."""
+    if isinstance(noise, Noise):
+        deviation = float(np.sqrt(noise.covariance[place, place]))
+        return Noise.of(Exactly(deviation) if noise.exact else deviation, 1)
+    stated = noise.statement
+    if isinstance(stated, Gaussian):
+        return Unknown(Gaussian(), 1)
+    if isinstance(stated, Bounded):
+        return Unknown(Bounded(*(np.broadcast_to(end, noise.dim)[place] for end in (stated.lo, stated.hi))), 1)
+    if isinstance(stated, AtMost):
+        covariance = Noise.of(stated.covariance, noise.dim).covariance
+        return Unknown(AtMost(float(np.sqrt(covariance[place, place]))), 1)
+    return Unknown(stated, 1)
 
 
 def noise_of(given: Any, dim: Any) -> Model:
     """The noise of measurements of d numbers, from what a caller gave.
 
     None or "any": any noise; "gaussian": Gaussian, covariance unknown; a standard deviation, d of them or a covariance:
-    known; or an `AnyNoise`, `Gaussian`, `Counts`, `Bounded`, `AtMost`, `Symmetric` or `Exactly`, or their description
-    as a dict.
+    known; or an `AnyNoise`, `Gaussian`, `Counts`, `Poisson`, `Exponential`, `Bounded`, `AtMost`, `Symmetric` or
+    `Exactly`, or their description as a dict.
     """
     d = check_count(dim, "dim", 1)
     if given is None:
@@ -185,8 +210,9 @@ def noise_of(given: Any, dim: Any) -> Model:
         if kind in STATEMENTS and kind not in WITHOUT_DEFAULTS:
             return Unknown(STATEMENTS[kind](), d)
         raise ValueError(
-            'noise must be None (any noise), "gaussian", "counts", "symmetric", a standard deviation, one for each '
-            f"number, a covariance, or a coterie.Gaussian, Counts, Bounded, AtMost or Symmetric, got {short(given)}"
+            'noise must be None (any noise), "gaussian", "counts", "poisson", "exponential", "symmetric", a standard '
+            "deviation, one for each number, a covariance, or a coterie.Gaussian, Counts, Poisson, Exponential, "
+            f"Bounded, AtMost or Symmetric, got {short(given)}"
         )
     if isinstance(given, Mapping) and family_of(given) != "exactly":
         return Unknown(statement_of(given), d)

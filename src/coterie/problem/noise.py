@@ -161,6 +161,13 @@ class Noise:
             return self._value.copy()
         return np.eye(self.dim) * self._value**2
 
+    @property
+    def deviations(self) -> FloatArray:
+        """The standard deviation of each of the d numbers, as a fresh array."""
+        if self._value is None or self._value.ndim < 2:
+            return np.ones(self.dim) * (1.0 if self._value is None else self._value)
+        return np.asarray(np.sqrt(np.diagonal(self._value)))
+
     def whiten(self, x: Any) -> FloatArray:
         """L^-1 x: measurements in the user's units, turned into unit noise.
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, check_real_array, short
+from coterie.problem.checks import FloatArray, SettingError, check_count, check_real_array, check_shape, checked, short
 
 NORMS = ("each", "distance")
 CLAIMS = ("references", "any-two")
@@ -327,3 +327,31 @@ def _text(bounds: tuple[float, ...]) -> str:
     if len(set(bounds)) == 1:
         return f"{bounds[0]:g}"
     return "(" + ", ".join(f"{bound:g}" for bound in bounds) + ")"
+
+
+def question_of(n_arms: Any, n_clusters: Any, dim: Any, resolution: Any, groups: Any) -> Question:
+    """The question that was asked; either a number of groups or a resolution."""
+    if not isinstance(groups, str) or groups not in GROUPS:
+        raise SettingError(f"groups must be one of {', '.join(GROUPS)}, got {short(groups)}", "groups")
+    if resolution is not None:
+        if n_clusters is not None:
+            raise SettingError(
+                f"give a number of groups or a resolution, not both: got n_clusters={short(n_clusters)} and "
+                f"resolution={short(resolution)}; with a resolution the number of groups is found",
+                "resolution",
+            )
+        if groups != GROUPS[0]:
+            raise SettingError(f"groups={groups!r} is for a number of groups: leave it out with a resolution", "groups")
+        asked = checked("resolution", Resolution.of, resolution)
+        checked("dim", check_count, dim, "dim", 1)
+        return checked("resolution", asked.for_dim, dim) if len(asked.apart) > 1 else asked
+    if n_clusters is None:
+        raise SettingError(
+            "n_clusters must be an integer, got None: give the number of groups, or a resolution (alike, apart) if it "
+            "is not known",
+            "n_clusters",
+        )
+    for value, field, least in ((n_clusters, "n_clusters", 2), (dim, "dim", 1)):
+        checked(field, check_count, value, field, least)
+    shape = checked("n_clusters", check_shape, n_arms, n_clusters, dim)
+    return SingleLinkage(shape[1]) if groups == "linkage" else ExactGroups(shape[1])

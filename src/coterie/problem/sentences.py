@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from coterie.problem.checks import short
 from coterie.problem.families import Bounded, Counts, Model, Unknown, bounds_variance, trials_of
+from coterie.problem.features import ABOUT_HOLES, HOLES
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 
@@ -110,14 +112,15 @@ def rates_in_words(question: Question, noise: Model) -> str | None:
 
 
 def assumption_in_words(
-    noise: Model, question_kind: str, blocks: str | None = None, strict_blocks: bool = False
+    noise: Model, question_kind: str, blocks: str | None = None, strict_blocks: bool = False, holes: bool = False
 ) -> str:
     """What is assumed about the results. Only K groups of equal items assume that the items of a group are equal.
 
-    `blocks`: "offset" or "drawn" for a run in blocks (docs/BLOCKS.md); `strict_blocks`: whatever ended a cell.
+    `blocks`: "offset" or "drawn" for a run in blocks (docs/BLOCKS.md); `strict_blocks`: whatever ended a cell. `holes`:
+    results may lack numbers.
     """
     if blocks is None:
-        return _assumption(noise, question_kind)
+        return f"{_assumption(noise, question_kind)}{f'; {ABOUT_HOLES}' if holes else ''}"
     ended = "" if strict_blocks else "; and what left measurements of a block undone had nothing to do with values"
     if blocks == "offset":
         same = "" if question_kind == ExactGroups.kind else "; and differences of means are the same in every block"
@@ -174,10 +177,20 @@ def table_claim(asked: Question | None, proven: bool, delta: float) -> str:
     return f"{said}; wrong with probability at most {delta:g}"
 
 
-def table_assumption(model: Model, asked: Question | None, rows: str, blocks: str | None = None) -> str:
-    """What is assumed. `blocks`: the column that names the blocks, if there are any."""
+def checked_holes(given: Any) -> bool:
+    """Whether holes were said to be at random; ValueError if something else was said."""
+    if given is not None and given != HOLES:
+        raise ValueError(f"holes must be {HOLES!r} or None, got {short(given)}")
+    return given is not None
+
+
+def table_assumption(
+    model: Model, asked: Question | None, rows: str, blocks: str | None = None, holes: bool = False
+) -> str:
+    """What is assumed. `blocks`: the column that names the blocks, if any; `holes`: some numbers are missing."""
     said = _table_noise(model, asked) if blocks is None else table_blocks(model, asked, blocks)
-    return f"{said}; and the number of rows did not depend on their values ({rows})"
+    missing = f"; {ABOUT_HOLES}" if holes else ""
+    return f"{said}{missing}; and the number of rows did not depend on their values ({rows})"
 
 
 def table_blocks(model: Model, asked: Question | None, column: str) -> str:

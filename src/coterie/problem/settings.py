@@ -6,64 +6,35 @@ collects what it was given and calls `Settings.of`; an error says which setting 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict
 
+from coterie.problem.checks import SettingError as SettingError
+from coterie.problem.checks import SettingTypeError as SettingTypeError
+from coterie.problem.checks import blaming as blaming
 from coterie.problem.checks import (
     check_count,
     check_delta,
     check_distance_ratio,
     check_real,
-    check_shape,
     check_threshold_kind,
     short,
 )
-from coterie.problem.costs import check_cost_unit, check_costs, cost_of
+from coterie.problem.checks import checked as checked
+from coterie.problem.costs import check_cost_unit, check_costs, check_deadline, cost_of
 from coterie.problem.families import AnyNoise, Model, Unknown, noise_of, trials_of
+from coterie.problem.features import Features, check_size
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
-
-_Checked = TypeVar("_Checked")
+from coterie.problem.question import question_of as question_of
 
 DELTA, METHOD, THRESHOLD = 0.05, "croc", "proven"
 """What holds if nothing is said."""
 
 MOST_CHANGE = 1e9
 """By which factor `apart` of a resolution may be changed on the way: results are rescaled, and keep their digits."""
-
-
-class SettingError(ValueError):
-    """A setting that cannot be used; `field` is its name."""
-
-    def __init__(self, message: str, field: str) -> None:
-        super().__init__(message)
-        self.field = field
-
-
-class SettingTypeError(SettingError, TypeError):
-    """A setting of the wrong type; `field` is its name."""
-
-
-@contextmanager
-def blaming(field: str) -> Iterator[None]:
-    """Turn a complaint of the checks inside into a `SettingError` of this field."""
-    try:
-        yield
-    except SettingError:
-        raise
-    except TypeError as error:
-        raise SettingTypeError(str(error), field) from None
-    except (ValueError, OverflowError) as error:
-        raise SettingError(str(error), field) from None
-
-
-def checked(field: str, check: Callable[..., _Checked], *arguments: Any) -> _Checked:
-    """The answer of a check; what it refuses is a `SettingError` of this field."""
-    with blaming(field):
-        return check(*arguments)
 
 
 class FurtherOptions(TypedDict, total=False):
@@ -81,6 +52,12 @@ class FurtherOptions(TypedDict, total=False):
     confirm: float
     blocks: str | None
     strict_blocks: bool
+    features: Any
+    feature_costs: Any
+    panels: Any
+    panel_costs: Any
+    holes: str | None
+    deadline: float | None
 
 
 class Options(FurtherOptions, total=False):
@@ -98,6 +75,8 @@ class Settings:
     measurement of each arm costs, in `cost_unit`, any name for it; None: all cost the same. `confirm`: so many
     measurements more after the proof, as a share of those of the proof. `blocks`: what results of one block share, one
     of `BLOCKS`; None: nothing. `strict_blocks`: whether a cell that is not measured to its end counts for nothing.
+    `features`: what can be measured of an item, where a measurement is one feature, or a panel of some; None: all.
+    `deadline`: all that may be measured, a number of measurements, or what they cost where there are costs.
 
     Build it with `Settings.of`, then hand it to `coterie.methods.prepared`, which checks what the method needs.
     """
@@ -117,6 +96,8 @@ class Settings:
     confirm: float = 0.0
     blocks: str | None = None
     strict_blocks: bool = False
+    features: Features | None = None
+    deadline: float | None = None
 
     @classmethod
     def of(
@@ -139,6 +120,12 @@ class Settings:
         confirm: Any = 0.0,
         blocks: Any = None,
         strict_blocks: Any = False,
+        features: Any = None,
+        feature_costs: Any = None,
+        panels: Any = None,
+        panel_costs: Any = None,
+        holes: Any = None,
+        deadline: Any = None,
     ) -> Settings:
         """Settings from what a caller gave; `SettingError` names the setting at fault and says what to do.
 
@@ -147,11 +134,17 @@ class Settings:
         items, names = items_of(n_arms, names)
         n_arms = n_arms if items is None else len(items)
         arms = checked("n_arms", check_count, n_arms, "n_arms", 1)
+        measured = _checked_features(features, feature_costs, panels, panel_costs, holes)
+        dim = dim if measured is None else checked("dim", _dim_of_features, dim, measured)
         question = question_of(n_arms, n_clusters, dim, resolution, groups)
         d = checked("dim", check_count, dim, "dim", 1)
         model = checked("noise", noise_of, noise, d)
         if isinstance(question, Resolution):
             question = checked("resolution", question.in_counts, trials_of(model))
+        prices = None if costs is None else tuple(checked("costs", check_costs, costs, arms).tolist())
+        if measured is not None:
+            checked("features", check_size, measured, arms, question.n_clusters)
+        has_costs = costs is not None or (measured is not None and measured.panel_costs is not None)
         return cls(
             arms,
             question,
@@ -163,10 +156,12 @@ class Settings:
             None if distance_ratio is None else checked("distance_ratio", check_distance_ratio, distance_ratio),
             checked("instance", _checked_instance, instance, (arms, question.n_clusters, d)),
             None if names is None else checked("names", _checked_names, names, arms),
-            None if costs is None else tuple(checked("costs", check_costs, costs, arms).tolist()),
-            checked("cost_unit", check_cost_unit, cost_unit, costs),
+            prices,
+            checked("cost_unit", check_cost_unit, cost_unit, has_costs),
             checked("confirm", _checked_confirm, confirm, question),
             *_checked_blocks(blocks, strict_blocks, model),
+            measured,
+            checked("deadline", check_deadline, deadline, arms, prices, 0.0, blocks, measured),
         )
 
     @property
@@ -246,13 +241,14 @@ class Settings:
             | ({"confirm": self.confirm} if self.confirm > 0.0 else {})
             | ({} if self.blocks is None else {"blocks": self.blocks})
             | ({"strict_blocks": True} if self.strict_blocks else {})
+            | ({} if self.deadline is None else {"deadline": self.deadline})
+            | ({} if self.features is None else {"features": self.features.to_json()})
         )
 
     def _costs_to_json(self) -> dict[str, Any]:
         """Written where there are costs only: settings without them are as in releases that knew none."""
-        if self.costs is None:
-            return {}
-        return {"costs": list(self.costs)} | ({} if self.cost_unit is None else {"cost_unit": self.cost_unit})
+        costs = {} if self.costs is None else {"costs": list(self.costs)}
+        return costs | ({} if self.cost_unit is None else {"cost_unit": self.cost_unit})
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Settings:
@@ -269,43 +265,20 @@ class Settings:
         return cls.of(**known)
 
 
-FIELDS = tuple(signature(Settings.of).parameters)
+FIELDS = tuple(
+    field
+    for field in signature(Settings.of).parameters
+    if field not in ("feature_costs", "panels", "panel_costs", "holes")  # `features` has them all
+)
 """The settings by name, in the order in which `Session` takes them."""
 
 ALWAYS_SAVED = tuple(
     field
     for field in FIELDS
     if field not in ("resolution", "groups", "costs", "cost_unit", "confirm", "blocks", "strict_blocks")
+    and field not in ("features", "deadline")
 )
 """The settings that every saved session has; the others are written where they are asked for."""
-
-
-def question_of(n_arms: Any, n_clusters: Any, dim: Any, resolution: Any, groups: Any) -> Question:
-    """The question that was asked; either a number of groups or a resolution."""
-    if not isinstance(groups, str) or groups not in GROUPS:
-        raise SettingError(f"groups must be one of {', '.join(GROUPS)}, got {short(groups)}", "groups")
-    if resolution is not None:
-        if n_clusters is not None:
-            raise SettingError(
-                f"give a number of groups or a resolution, not both: got n_clusters={short(n_clusters)} and "
-                f"resolution={short(resolution)}; with a resolution the number of groups is found",
-                "resolution",
-            )
-        if groups != GROUPS[0]:
-            raise SettingError(f"groups={groups!r} is for a number of groups: leave it out with a resolution", "groups")
-        asked = checked("resolution", Resolution.of, resolution)
-        checked("dim", check_count, dim, "dim", 1)
-        return checked("resolution", asked.for_dim, dim) if len(asked.apart) > 1 else asked
-    if n_clusters is None:
-        raise SettingError(
-            "n_clusters must be an integer, got None: give the number of groups, or a resolution (alike, apart) if it "
-            "is not known",
-            "n_clusters",
-        )
-    for value, field, least in ((n_clusters, "n_clusters", 2), (dim, "dim", 1)):
-        checked(field, check_count, value, field, least)
-    shape = checked("n_clusters", check_shape, n_arms, n_clusters, dim)
-    return SingleLinkage(shape[1]) if groups == "linkage" else ExactGroups(shape[1])
 
 
 def items_of(given: Any, names: Any) -> tuple[list[Any] | None, Any]:
@@ -317,6 +290,29 @@ def items_of(given: Any, names: Any) -> tuple[list[Any] | None, Any]:
         raise SettingError(f"n_arms has the items already, {short(given)}: leave names out", "names")
     items = list(given)
     return items, [str(item) for item in items]
+
+
+def _checked_features(features: Any, *more: Any) -> Features | None:
+    """The features, with what was said about them: costs of features, panels, costs of panels, holes."""
+    named = dict(zip(("feature_costs", "panels", "panel_costs", "holes"), more, strict=True))
+    if features is None:
+        field = next((field for field, given in named.items() if given is not None), None)
+        if field is not None:
+            raise SettingError(f"{field}={short(named[field])} is for features: give features=[…] too", field)
+        return None
+    try:
+        return Features.of(features, **named)
+    except (ValueError, TypeError) as error:
+        field = next((field for field in named if str(error).startswith(field)), "features")
+        kind = SettingTypeError if isinstance(error, TypeError) else SettingError
+        raise kind(str(error), field) from None
+
+
+def _dim_of_features(dim: Any, features: Features) -> int:
+    """How many numbers there are of an item: as many as features."""
+    if dim is not None and check_count(dim, "dim", 1) != features.dim:
+        raise ValueError(f"dim is the number of features, {features.dim}: leave it out, got {dim}")
+    return features.dim
 
 
 MOST_CONFIRM = 10.0

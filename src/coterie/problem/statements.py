@@ -1,4 +1,4 @@
-"""What may be stated about a noise that is not known: any, Gaussian, counts, bounds, a largest covariance, symmetry.
+"""What may be stated about a noise that is not known: any, Gaussian, counts, times, bounds, a covariance, symmetry.
 
 A statement says nothing about how many numbers a measurement has, unless it must; `coterie.problem.families.noise_of`
 makes a model of one.
@@ -168,6 +168,57 @@ class Counts(_Statement):
         return {"trials": self.trials}
 
 
+MOST_EVENTS = 10**9
+"""Of one count of events, as for `MOST_TRIALS`."""
+
+
+@dataclass(frozen=True)
+class Poisson(_Statement):
+    """Each number of a result counts events that come independently at a rate, without a number of trials.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(6, n_clusters=2, dim=1, noise=coterie.Poisson())
+    """
+
+    kind: ClassVar[str] = "poisson"
+    words: ClassVar[str] = "Poisson counts of events"
+    assumption: ClassVar[str] = (
+        "each number of a result is a Poisson count of events, counts do not depend on one another, those of different "
+        "numbers neither, and items of one group have the same rates"
+    )
+
+    def check(self, values: FloatArray) -> None:
+        wrong = (values != np.floor(values)) | (values < 0) | (values > MOST_EVENTS)
+        if wrong.any():
+            first = float(values[wrong][0])
+            raise ValueError(f"a count of events must be a whole number from 0 to {MOST_EVENTS}, got {first:g}")
+
+
+@dataclass(frozen=True)
+class Exponential(_Statement):
+    """Each number of a result is a waiting time with an exponential distribution.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(6, n_clusters=2, dim=1, noise=coterie.Exponential())
+    """
+
+    kind: ClassVar[str] = "exponential"
+    words: ClassVar[str] = "exponential waiting times"
+    assumption: ClassVar[str] = (
+        "each number of a result is an exponential waiting time, times do not depend on one another, those of "
+        "different numbers neither, and items of one group have the same mean times"
+    )
+
+    def check(self, values: FloatArray) -> None:
+        if (values <= 0).any():
+            first = float(values[values <= 0][0])
+            raise ValueError(f"a waiting time must be above 0 (record it finely enough), got {first:g}")
+
+
 @dataclass(frozen=True, repr=False)
 class Bounded(_Statement):
     """Results lie between two bounds; items of a group have equal means, and nothing else is assumed.
@@ -300,18 +351,23 @@ class Symmetric(_Statement):
     )
 
 
-Statement: TypeAlias = AnyNoise | Gaussian | Counts | Bounded | AtMost | Symmetric
+Statement: TypeAlias = AnyNoise | Gaussian | Counts | Poisson | Exponential | Bounded | AtMost | Symmetric
 STATEMENTS: dict[str, Callable[..., Statement]] = {
     "any": AnyNoise,
     "gaussian": Gaussian,
     "counts": Counts,
+    "poisson": Poisson,
+    "exponential": Exponential,
     "bounded": Bounded,
     "at-most": AtMost,
     "symmetric": Symmetric,
 }
 """What can be stated, by its `kind`."""
 
-STATEMENT_CLASSES = (AnyNoise, Gaussian, Counts, Bounded, AtMost, Symmetric)
+STATEMENT_CLASSES = (AnyNoise, Gaussian, Counts, Poisson, Exponential, Bounded, AtMost, Symmetric)
+
+LIKE_ANY = frozenset({"any", Poisson.kind, Exponential.kind})
+"""Kinds whose intervals, and whose tests of hidden groups, are those that suit every distribution."""
 
 _PARAMETERS = {
     "any": ("shape",),

@@ -2,7 +2,8 @@
 
 Steps of the engine release Python's own lock, so that two of them on one state would spoil it. Instead of a lock in
 every method, `atomic` wraps every public method and property of a class when the class is made. What only reads the
-conversation of a session is a `View` or a `Setting`: a property in a line.
+conversation of a session is a `View` or a `Setting`: a property in a line. A function of a conversation becomes a
+method by `for_session`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from coterie.session.conversation import Conversation
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 _SHOWN = ("__repr__", "_repr_html_")
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+_ATOMIC: set[Callable[..., Any]] = set()
+"""Functions that hold the lock by themselves."""
 
 
 def atomic(kind: type) -> None:
@@ -72,17 +77,26 @@ class Setting(View[T]):
         super().__init__(attrgetter(f"settings.{name}"), doc)
 
 
-def for_session(function: Callable[[Conversation], T]) -> Callable[[Session], T]:
-    """A function of a conversation as one of a session, under its lock."""
+def for_session(function: Callable[Concatenate[Conversation, P], T]) -> Callable[Concatenate[Session, P], T]:
+    """A function of a conversation as one of a session, under its lock: also as a method, with its docstring."""
 
     @functools.wraps(function)
-    def read(session: Session) -> T:
-        return session._read(function)
+    def alone(self: Session, /, *args: P.args, **options: P.kwargs) -> T:
+        with self._lock:
+            return function(self._conversation, *args, **options)
 
-    return read
+    signature = inspect.signature(function)
+    _, *others = signature.parameters.values()
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    alone.__signature__ = signature.replace(parameters=[itself, *others])  # type: ignore[attr-defined]
+    _ATOMIC.add(alone)
+    return alone
 
 
 def _holding_the_lock(function: Callable[..., Any]) -> Callable[..., Any]:
+    if function in _ATOMIC:
+        return function
+
     @functools.wraps(function)
     def alone(self: Any, *args: Any, **options: Any) -> Any:
         with self._lock:

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from coterie.problem.checks import check_count, short
 from coterie.problem.families import dimension_of
@@ -15,22 +15,27 @@ from coterie.problem.question import GROUPS, Resolution
 from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOptions, Settings, blaming, items_of
 from coterie.session import verdicts
 from coterie.session.forecast import WILD
-from coterie.session.measuring import USE_ACLUSTER, Readings, Run, Tasks, Threads
+from coterie.session.measuring import USE_ACLUSTER, Readings, Run
 from coterie.session.progress_line import ProgressLine
 from coterie.session.result import Result
 from coterie.session.session import Session
+from coterie.session.workers import Submitted, Tasks, Threads, is_executor, places_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 ON_ALARM = ("stop", "continue")
 
 
 def cluster(
     measure: Callable[..., Any], n_arms: int | Iterable[Any], n_clusters: int | None = None, delta: float = DELTA,
-    method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int = 1,
+    method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int | Executor = 1,
     session: Session | None = None, on_alarm: str = "stop", threshold: str = THRESHOLD, noise: Any = None,
     resolution: Any = None, groups: str = GROUPS[0], distance_ratio: float | None = None,
     instance: Instance | None = None, names: Iterable[str] | None = None, costs: Any = None,
     cost_unit: str | None = None, confirm: float = 0.0, blocks: str | None = None, strict_blocks: bool = False,
-    room: int | None = None,
+    room: int | None = None, features: Any = None, feature_costs: Any = None, panels: Any = None,
+    panel_costs: Any = None, holes: str | None = None, deadline: float | None = None,
 ) -> Result:  # fmt: skip
     """Call `measure(item)` until the groups are proven (wrong with probability at most delta), an alarm, or the budget.
 
@@ -53,23 +58,28 @@ def cluster(
         So many measurements at most, those of `session` included; a warning says when it ends first.
     progress : bool
         Whether a line on the terminal, or below the cell of a notebook, says how far it is.
-    workers : int
+    workers : int or executor
         So many measurements at a time: `measure` is then called in as many threads, while this one asks and tells.
-        Results are told as they come, each for its ask. When an error ends the call, measurements under way are waited
-        for and kept, when Ctrl-C does they are not. For an async function use `acluster`.
+        Or an executor as those of `concurrent.futures`, such as Dask's `client.get_executor()`, to which `measure` is
+        submitted, as many at a time as it has workers. Results are told as they come, each for its ask. When an error
+        ends the call, measurements under way are waited for and kept, when Ctrl-C does they are not. For an async
+        function use `acluster`.
     session : Session, optional
         One to go on with: `error.session` of an earlier call, or one of your own with the settings of the call.
     on_alarm : {"stop", "continue"}
         An alarm says that there are more than n_clusters groups (`Session.alarm`): it ends the call with a warning, and
         what it saw is in `result.alarm`; or the call goes on for the n_clusters given, and says so at its end.
-    threshold, noise, resolution, groups, distance_ratio, instance, names, costs, cost_unit, confirm
-        Those of `Session`.
+    threshold, noise, resolution, groups, distance_ratio, instance, names, costs, cost_unit, confirm, deadline
+        Those of `Session`; at the deadline `result.session.handover` has what is proven and the guess.
     blocks, strict_blocks
         Those of `Session`; `room` goes with them.
     room : int, optional
         With `blocks`: so many measurements at most are made in a block, then the next begins; by default, for "drawn",
         one of each item. If `measure` has a parameter `block`, it is told the name, "block 1", "block 2" and so on;
         without one, blocks follow one another, and several workers are refused.
+    features, feature_costs, panels, panel_costs, holes
+        Those of `Session`: `measure(item, feature)` is then called with the name of a feature or panel too, and returns
+        the number, the numbers of the panel in its order, or a dictionary by feature.
 
     Returns
     -------
@@ -100,9 +110,14 @@ def cluster(
         "cluster", measure, n_arms, n_clusters, delta, method, budget, workers, session, on_alarm,
         threshold=threshold, noise=noise, resolution=resolution, groups=groups, distance_ratio=distance_ratio,
         instance=instance, names=names, costs=costs, cost_unit=cost_unit, confirm=confirm, blocks=blocks,
-        strict_blocks=strict_blocks, room=room,
+        strict_blocks=strict_blocks, room=room, features=features, feature_costs=feature_costs, panels=panels,
+        panel_costs=panel_costs, holes=holes, deadline=deadline,
     )  # fmt: skip
-    crew = None if call.workers == 1 else Threads(call.run, call.workers, call.limit)
+    crew: Threads | None = None
+    if is_executor(workers):
+        crew = Submitted(call.run, workers, call.workers, call.limit)
+    elif call.workers > 1:
+        crew = Threads(call.run, call.workers, call.limit)
     with call.watched(progress):
         try:
             while call.goes_on:
@@ -191,7 +206,8 @@ class _Call:
         if not callable(measure):
             raise TypeError(f"measure must be a function of the arm, got {short(measure)}")
         self.limit = None if budget is None else check_count(budget, "budget", 1)
-        self.workers = check_count(workers, "workers", 1)
+        submitted = called == "cluster" and is_executor(workers)
+        self.workers = places_of(workers) if submitted else check_count(workers, "workers", 1)
         if on_alarm not in ON_ALARM:
             raise ValueError(f"on_alarm must be one of {', '.join(map(repr, ON_ALARM))}, got {short(on_alarm)}")
         self._stops = on_alarm == "stop"
@@ -199,12 +215,13 @@ class _Call:
 
         def started(dim: int) -> Session:
             count = n_arms if items is None else len(items)
-            return Session.of(Settings.of(count, n_clusters, dim, delta, method, names=names, **options))
+            given = dim if options.get("features") is None else None  # there are as many numbers as features
+            return Session.of(Settings.of(count, n_clusters, given, delta, method, names=names, **options))
 
         if session is None:
             with blaming("noise"):
                 known = dimension_of(options.get("noise"))
-            known = known or _resolved_dimension(options.get("resolution"))
+            known = known or _resolved_dimension(options.get("resolution")) or options.get("features") is not None
             instance = options.get("instance")
             fresh = started(known or (instance.dim if isinstance(instance, Instance) else 1))
             session = fresh if known else None
@@ -222,7 +239,9 @@ class _Call:
         session, limit = self.run.session, self.limit
         if session is None:
             return True
-        return not (session.done or (self._stops and session.alarm)) and (limit is None or self.run.count < limit)
+        if session.done or session.out_of_budget or (self._stops and session.alarm):
+            return False
+        return limit is None or self.run.count < limit
 
     def note(self, session: Session) -> None:
         """The session has come further."""
@@ -313,6 +332,8 @@ def _warning(result: Result, limit: int | None, stops: bool) -> str | None:
         grave = [str(other) for other in result.session.alarms if not other.harmless]
         return f"{result.session.verdict}, but there are alarms. {' '.join(grave)}" if grave else None
     guess = "there are no groups yet" if result.labels is None else "the groups are a guess"
+    if result.session.out_of_budget:
+        return f"the deadline ended before the proof: {guess}; result.session.handover has what is proven"
     if alarm is None:
         return f"the budget of {limit} measurements ended before the proof: {guess}; go on with session=result.session"
     if stops:

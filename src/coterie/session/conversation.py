@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from coterie.methods.contract import Decision, Method, MethodRun, Pull
-from coterie.methods.start import start
-from coterie.problem.checks import FloatArray, IntArray, check_arm, check_measurement, short
+from coterie.problem.checks import FloatArray, IntArray, check_arm, short
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, Revision, settings_after
 from coterie.problem.settings import Settings
-from coterie.session.lines import Lines, Measurements, Place, check_many
+from coterie.session.feature_run import measurements_of, started
+from coterie.session.lines import Lines, Place
 
 if TYPE_CHECKING:
     from coterie.session.corrections import Correction
+    from coterie.session.groups import KeptGroups
 
 T = TypeVar("T")
 
@@ -73,28 +74,6 @@ class Waiting(RuntimeError):  # noqa: N818 (as above)
         self.tickets = tuple(tickets)
 
 
-def waiting_for(tickets: Sequence[Ticket]) -> Waiting:
-    """What `ask` raises while it waits for these."""
-    late = ", ".join(f"arm {ticket.arm} (ticket {ticket.number})" for ticket in tickets[:5])
-    more = f" and {len(tickets) - 5} more" if len(tickets) > 5 else ""
-    return Waiting(
-        f"waiting for the result of {late}{more}: what else is measured cannot be used before. Tell it, or give "
-        "the ticket up with forget",
-        tickets,
-    )
-
-
-class KeptGroups(NamedTuple):
-    """The groups when somebody last looked at them: as the method numbers them, and as they are shown."""
-
-    labels: IntArray
-    n_clusters: int | None
-    named: IntArray  # labels as they are shown
-    order: IntArray  # the method's numbers, in the order in which groups are shown
-    centers: FloatArray  # in the method's order and units
-    final_run: MethodRun | None  # the run that has found them, if it has
-
-
 class Conversation:
     """All that was said and decided: `run` is the method at work, told results in the order in which they count."""
 
@@ -108,8 +87,8 @@ class Conversation:
     def restart(self, run: MethodRun | None = None) -> None:
         """Begin anew, with the first settings. `run`: one to go on with; by default the method starts another."""
         self.settings, self.items = self.first_settings, Items(self.first_settings.n_arms)
-        self.run = start(self.first_settings, self.method) if run is None else run
-        self.log = Measurements(self.first_settings.noise, self.method.exact)
+        self.run = started(self.first_settings, self.method) if run is None else run
+        self.log = measurements_of(self.first_settings, self.method)
         self.lines = Lines(self.in_ask_order)
         self.arms_asked: list[int] = []  # by ticket
         self.rounds_asked: list[int] = []
@@ -159,6 +138,20 @@ class Conversation:
         return int((np.delete(self.run.pulls, list(self.items.retired)) == 0).sum())
 
     @property
+    def spent(self) -> float:
+        """What was measured and is being measured takes of a deadline: results, or what they cost."""
+        costs, pending = self.settings.costs, self.lines.pending.values()
+        if costs is None:
+            return float(len(self.log) + len(pending))
+        return float(np.array(costs)[[*self.log.arms, *(place.arm for place in pending)]].sum())
+
+    @property
+    def out_of_budget(self) -> bool:
+        """Whether the deadline leaves nothing to ask for: with costs, not even for the dearest item."""
+        deadline = self.settings.deadline
+        return deadline is not None and deadline - self.spent < max(self.settings.costs or (1.0,))
+
+    @property
     def counted(self) -> IntArray:
         """Places in the log of the results that counted, in the order in which they did."""
         return np.array(self.counted_rows, dtype=np.int64)
@@ -182,6 +175,9 @@ class Conversation:
             settings, items = settings_after(settings, made.revision), items.after(made.revision)
         if self.choices:
             settings = replace(settings, question=self.choices[-1])
+        for step in self.steps:
+            if step["step"] == "deadline":
+                settings = replace(settings, deadline=step["deadline"])
         self.settings, self.items = settings, items
 
     def is_stale(self, ticket: int | None) -> bool:
@@ -257,13 +253,14 @@ class Conversation:
         self.lines.open(number, pull.arm, pull.round)
         return Ticket(number, pull.arm, pull.round)
 
-    def open(self, count: int, wanted: int | None = None) -> list[Ticket]:
-        """The next arms, with their tickets: fewer once the groups are found, or open asks have to be answered first.
+    def open(self, count: int = 1, wanted: int | None = None) -> list[Ticket]:
+        """The next items to measure, with the ticket of each.
 
-        `wanted`: how many somebody wants in all, if these are the first of more.
+        Fewer than `count`, or none, if the groups are proven (`done`) or open asks have to be answered first
+        (`awaited`). `wanted`: how many somebody wants in all, if these are the first of more.
         """
         opened: list[Ticket] = []
-        while len(opened) < count and not self.run.done:
+        while len(opened) < count and not self.run.done and not self.out_of_budget:
             if self.awaited((count if wanted is None else wanted) - len(opened)):
                 break
             ticket = self.ask()
@@ -285,6 +282,7 @@ class Conversation:
             self.run.take_step(step)
         self.order.append(STEPPED)
         self.steps.append(step)
+        self.update_settings()
         self.note_decisions()
 
     def choose(self, resolution: Resolution) -> None:
@@ -332,24 +330,10 @@ class Conversation:
         else:
             self._release(arm)
 
-    def tell_given(self, arm: Any, x: Any, ticket: Any, block: Any = None) -> None:
-        """See `Session.tell`: everything is checked before anything is changed."""
-        if isinstance(arm, list | tuple) or (isinstance(arm, np.ndarray) and arm.ndim == 1):
-            arms = [self.arm_named(given) for given in arm]
-            values, tickets = check_many(len(arms), x, ticket, self.settings.dim)
-        else:
-            arms, tickets = [self.arm_named(arm)], [ticket]
-            values = check_measurement(x, self.settings.dim)[None]
-        if block is not None:
-            from coterie.session.in_blocks import claimed_in_block, need_blocks
-
-            need_blocks(self, f"block={short(block)}")
-            tickets = claimed_in_block(self, arms, tickets, block)
-        claimed = self.lines.claim(arms, tickets)
-        for result in zip(arms, values, self.log.in_noise_units(arms, values), claimed, strict=True):
-            if block is not None and result[3] is None:
-                self.step({"step": "place", "block": block})
-            self.tell(*result)
+    def item_of(self, arm: int) -> int:
+        """The item of an arm: of a stream, where there are features."""
+        features = self.settings.features
+        return arm if features is None else features.split(arm)[0]
 
     def arm_named(self, arm: Any) -> int:
         """The number of an item, given by its number or its name."""

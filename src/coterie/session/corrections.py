@@ -6,16 +6,17 @@ evidence, alarms and the stop are worked out anew from the corrected record (doc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.problem.checks import FloatArray, check_count, check_measurement, short
+from coterie.problem.checks import FloatArray, check_count, short
 from coterie.session.conversation import ASKED, CHOSEN, LOOKED, Applied, Conversation
 from coterie.session.facts import Facts, Reading, facts_of
-from coterie.session.lines import Measurements
+from coterie.session.feature_run import measurements_of
 from coterie.session.replaying import apply_facts, follow_facts
 
 if TYPE_CHECKING:
@@ -52,17 +53,22 @@ class Correction:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self) | {"old": list(self.old), "new": list(self.new)}
+        return asdict(self) | {"old": list(map(_plain, self.old)), "new": list(map(_plain, self.new))}
 
     @classmethod
     def of(cls, saved: Any) -> Correction:
         """What `to_json` gave; ValueError if it is something else."""
         try:
-            old, new = (tuple(float(x) for x in saved[key]) for key in ("old", "new"))
+            old, new = (tuple(math.nan if x is None else float(x) for x in saved[key]) for key in ("old", "new"))
             why, by, at = (str(saved[key]) for key in ("reason", "by", "at"))
             return cls(int(saved["row"]), int(saved["arm"]), old, new, why, by, at, bool(saved["reopened"]))
         except (KeyError, TypeError, ValueError):
             raise ValueError(f"a correction must have row, arm, old, new and reason, got {short(saved)}") from None
+
+
+def _plain(value: float) -> float | None:
+    """A number as JSON has them; None for a hole."""
+    return None if math.isnan(value) else value
 
 
 @dataclass(frozen=True)
@@ -91,17 +97,19 @@ def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") 
     place, log = check_count(row, "row", 0), conversation.log
     if place >= len(log):
         raise ValueError(f"there is no result {place}: results are 0..{len(log) - 1}, in the order of `log`")
-    new = check_measurement(values, session.dim)
+    new = log.checked(log.arms[place], values)
     why, who = _text(reason, "reason"), _text(by, "by", needed=False)
-    old = log.values[place]
-    if np.array_equal(old, new):
+    old = log.array[place]
+    if np.array_equal(old, new, equal_nan=True):
         return None
     facts = _corrected(facts_of(conversation), place, new)
     # All results, with the new value in place, must be such as can be told.
-    Measurements(session.noise, conversation.method.exact).in_noise_units(log.arms, facts.values)
+    measurements_of(conversation.first_settings, conversation.method).in_noise_units(log.arms, facts.values)
     fresh = _recounted(conversation, facts, session.t if session.done else None)
     reopened = session.done and not fresh.run.done
-    made = Correction(place, log.arms[place], tuple(old.tolist()), tuple(new.tolist()), why, who, "", reopened)
+    size = len(log.values[place])  # of a panel, if there are features
+    was, now = (tuple(part[:size].tolist()) for part in (old, new))
+    made = Correction(place, conversation.item_of(log.arms[place]), was, now, why, who, "", reopened)
     fresh.undone, fresh.corrections = set(conversation.undone), [*conversation.corrections, made]
     return Prepared(fresh)
 

@@ -93,6 +93,8 @@ def alarms_of(conversation: Conversation) -> tuple[DataAlarm, ...]:
     They are computed anew when the record has grown: after 512 events once in every 256th of it, so that looking costs
     little however long it is. Once the groups are found they are those of the whole record.
     """
+    if conversation.settings.features is not None:
+        return ()  # they compare whole results
     events, done = len(conversation.order), conversation.run.done
     step = 1 if events < _EXACT_EVENTS or done else 2 ** (events.bit_length() - 9)
     labels = labels_of(conversation) if step == 1 else None  # of a long record, a guess that wavers costs nothing

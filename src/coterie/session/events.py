@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from coterie.session.record_arrays import missed_asks, overtaken_rows
 from coterie.session.replaying import revisions_of
 from coterie.session.streams import asks_of, open_asks
 from coterie.session.verdicts import alarm_of, homogeneity_of
+
+if TYPE_CHECKING:
+    from coterie.session.handover import Handover
 
 HOMOGENEITY_RULE = 2
 """Of a certificate: release 0.2 followed another one, for a known noise only."""
@@ -38,14 +41,15 @@ def certificate_of(conversation: Conversation) -> Certificate | None:
     if not conversation.proven:
         return None
     proof = conversation.run.certificate([decision for _, decision in conversation.decisions])
-    return None if proof is None else Certificate(proof | _beside_certificate(conversation, proof))
+    return None if proof is None else Certificate(proof | beside_certificate(conversation, proof))
 
 
-def _beside_certificate(conversation: Conversation, proof: dict[str, Any]) -> dict[str, Any]:
+def beside_certificate(conversation: Conversation, proof: dict[str, Any]) -> dict[str, Any]:
     """What a certificate says beside its proof, with items and groups as they are numbered there."""
     settings, confirmed = conversation.settings, conversation.run.confirmed
     homogeneity, alarm, own = homogeneity_of(conversation), alarm_of(conversation), labels_of(conversation)
     assert own is not None
+    holes = settings.features is not None and settings.features.holes
     present = proof.get("present", range(settings.n_arms))
     _, firsts = np.unique(proof["labels"], return_index=True)
     revised = {
@@ -55,7 +59,9 @@ def _beside_certificate(conversation: Conversation, proof: dict[str, Any]) -> di
     beside = (revised if "present" in proof else {}) | {
         "delta": settings.delta,
         "noise": settings.noise.to_json(),
-        "assumes": assumption_in_words(settings.noise, settings.question.kind, settings.blocks, settings.strict_blocks),
+        "assumes": assumption_in_words(
+            settings.noise, settings.question.kind, settings.blocks, settings.strict_blocks, holes
+        ),
         "alarm": None if alarm is None else {"arms": [list(present).index(arm) for arm in alarm.arms]},
         "confirm": None if confirmed is None else {"share": settings.confirm, "measurements": confirmed[0]},
         "homogeneity": None
@@ -79,9 +85,10 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
     shown = {
         "cell": ("event", "cell", "block", "epoch", "pulls", "bet"),
         "lapse": ("event", "cell", "missing", "strict"),
-        "freeze": ("event", "epoch", "labels", "cores", "bet"),
-        "round": ("event", "round", "epoch", "pulls", "seed", "bet", "settled"),
+        "freeze": ("event", "epoch", "labels", "cores", "bet", "features"),
+        "round": ("event", "round", "epoch", "pulls", "asks", "seed", "bet", "settled", "joins", "bets"),
         "list": ("event", "epoch", "pairs"),
+        "statements": ("event", "epoch", "representatives", "listed"),
         "revision": ("event", "added", "retired", "n_clusters", "delta"),
     }
     exact = conversation.settings.question.kind == ExactGroups.kind
@@ -96,6 +103,7 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
     alone = rows_asked_alone(conversation, log.tickets) if by_variance else set()
     late = overtaken_rows(conversation) if blocks is None else set()  # in a cell the order does not matter
     placed = {} if blocks is None else placed_rows(conversation)
+    features = conversation.settings.features
     asks = asks_of(conversation)
     at = next_ask = 0
     for t, (row, of_round) in enumerate(zip(conversation.counted_rows, conversation.counted_rounds, strict=True)):
@@ -105,10 +113,13 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
         values = log.values[row].tolist()
         event = {
             "event": "result",
-            "arm": log.arms[row],
+            "arm": conversation.item_of(log.arms[row]),
             "round" if blocks is None else "cell": of_round,
             "values": values,
         }
+        if features is not None:
+            event["panel"] = features.split(log.arms[row])[1]
+            event["values"] = [None if value != value else value for value in values]
         if blocks is not None and of_round == 0:
             del event["cell"]
         if row in placed:
@@ -126,12 +137,21 @@ def events_of(conversation: Conversation) -> list[dict[str, Any]]:
         events.append(event)
     missed: list[dict[str, Any]] = [{"event": "missed", **ask} for ask in missed_asks(conversation)]
     corrected: list[dict[str, Any]] = [{"event": "correction", **made} for made in corrections_json(conversation)]
+    head = _head(conversation, open_asks(asks))
+    return [head, *events, *(event for _, event in between[at:]), *missed, *corrected]
+
+
+def _head(conversation: Conversation, still_open: list[list[int]]) -> dict[str, Any]:
+    """What a log says of itself: its format, the features where they are measured apart, asks that are open."""
     from coterie.certificate.beside import LOG_FORMAT
 
+    features = conversation.settings.features
     head: dict[str, Any] = {"event": "log", "format": LOG_FORMAT}
-    still_open = open_asks(asks)
-    head |= {"open": still_open} if still_open else {}
-    return [head, *events, *(event for _, event in between[at:]), *missed, *corrected]
+    if features is not None:
+        head["features"] = features.to_json()
+    if still_open:
+        head["open"] = [[ask, conversation.item_of(arm)] for ask, arm in still_open]
+    return head
 
 
 def _was_stale(conversation: Conversation, t: int, ticket: int | None) -> bool:
@@ -169,3 +189,10 @@ def rows_asked_alone(conversation: Conversation, tickets: Sequence[int | None]) 
             if alone is not None and conversation.arms_asked[gone] == conversation.arms_asked[alone]:
                 alone = None
     return rows
+
+
+def handover_now(conversation: Conversation) -> Handover:
+    """What is handed over (`coterie.session.handover`)."""
+    from coterie.session.handover import handover_of  # here: SciPy takes a while to load
+
+    return handover_of(conversation)

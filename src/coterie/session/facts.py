@@ -122,7 +122,7 @@ def facts_of(conversation: Conversation) -> Facts:
         arms.append(arm)
         tickets.append(ticket)
         rounds.append(of_round)
-    values = np.array(log.values).reshape(-1, conversation.settings.dim)
+    values = log.array.copy()
     revisions = [made.revision for made in conversation.revisions]
     decided = list(conversation.decisions), list(conversation.choices), revisions, list(conversation.steps)
     return Facts(list(conversation.order), arms, tickets, rounds, values, *decided)
@@ -130,6 +130,8 @@ def facts_of(conversation: Conversation) -> Facts:
 
 def facts_given(settings: Settings, kinds: Any, arms: Any, tickets: Any, values: Any) -> Facts:
     """What `Session.replay` was given, checked."""
+    if settings.features is not None:
+        raise ValueError("replay does not know features: save a session with to_dict, and load it with from_dict")
     kind, arm, ticket = _integers(kinds, "kinds"), _integers(arms, "arms"), _integers(tickets, "tickets")
     n, n_arms, dim = kind.size, settings.n_arms, settings.dim
     if arm.size != n or ticket.size != n:
@@ -371,8 +373,8 @@ class Reading:
         pairs = zip(facts.kinds, facts.tickets, strict=True)
         conversation.given_up += [ticket for kind, ticket in pairs if kind == FORGOTTEN]
         conversation.log.add_all(facts.told_arms, facts.values, self._white, self.claimed)
-        if facts.choices:
-            conversation.choices += facts.choices
+        conversation.choices += facts.choices
+        if facts.choices or facts.steps:
             conversation.update_settings()
 
     def _waited(self, used: int) -> int:

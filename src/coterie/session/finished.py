@@ -34,7 +34,7 @@ def outcome_of(conversation: Conversation) -> dict[str, Any] | None:
         {
             "t": run.t,
             "labels": labels.tolist(),
-            "centers": centers.tolist(),
+            "centers": centers.tolist() if conversation.settings.features is None else _sparse(centers),
             "pulls": run.pulls.tolist(),
             "evidence": {
                 "statistic": _plain(evidence.statistic),
@@ -56,6 +56,22 @@ def _plain_references(run: MethodRun) -> dict[str, Any]:
         return {}
     borders = {str(arm): [int(group) for group in groups] for arm, groups in run.borders.items()}
     return {"references": [int(arm) for arm in run.references], "borders": borders}
+
+
+def _sparse(centers: FloatArray) -> dict[str, Any]:
+    """Centers (K, d) as plain JSON: of the features that any group has results of, None where one has none."""
+    there = np.flatnonzero(~np.isnan(centers).all(axis=0))
+    rows = [[None if x != x else x for x in row] for row in centers[:, there].tolist()]
+    return {"dim": int(centers.shape[1]), "features": there.tolist(), "values": rows}
+
+
+def dense_centers(saved: Any) -> FloatArray:
+    """(K, d) the centers of an outcome; with features NaN where a group has no results."""
+    if not isinstance(saved, dict):
+        return np.array(saved, dtype=np.float64)
+    centers = np.full((len(saved["values"]), saved["dim"]), np.nan)
+    centers[:, saved["features"]] = np.array(saved["values"], dtype=np.float64)
+    return centers
 
 
 def _plain(number: Any) -> Any:
@@ -102,7 +118,7 @@ class FinishedRun(MethodRun):
         self.outcome = outcome
         self._pulls = np.array(outcome["pulls"], dtype=np.int64)
         self._labels = np.array(outcome["labels"], dtype=np.int64)
-        self._centers = np.array(outcome["centers"], dtype=np.float64)
+        self._centers = dense_centers(outcome["centers"])
 
     @property
     def done(self) -> bool:

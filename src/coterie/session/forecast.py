@@ -180,13 +180,18 @@ def calibrated(standing: Standing, left: float, t: int, items: int) -> Forecast:
 
 def cost_of(conversation: Conversation) -> float | None:
     """What all measurements told so far have cost, in the unit of `costs`; None if there are none."""
-    arms = np.array(conversation.log.arms, dtype=np.int64)
-    return conversation.settings.cost_of(np.bincount(arms, minlength=conversation.settings.n_arms))
+    settings, features = conversation.settings, conversation.settings.features
+    if features is None:
+        arms = np.array(conversation.log.arms, dtype=np.int64)
+        return settings.cost_of(np.bincount(arms, minlength=settings.n_arms))
+    if settings.costs is None and features.panel_costs is None:
+        return None
+    return sum(features.ask_cost(settings.costs, *features.split(stream)) for stream in conversation.log.arms)
 
 
 def cost_left_of(conversation: Conversation) -> float | None:
     """What is expected to be spent still, in the unit of `costs`; None if nobody knows. It is no promise."""
-    return None if conversation.settings.costs is None else conversation.run.cost_left()
+    return None if cost_of(conversation) is None else conversation.run.cost_left()
 
 
 # Printed by `python -m bench.forecast_fit`, not to be edited by hand. For each way in which runs go and each phase

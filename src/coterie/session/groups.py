@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from coterie.methods.contract import MethodRun
 from coterie.methods.reports import Evidence
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.noise import Noise
 from coterie.problem.partition import canonical
 from coterie.problem.sentences import table_html
 from coterie.problem.settings import Settings
-from coterie.session.conversation import Conversation, KeptGroups
+from coterie.session.conversation import Conversation
 
 MOST_ROWS = 50
 """Groups that a notebook shows; of more, the first ones."""
 
+MOST_NUMBERS = 100
+"""Numbers of a center that a notebook shows."""
+
 MOST_NAMES = 20
 """Items of a group that a notebook shows."""
+
+
+class KeptGroups(NamedTuple):
+    """The groups when somebody last looked at them: as the method numbers them, and as they are shown."""
+
+    labels: IntArray
+    n_clusters: int | None
+    named: IntArray  # labels as they are shown
+    order: IntArray  # the method's numbers, in the order in which groups are shown
+    centers: FloatArray  # in the method's order and units
+    final_run: MethodRun | None  # the run that has found them, if it has
 
 
 def group_order(labels: IntArray, settings: Settings) -> IntArray:
@@ -67,7 +83,14 @@ def groups_of(conversation: Conversation) -> IntArray | None:
 def centers_of(conversation: Conversation) -> FloatArray | None:
     """The groups' centers in the units of the measurements, in the order of `labels`."""
     kept = named_groups(conversation)
-    return None if kept is None else conversation.settings.noise.color(kept.centers[kept.order])
+    return None if kept is None else _in_units(kept.centers[kept.order], conversation.settings)
+
+
+def _in_units(centers: FloatArray, settings: Settings) -> FloatArray:
+    """Centers in the units of the measurements; with features NaN where a group has no result of one."""
+    if settings.features is None:
+        return settings.noise.color(centers)
+    return centers * settings.noise.deviations if isinstance(settings.noise, Noise) else centers
 
 
 def references_of(conversation: Conversation) -> tuple[int, ...] | None:
@@ -120,7 +143,7 @@ def groups_html(conversation: Conversation) -> str:
             k,
             len(members[k]),
             _listed(members[k]),
-            ", ".join(f"{x:.4g}" for x in centers[k]),
+            ", ".join(f"{x:.4g}" for x in centers[k, ~np.isnan(centers[k])][:MOST_NUMBERS]),
             int(pulls[labels == k].sum()),
         )
         for k in range(min(len(members), MOST_ROWS))

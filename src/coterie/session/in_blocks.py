@@ -6,7 +6,7 @@ Everything is checked here, against what was done with blocks so far, before any
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from coterie.methods.blocks.cells import Cell
 from coterie.methods.blocks.pairs import Pairs
 from coterie.problem.checks import check_count, short
 from coterie.session.conversation import STEPPED, TOLD, Conversation, Ticket
+from coterie.session.verdicts import nothing_left
 
 LONGEST_NAME = 200
 
@@ -31,10 +32,12 @@ def checked_block(block: Any) -> str:
     return block
 
 
-def need_blocks(conversation: Conversation, given: str) -> None:
-    """That the session has blocks, if something about them was given."""
+def need_blocks(conversation: Conversation, called: str = "", **given: Any) -> None:
+    """That the session has blocks, if something about them was `called`, or any argument of it was given."""
     if conversation.settings.blocks is None:
-        raise ValueError(f'{given} is for a session with blocks: start it with blocks="offset" or blocks="drawn"')
+        about = called or next((f"{name}={short(value)}" for name, value in given.items() if value is not None), "")
+        if about:
+            raise ValueError(f'{about} is for a session with blocks: start it with blocks="offset" or blocks="drawn"')
 
 
 def named_blocks(conversation: Conversation) -> dict[str, bool]:
@@ -48,6 +51,11 @@ def named_blocks(conversation: Conversation) -> dict[str, bool]:
     return blocks
 
 
+def open_blocks(conversation: Conversation) -> list[str]:
+    """Blocks that were asked for and are not closed."""
+    return [name for name, closed in named_blocks(conversation).items() if not closed]
+
+
 def block_of_cells(conversation: Conversation) -> dict[int, str]:
     """The block of each cell, by its number."""
     return conversation.once(
@@ -57,7 +65,7 @@ def block_of_cells(conversation: Conversation) -> dict[int, str]:
 
 
 def block_of(conversation: Conversation, ticket: int) -> str | None:
-    """The block that an ask is of; None without blocks."""
+    """The block that an ask is of, by its ticket; None without blocks."""
     return block_of_cells(conversation).get(conversation.rounds_asked[ticket])
 
 
@@ -67,11 +75,25 @@ def asked_in(conversation: Conversation, block: str) -> int:
     return sum(len(cell["pulls"]) for cell in cells)
 
 
-def open_in_block(conversation: Conversation, n: Any, block: Any, among: Any, room: Any) -> list[Ticket]:
-    """The next asks of a block, with their tickets: cells that fit into n, or one ask of the cell at hand.
+def ask_in_block(conversation: Conversation, n: Any, block: Any, among: Any, room: Any) -> Any:
+    """See `Session.ask`, for a session with blocks."""
+    opened = open_in_block(conversation, n, block, among, room)
+    if not opened and conversation.run.done:
+        raise nothing_left(conversation)
+    if not opened and n is None:
+        raise BlockFull(f"nothing more of use can be measured in block {block!r}: close it, and name another")
+    return opened[0].arm if n is None else [ticket.arm for ticket in opened]
 
-    None if the groups are found, or nothing of use fits.
+
+def open_in_block(
+    conversation: Conversation, n: int | None = None, block: str | None = None, among: Iterable[Any] | None = None,
+    room: int | None = None,
+) -> list[Ticket]:  # fmt: skip
+    """What `ask` with these asks for, with the ticket of each; empty where it would raise.
+
+    Cells that fit into n, or one ask of the cell at hand.
     """
+    need_blocks(conversation, "open_in_block")
     run, last = conversation.run, _last_block(conversation)
     if block is None and last is None:
         raise ValueError('name the block that is measured in, such as ask(12, block="plate 1")')
@@ -106,8 +128,13 @@ def _last_block(conversation: Conversation) -> str | None:
     return next((name for name in reversed(blocks) if not blocks[name]), None)
 
 
-def close_block(conversation: Conversation, block: Any) -> None:
-    """See `Session.close_block`."""
+def close_block(conversation: Conversation, block: str) -> None:
+    """Nothing more will be measured in a block: its open asks are given up.
+
+    What was asked for together and is not all in counts as far as it came, assuming that the end had nothing to do
+    with values (closing time); with `strict_blocks` it counts for nothing. ValueError if the block was not asked
+    for, or is closed already.
+    """
     need_blocks(conversation, "close_block")
     name, blocks = checked_block(block), named_blocks(conversation)
     if name not in blocks:

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from coterie.evidence.intervals import contrasts
 from coterie.evidence.intervals.streams import FORMULAS, StreamIntervals
 from coterie.problem.checks import FloatArray, IntArray, check_delta, check_real, short
 from coterie.problem.families import Model, Unknown
 from coterie.problem.question import ExactGroups
-from coterie.problem.sentences import table_html, text_html
+from coterie.problem.sentences import assumption_in_words, table_html, text_html
 from coterie.problem.settings import Settings
+from coterie.session.by_feature import refuse_by_feature
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
-from coterie.session.streams import Asks, asks_of
+from coterie.session.streams import Asks, asks_of, cells_of
 from coterie.session.verdicts import alarm_of
 
 if TYPE_CHECKING:
@@ -154,6 +156,7 @@ class Record(NamedTuple):
     revised: bool
     asks: Asks
     values: FloatArray  # of all results (n, d)
+    cells: list[contrasts.CellResults]  # in blocks
 
 
 def record_of(conversation: Conversation) -> Record:
@@ -162,7 +165,8 @@ def record_of(conversation: Conversation) -> Record:
     proven = conversation.proven and conversation.proves and not refuted
     asks, values = asks_of(conversation), conversation.log.array
     revised = bool(conversation.revisions)
-    return Record(conversation.settings, labels_of(conversation), proven, refuted, revised, asks, values)
+    cells = [] if conversation.settings.blocks is None else cells_of(conversation)
+    return Record(conversation.settings, labels_of(conversation), proven, refuted, revised, asks, values, cells)
 
 
 def session_record(session: Session) -> Record:
@@ -172,19 +176,20 @@ def session_record(session: Session) -> Record:
 
 def intervals_of(conversation: Conversation, of: Any, delta: Any, quantile: Any) -> Intervals:
     """See `Session.intervals`."""
+    refuse_by_feature(conversation, "intervals()")
     return intervals_at(record_of(conversation), of, delta, quantile)
 
 
 def intervals_at(record: Record, of: Any = KINDS[0], delta: Any = None, quantile: Any = None) -> Intervals:
     """The intervals of a session at a moment; ValueError says what has none."""
-    settings, asks, values = record.settings, record.asks, record.values
+    settings = record.settings
     check_kind(of)
     p = checked_quantile(quantile, settings.noise, of)
     error = settings.delta if delta is None else check_delta(delta)
-    if getattr(settings, "blocks", None) is not None:
+    if settings.blocks == "offset" and of != "differences":
         raise ValueError(
-            "in blocks there are no intervals: results of an item differ from block to block, and an interval would "
-            "need the contrasts of each cell. Read partial() for what is proven of pairs"
+            f"in blocks with offsets {of} have no intervals: an offset moves all results of a block, so that only "
+            "differences of groups are told apart from it. Ask for intervals(of='differences')"
         )
     if record.revised:
         raise ValueError(
@@ -192,33 +197,20 @@ def intervals_at(record: Record, of: Any = KINDS[0], delta: Any = None, quantile
             "their results, and an interval has no share for that"
         )
     if of == "items":
-        labels, n_rows = np.arange(settings.n_arms), settings.n_arms
-        n_groups = settings.n_arms
+        labels, n_groups = np.arange(settings.n_arms), settings.n_arms
     else:
-        checked_groups(settings, record.labels, "measure every item, or ask for intervals of items, which need none")
+        of_items = "" if settings.blocks == "offset" else ", or ask for intervals of items, which need none"
+        checked_groups(settings, record.labels, f"measure every item{of_items}")
         assert record.labels is not None
         labels, n_groups = record.labels, settings.shape[1]
-        n_rows = n_groups if of == "groups" else n_groups * (n_groups - 1) // 2
-    every = asks.of_all
-    formula = StreamIntervals(
-        settings.noise, n_rows * settings.dim, error, asks.arms_of(every), values[every], None if p is None else p
-    )
-    rows: tuple[Any, ...]
+    rows: tuple[Any, ...] = tuple(range(n_groups))
     if of == "differences":
         rows = tuple((k, other) for k in range(n_groups) for other in range(k + 1, n_groups))
-        both = [asks.joined(labels, *pair) for pair in rows]
-        low, high = formula.differences([(values[first], values[second]) for first, second in both])
-        middle = np.array([center_of(values[a], p) - center_of(values[b], p) for a, b in both])
-        lengths: tuple[Any, ...] = tuple((first.size, second.size) for first, second in both)
-    else:
-        rows = tuple(range(n_rows))
-        streams = asks.streams(labels, n_rows)
-        low, high = formula.means([values[stream] for stream in streams])
-        middle = np.array([center_of(values[stream], p) for stream in streams])
-        lengths = tuple(stream.size for stream in streams)
+    compute = _by_streams if settings.blocks is None else _by_cells
+    low, high, middle, lengths, formula = compute(record, labels, rows, error, p)
     names = row_names(of, rows, [settings.name_of(arm) for arm in range(settings.n_arms)])
     proven = of == "items" or record.proven
-    words = in_words(of, len(rows), error, settings.noise, p, proven, settings.delta)
+    words = in_words(of, len(rows), error, settings.noise, p, proven, settings.delta, within=settings)
     if record.refuted and of != "items":
         words += f". The data refute that there are {settings.n_clusters} groups: these are none"
     void = [name for name, ends in zip(names, low, strict=True) if bool(np.isnan(ends).any())]
@@ -227,9 +219,42 @@ def intervals_at(record: Record, of: Any = KINDS[0], delta: Any = None, quantile
     shape = (len(rows), settings.dim)
     return Intervals(
         of, rows, low.reshape(shape), high.reshape(shape), middle.reshape(shape), lengths, error,
-        len(rows) * settings.dim, FORMULAS[settings.noise.kind], proven, p, words, names,
+        len(rows) * settings.dim, formula, proven, p, words, names,
         record.labels,
     )  # fmt: skip
+
+
+_Made = tuple[FloatArray, FloatArray, FloatArray, tuple[Any, ...], str]
+"""Lower ends, upper ends, middles, lengths, and the formula."""
+
+
+def _by_streams(record: Record, labels: IntArray, rows: tuple[Any, ...], error: float, p: float | None) -> _Made:
+    """Without blocks."""
+    asks, values, noise = record.asks, record.values, record.settings.noise
+    every = asks.of_all
+    formula = StreamIntervals(noise, len(rows) * noise.dim, error, asks.arms_of(every), values[every], p)
+    if rows and isinstance(rows[0], tuple):
+        both = [asks.joined(labels, *pair) for pair in rows]
+        low, high = formula.differences([(values[first], values[second]) for first, second in both])
+        middle = np.array([center_of(values[a], p) - center_of(values[b], p) for a, b in both])
+        lengths: tuple[Any, ...] = tuple((first.size, second.size) for first, second in both)
+    else:
+        streams = asks.streams(labels, len(rows))
+        low, high = formula.means([values[stream] for stream in streams])
+        middle = np.array([center_of(values[stream], p) for stream in streams])
+        lengths = tuple(stream.size for stream in streams)
+    return low, high, middle, lengths, FORMULAS[noise.kind]
+
+
+def _by_cells(record: Record, labels: IntArray, rows: tuple[Any, ...], error: float, p: float | None) -> _Made:
+    """In blocks."""
+    noise, drawn = record.settings.noise, record.settings.blocks == "drawn"
+    formula = contrasts.CellIntervals(noise, max(1, len(rows) * noise.dim), error, record.cells, drawn, p)
+    apart = bool(rows) and isinstance(rows[0], tuple)
+    read = [formula.differences(labels, *row) if apart else formula.of_groups(labels, row) for row in rows]
+    low, high = formula.ends(read, apart)
+    middle = np.array([row.middle(p) for row in read])
+    return low, high, middle, tuple(row.length for row in read), formula.formula
 
 
 _MOST_QUICK = {"known": 10**6, "at-most": 200}
@@ -245,17 +270,19 @@ def is_quick(noise: Model, numbers: int) -> bool:
 def certificate_with_intervals(session: Session) -> Certificate | None:
     """The session's certificate, with its groups' means and their differences, each kind at half of delta.
 
+    In blocks with offsets: with their differences.
+
     As it is where there are no intervals of groups, or they would take long.
     """
     certificate, settings, count = session.certificate, session.settings, session.n_clusters or 0
     pairs, kind = count * (count - 1) // 2, session.noise.kind
     quick = is_quick(session.noise, pairs * session.dim)
     quick &= pairs * session.dim * session.t <= _MOST_PRODUCTS.get(kind, 10**7)
-    none = session.revisions or settings.blocks is not None or not isinstance(settings.question, ExactGroups)
+    none = session.revisions or settings.features is not None or not isinstance(settings.question, ExactGroups)
     if certificate is None or none or not quick:
         return certificate
-    each = 0.5 * session.delta
-    made = [session.intervals(of, each) for of in ("groups", "differences")]
+    kinds = ("differences",) if settings.blocks == "offset" else ("groups", "differences")
+    made = [session.intervals(of, session.delta / len(kinds)) for of in kinds]
     return certificate.with_intervals(*made) if all(intervals.proven for intervals in made) else certificate
 
 
@@ -331,14 +358,26 @@ def row_names(of: str, rows: tuple[Any, ...], items: list[str]) -> tuple[str, ..
 
 
 def in_words(
-    of: str, count: int, error: float, noise: Model, p: float | None, proven: bool, delta: float, moment: str = ""
-) -> str:
-    """What is claimed of intervals, and what it rests on. `moment`: instead of "at every moment"."""
+    of: str, count: int, error: float, noise: Model, p: float | None, proven: bool, delta: float, moment: str = "",
+    within: Settings | None = None,
+) -> str:  # fmt: skip
+    """What is claimed of intervals, and what it rests on.
+
+    `moment`: instead of "at every moment". `within`: the settings of a run, which may have blocks.
+    """
     kind = "means" if p is None else "medians" if p == 0.5 else f"{p:g}-quantiles"
     about = {"items": "items", "groups": "groups", "differences": "pairs of groups"}[of]
     quantity = f"differences of {kind} of {count} {about}" if of == "differences" else f"{kind} of {count} {about}"
+    if within is not None and within.blocks is not None and noise.kind == "any" and of == "differences":
+        quantity = f"{kind} of the difference within a block, of {count} {about}"
     held = "" if of == "items" or not proven else f", beside {delta:g} for the groups"
     wrong = f"any is wrong, {moment or 'at any moment'}, with probability at most {error:g}{held}"
     said = f"{quantity}; proven: {wrong}" if proven else f"if these are the groups: {quantity}; {wrong}"
     why = f" (under {noise.words} no interval for a mean exists; bounds or a largest variance would give one)"
-    return f"{said}{why if noise.kind == 'any' else ''}; assumed: {noise.assumption}"
+    assumed = noise.assumption
+    if within is not None and within.blocks is not None:
+        assumed = assumption_in_words(noise, ExactGroups.kind, within.blocks, within.strict_blocks)
+        offset = within.blocks == "offset"
+        same = "differences of groups are the same in every block" if offset else "blocks come from one population"
+        assumed += f"; and {same}"
+    return f"{said}{why if noise.kind == 'any' else ''}; assumed: {assumed}"

@@ -22,6 +22,7 @@ from coterie.problem.checks import (
     IntArray,
     check_count,
     check_far,
+    check_measurement,
     check_real_array,
     check_spread,
     short,
@@ -150,13 +151,20 @@ class Measurements:
     stated, otherwise in the user's units. `exact`: they come with what floats do not hold of them (`whiten_fully`).
     """
 
+    by_panel = False  # whether results are of panels of features, not of whole items
+
     def __init__(self, noise: Model, exact: bool) -> None:
         self._noise, self._exact = noise, exact
         self._firsts: dict[int, FloatArray] = {}  # the first result of each arm, in units of the noise
         self.arms: list[int] = []
         self.values: list[FloatArray] = []
         self.tickets: list[int | None] = []
+        self.width = noise.dim  # numbers of a row
         self._array: FloatArray = np.zeros((0, noise.dim))
+
+    def checked(self, arm: int, given: Any) -> FloatArray:
+        """(d) one result of an arm as it was told; ValueError says what is wrong with it."""
+        return check_measurement(given, self._noise.dim)
 
     def __len__(self) -> int:
         return len(self.arms)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import queue
-import threading
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +12,7 @@ from coterie.problem.checks import FloatArray, check_real_array, short
 from coterie.session.conversation import Ticket
 from coterie.session.session import Session
 
-if TYPE_CHECKING:
-    import asyncio
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 class Readings:
@@ -27,9 +24,12 @@ class Readings:
         self.by_block = _takes_block(measure)
         self._labels: list[Any] | None = None  # of the first Series
 
-    def __call__(self, arm: int, block: str | None = None) -> Any:
+    def call(self, arm: int, block: str | None = None, feature: str | None = None) -> Call:
+        """The function that measures, and what it is called with."""
         item = arm if self._items is None else self._items[arm]
-        return self._measure(item, block=block) if self.by_block and block is not None else self._measure(item)
+        if feature is not None:
+            return self._measure, (item, feature), {}
+        return self._measure, (item,), {"block": block} if self.by_block and block is not None else {}
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -98,16 +98,22 @@ class Run:
         self._arm = arm
         return self.take(arm, self.measured(arm, ticket), ticket)
 
+    def call(self, arm: int, ticket: int | None) -> Call:
+        """The function that answers an ask, and what it is called with."""
+        if self.session is None or ticket is None:
+            return self.measure.call(arm, None if self._room is None else _block(1))
+        return self.measure.call(arm, self.session.block_of(ticket), self.session.feature_of(ticket))
+
     def measured(self, arm: int, ticket: int | None) -> Any:
         """What `measure` returns for an ask."""
-        if self.session is None or ticket is None:
-            return self.measure(arm, None if self._room is None else _block(1))
-        return self.measure(arm, self.session.block_of(ticket))
+        measure, given, named = self.call(arm, ticket)
+        return measure(*given, **named)
 
     def _open(self, session: Session) -> list[Ticket]:
         """The next ask: in blocks, of the block at hand, or of the next one if nothing of use fits into it."""
         if self._room is None:
-            return session.open(1)
+            found: list[Ticket] = session.open(1)
+            return found
         number = max(1, len(session.open_blocks))
         while True:
             taken = session.asked_in(_block(number))
@@ -125,7 +131,7 @@ class Run:
         session = self.session
         if session is None:
             return None, 0
-        free = next((ask for ask in session.pending if ask[0] not in under_way), None)
+        free = next((ask[:2] for ask in session.pending if ask[0] not in under_way), None)
         if free is None:
             self._changing = True
             self._done.append(None)
@@ -141,13 +147,18 @@ class Run:
         self._arm, session, known = arm, self.session, len(self._done)
         ticket = 0 if session is None else ticket
         try:
-            x = checked(self.measure.aligned(given), None if session is None else session.dim)
+            refuse_awaitable(given)
+            if session is not None and session.features is not None:
+                x = session.checked_answer(ticket, given)
+            else:
+                x = checked(self.measure.aligned(given), None if session is None else session.dim)
             self._changing = True
             self._done.append((arm, x, ticket))
             if session is None:
                 session = self._started(x.size)
                 self._open(session)
-            session.check_results([arm], x[None])
+            if session.features is None:
+                session.check_results([arm], x[None])
         except (ValueError, TypeError) as error:
             del self._done[known:]
             self._changing = False
@@ -212,12 +223,16 @@ def _block(number: int) -> str:
     return f"block {number}"
 
 
-def checked(given: Any, dim: int | None) -> FloatArray:
-    """What `measure` returned as a (d,) array."""
+def refuse_awaitable(given: Any) -> None:
+    """That what `measure` returned is no promise of a measurement."""
     if inspect.isawaitable(given):
         if inspect.iscoroutine(given):
             given.close()
         raise TypeError(f"measure is an async function: {USE_ACLUSTER}")
+
+
+def checked(given: Any, dim: int | None) -> FloatArray:
+    """What `measure` returned as a (d,) array."""
     x = np.atleast_1d(check_real_array(given, "a measurement", booleans=True))
     if x.size == 0:
         raise ValueError(f"a measurement must hold at least one number, got {short(given)}")
@@ -228,186 +243,3 @@ def checked(given: Any, dim: int | None) -> FloatArray:
 
 
 USE_ACLUSTER = "write `await coterie.acluster(measure, …)` with the same arguments, where cluster cannot wait for it"
-
-
-# Several measurements at once: by threads for cluster, by tasks for acluster.
-#
-# Only the thread, or the task, that called it asks and tells; the others measure. Results are told in the order in
-# which they come, each with the ticket of its ask.
-
-
-LOOK = 0.1
-"""Seconds between two looks at whether Ctrl-C was pressed: some systems do not wake up whoever waits longer."""
-
-
-class _Ask(NamedTuple):
-    ticket: int | None
-    arm: int
-
-
-class _Came(NamedTuple):
-    """What came of an ask: what `measure` returned, or raised."""
-
-    ask: _Ask
-    given: Any
-    raised: BaseException | None
-
-
-class _Crew:
-    """Asks that are under way. `limit`: measurements at most, those under way included."""
-
-    def __init__(self, run: Run, workers: int, limit: int | None) -> None:
-        self._run, self._workers, self._limit = run, workers, limit
-        self._under_way: dict[int | None, _Ask] = {}
-        self._failed: _Came | None = None  # the first that failed
-        self._failures = 0
-
-    def _next(self) -> _Ask | None:
-        """Another ask to be measured now; None if all workers have one, or there is none to be had."""
-        run, busy = self._run, len(self._under_way)
-        # The first result says how many numbers a measurement has: it is waited for alone.
-        most = 1 if run.session is None else self._workers
-        if busy >= most or (self._limit is not None and run.count + busy >= self._limit):
-            return None
-        opened = run.next_ask(self._under_way)
-        if opened is None:
-            return None
-        ask = _Ask(*opened)
-        self._under_way[ask.ticket] = ask
-        return ask
-
-    def _tell(self, came: _Came) -> Session | None:
-        """A result has come; one that failed is remembered, and its ask stays open. Interrupts are raised at once."""
-        del self._under_way[came.ask.ticket]
-        try:
-            if came.raised is not None:
-                self._run.failed_at(came.ask.arm)
-                raise came.raised
-            return self._run.take(came.ask.arm, came.given, came.ask.ticket)
-        except Exception as error:
-            self._failures += 1
-            if self._failed is None:
-                self._failed = _Came(came.ask, None, error)
-            return self._run.session
-
-    def _raise(self) -> None:
-        """What was raised first, if anything was; the others have been waited for. Once `done` nothing is missing."""
-        if self._failed is not None and not (self._run.session and self._run.session.done):
-            assert self._failed.raised is not None
-            self._run.failed_at(self._failed.ask.arm)
-            more = self._failures - 1
-            if more:
-                text = "1 more measurement" if more == 1 else f"{more} more measurements"
-                self._failed.raised.add_note(f"coterie: {text} failed meanwhile, and will be asked for again too")
-            raise self._failed.raised
-
-
-class Threads(_Crew):
-    """`measure` is called in threads of this process. They are gone when the process ends, even if one is stuck."""
-
-    def __init__(self, run: Run, workers: int, limit: int | None) -> None:
-        super().__init__(run, workers, limit)
-        self._asks: queue.SimpleQueue[_Ask | None] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[_Came] = queue.SimpleQueue()
-        self._started = 0
-
-    def _measure(self) -> None:
-        while (ask := self._asks.get()) is not None:
-            given, raised = None, None
-            try:
-                given = self._run.measured(ask.arm, ask.ticket)
-            except BaseException as error:
-                raised = error
-            self._results.put(_Came(ask, given, raised))
-
-    def step(self) -> Session:
-        """Give every worker something to do, then tell the next result that comes."""
-        while (ask := self._next()) is not None:
-            if self._started < len(self._under_way):
-                threading.Thread(target=self._measure, name="coterie-measure", daemon=True).start()
-                self._started += 1
-            self._asks.put(ask)
-        session = self._tell(self._wait()) if self._under_way else self._run.session
-        if self._failed is not None:
-            self.finish()
-        assert session is not None
-        return session
-
-    def _wait(self) -> _Came:
-        while True:
-            try:
-                return self._results.get(timeout=LOOK)
-            except queue.Empty:
-                continue
-
-    def finish(self) -> None:
-        """Wait for all that is under way and tell it; then raise what was raised first, if anything was."""
-        while self._under_way:
-            self._tell(self._wait())
-        self._raise()
-
-    def leave(self) -> None:
-        """Let the threads end after what they are at, and tell what has come by now: somebody has interrupted."""
-        for _ in range(self._started):
-            self._asks.put(None)
-        while not self._results.empty():
-            came = self._results.get()
-            if came.raised is None:
-                self._tell(came)
-
-
-class Tasks(_Crew):
-    """`measure` is awaited in tasks of the running event loop."""
-
-    def __init__(self, run: Run, workers: int, limit: int | None) -> None:
-        import asyncio  # here: it takes a while to load
-
-        super().__init__(run, workers, limit)
-        self._results: asyncio.Queue[_Came] = asyncio.Queue()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def _measure(self, ask: _Ask) -> None:
-        given, raised = None, None
-        try:
-            given = self._run.measured(ask.arm, ask.ticket)
-            if not inspect.isawaitable(given):
-                raise TypeError(
-                    "measure is no async function, and acluster awaits what it returns: write "
-                    "coterie.cluster(measure, …, workers=8), which calls it in threads"
-                )
-            given = await given
-        except BaseException as error:  # a cancellation too: `measure` may have raised it itself
-            raised = error
-        self._results.put_nowait(_Came(ask, given, raised))
-
-    async def step(self) -> Session:
-        """Give every worker something to do, then tell the next result that comes."""
-        import asyncio
-
-        while (ask := self._next()) is not None:
-            task = asyncio.create_task(self._measure(ask), name="coterie-measure")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        session = self._tell(await self._results.get()) if self._under_way else self._run.session
-        if self._failed is not None:
-            await self.finish()
-        assert session is not None
-        return session
-
-    async def finish(self) -> None:
-        """Wait for all that is under way and tell it; then raise what was raised first, if anything was."""
-        while self._under_way:
-            self._tell(await self._results.get())
-        self._raise()
-
-    async def leave(self) -> None:
-        """Cancel the tasks, and tell what has come by now: somebody has interrupted, or cancelled the call."""
-        import asyncio
-
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        while not self._results.empty():
-            came = self._results.get_nowait()
-            if came.raised is None:
-                self._tell(came)

@@ -67,6 +67,7 @@ class Moment:
     n_first: int | None = None  # of a session that was revised: how many items were there first
     present: tuple[int, ...] = ()  # … and which are there now
     in_cells: Any = None  # (M, M) in blocks: pairs known to differ
+    stated: Any = None  # (M, M) pairs that frozen statements have proven to differ
 
     @property
     def t(self) -> int:
@@ -88,6 +89,8 @@ def conversation_moment(conversation: Conversation) -> Moment:
     moment = Moment(conversation.settings, labels, proven, refuted, freeze, log.arms_of(rows), rows, log.array)
     if conversation.settings.blocks is not None:
         return replace(moment, in_cells=apart_in_cells(conversation))
+    if conversation.run.statements is not None:
+        return replace(moment, stated=conversation.run.statements.pairs())
     if not conversation.revisions:
         return moment
     return replace(moment, n_first=conversation.first_settings.n_arms, present=tuple(conversation.items.present))

@@ -8,8 +8,8 @@ rows of a table, must only not have been picked by their values.
 **The error probability.** Everything that partial answers ever say is wrong with probability at most a budget:
 
 - K groups of equal items, known noise: 0.2·δ, the share that CROC's certificate gives to pairs (level log(H/(0.2·δ)), H
-  the most pairs that can be equal if there are K groups or more). Partial answers and the proof are *together* wrong
-  with probability at most δ.
+  the most pairs that can be equal if there are K groups or more, and none of the settled ones is). Partial answers and
+  the proof are *together* wrong with probability at most δ, statements frozen for a deadline included.
 - K groups of equal items, another noise: δ. The certificate has spent a δ of its own: partial answers are wrong with
   probability at most δ, and so is the proof.
 - A resolution, or single linkage: 0.1·δ (0.09·δ for Gaussian noise of unknown size), which the certificate has left for
@@ -27,9 +27,11 @@ from typing import Any
 import numpy as np
 
 from coterie.evidence.intervals.by_noise import unequal
+from coterie.evidence.intervals.stacks import Stacks
 from coterie.evidence.pair_graphs import far_items, letters, linkage_pairs
 from coterie.methods.reports import Partial
 from coterie.problem.checks import IntArray
+from coterie.problem.families import Model
 from coterie.problem.question import ExactGroups, Resolution, SingleLinkage
 from coterie.session.conversation import Conversation
 from coterie.session.moment import MOST_ITEMS as MOST_ITEMS
@@ -120,7 +122,8 @@ def _proven(moment: Moment) -> ProvenPairs:
         pairs = _by_labels(labels) if proven and labels is not None else _linkage_pairs(moment, question.n_clusters)
     else:
         pairs = _resolution_pairs(moment, question)
-    error = settings.delta if proven else math.exp(-log_inverse_budget(settings))
+    told = proven or (moment.stated is not None and bool(moment.stated.any()))
+    error = settings.delta if told else math.exp(-log_inverse_budget(settings))
     return _told(pairs, labels, proven, error)
 
 
@@ -140,13 +143,39 @@ def _equal_pairs(moment: Moment, n_clusters: int) -> _Pairs:
     if moment.in_cells is not None:
         unlike = moment.in_cells
     elif moment.n_first is None:
-        unlike = unequal(moment.stacks, settings.noise, equal, log_inverse_budget(settings))
+        unlike = step_down(moment.stacks, settings.noise, equal, log_inverse_budget(settings))
+        unlike = unlike if moment.stated is None else unlike | moment.stated
     else:
         every = moment.n_first * (moment.n_first - 1) // 2
-        of_first = unequal(first_stacks(moment), settings.noise, every, log_inverse_budget(settings))
+        of_first = step_down(first_stacks(moment), settings.noise, every, log_inverse_budget(settings))
         unlike = spread_pairs(of_first, moment, False)
-    itself = np.eye(n_arms, dtype=bool)
-    leads = [] if moment.refuted else _one_of_each(unlike, moment.labels, n_clusters) or far_items(unlike, n_clusters)
+    return _what_follows(unlike, moment, n_clusters)
+
+
+def step_down(stacks: Stacks, noise: Model, most_equal: int, log_inverse_error: float) -> np.ndarray:
+    """(M, M) the pairs proven to differ: as soon as some are, fewer can be equal, and the level for the others falls.
+
+    Before the first false one all equal pairs are unsettled: the level was for as many, at least (docs/DEADLINE.md).
+    """
+    equal = most_equal
+    while True:
+        unlike = unequal(stacks, noise, equal, log_inverse_error)
+        unsettled = (unlike.size - len(unlike) - int(unlike.sum())) // 2
+        if not 0 < unsettled < equal:
+            return unlike
+        equal = unsettled
+
+
+def closed(unlike: np.ndarray, moment: Moment) -> ProvenPairs:
+    """What follows from pairs that differ, if there are K groups."""
+    settings = moment.settings
+    assert settings.n_clusters is not None
+    return _told(_what_follows(unlike, moment, settings.n_clusters), moment.labels, False, settings.delta)
+
+
+def _what_follows(unlike: np.ndarray, moment: Moment, n_clusters: int) -> _Pairs:
+    itself = np.eye(len(unlike), dtype=bool)
+    leads = [] if moment.refuted else one_of_each(unlike, moment.labels, n_clusters) or far_items(unlike, n_clusters)
     places = None if len(leads) < n_clusters else _possible_places(unlike, leads)
     if places is None:
         return _Pairs(unlike, itself, unlike, settles=False, own=unlike)
@@ -156,7 +185,7 @@ def _equal_pairs(moment: Moment, n_clusters: int) -> _Pairs:
     return _Pairs(apart, itself | (together & known[:, None] & known), apart, own=unlike)
 
 
-def _one_of_each(apart: np.ndarray, labels: IntArray | None, n_clusters: int) -> list[int]:
+def one_of_each(apart: np.ndarray, labels: IntArray | None, n_clusters: int) -> list[int]:
     """An item of each group, pairwise apart, in the order of the labels; none if the greedy choice finds none."""
     if labels is None:
         return []
@@ -268,7 +297,7 @@ def _listed(pairs: np.ndarray) -> tuple[tuple[int, int], ...]:
 def _leads(apart: np.ndarray, labels: IntArray) -> tuple[int, ...]:
     """An item of each group: pairwise apart if there are such, else those that are apart from most others."""
     n_groups = int(labels.max()) + 1
-    chosen = _one_of_each(apart, labels, n_groups)
+    chosen = one_of_each(apart, labels, n_groups)
     if not chosen:
         degrees = (apart & (labels[:, None] != labels)).sum(axis=1)
         chosen = [int(np.argmax(np.where(labels == group, degrees, -1))) for group in range(n_groups)]

@@ -169,8 +169,8 @@ def check_more(more: Any) -> int:
     return count
 
 
-def outlook_of(conversation: Conversation, more: Any) -> Outlook:
-    """What to expect of so many more."""
+def outlook_of(conversation: Conversation, more: int) -> Outlook:
+    """What `more` further measurements are expected to bring: the chance to be done by then, and what if not."""
     standing, remaining = standing_of(conversation), remaining_of(conversation)
     run, settings, items = conversation.run, conversation.settings, conversation.n_present
     count = check_more(more)
@@ -193,14 +193,23 @@ def outlook_of(conversation: Conversation, more: Any) -> Outlook:
 
 
 def resolution_for(conversation: Conversation, budget: int) -> Resolution | None:
-    """The finest resolution, by a larger `apart`, that is expected to need at most so many measurements in all."""
+    """The finest resolution, by a larger `apart`, that is expected to need at most so many measurements in all.
+
+    None if there is no forecast yet, or the question is not for a resolution.
+    """
     resolution = conversation.settings.resolution
     factor = conversation.run.resolution_for(check_count(budget, "budget", 1))
     return None if factor is None or resolution is None else resolution.widened(factor)
 
 
 def choose_resolution(conversation: Conversation, resolution: Any) -> None:
-    """See `Session.choose_resolution`."""
+    """Ask for other `alike` and `apart` from here on, chosen after looking at the results: (alike, apart).
+
+    Also a `coterie.Resolution` with the norm and the claim of this session. Nothing is lost of the guarantee: it is
+    a fact of the log, and the certificate has the bounds of the freeze that proves. The candidate that is being
+    tested is given up, and the next one needs log 5 = 1.6 more evidence; before the first freeze it costs nothing.
+    Results so far serve estimates. The present resolution once more changes nothing. `SessionDone` once it is.
+    """
     present = conversation.settings.resolution
     chosen = conversation.first_settings.with_resolution(resolution).resolution
     assert present is not None

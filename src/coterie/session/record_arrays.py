@@ -43,12 +43,14 @@ class RecordArrays:
         conversation = source if isinstance(source, Conversation) else source._conversation
         log, events = conversation.log, np.frombuffer(bytes(conversation.order), dtype=np.uint8)
         self.n_arms, self.in_ask_order = conversation.settings.n_arms, conversation.in_ask_order
-        self.asked_arms = np.array(conversation.arms_asked, dtype=np.int64)  # by ticket
+        features = conversation.settings.features
+        panels = 1 if features is None else features.n_panels  # inside, an arm is an item with a panel of features
+        self.asked_arms = np.array(conversation.arms_asked, dtype=np.int64) // panels  # by ticket
         self.asked_rounds = np.array(conversation.rounds_asked, dtype=np.int64)
         # The last ask may have found the groups: it has no ticket.
         self.ask_events = np.flatnonzero(events == ASKED)[: self.asked_arms.size]
         self.told_events = np.flatnonzero(events == TOLD)  # by result
-        self.told_arms = np.array(log.arms, dtype=np.int64)
+        self.told_arms = np.array(log.arms, dtype=np.int64) // panels
         self.told_tickets = np.array([-1 if ticket is None else ticket for ticket in log.tickets], dtype=np.int64)
         self.values = log.array  # (n, d) as they were told
         self.counted = conversation.counted

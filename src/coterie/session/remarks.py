@@ -203,7 +203,7 @@ def farthest_value(log: Measurements, noise: Model, rows: IntArray, nearer: floa
 
     `nearer`: the share of the usual distance from which on it is far, where no noise is stated.
     """
-    if rows.size == 0:
+    if rows.size == 0 or log.by_panel:
         return None
     arms = log.arms_of(rows)
     values = log.array[rows]

@@ -21,39 +21,94 @@ from coterie.methods.contract import RESULT, Decision, MethodRun, Record
 from coterie.methods.present_arms import Past, PresentArms
 from coterie.methods.start import confirming
 from coterie.methods.table import METHODS
+from coterie.problem.checks import FloatArray
+from coterie.problem.costs import check_deadline
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, Revision, among, revision_of
-from coterie.problem.settings import SettingError
+from coterie.problem.settings import SettingError, checked
+from coterie.session.atomic import for_session
 from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, STEPPED, TOLD, Applied, Conversation, Ticket
-from coterie.session.facts import Facts, Reading, ReplayError, facts_of, read
+from coterie.session.facts import UNASKED, Facts, ReplayError, facts_given, facts_of, read
 from coterie.session.finished import FinishedRun, PastRun
 
 if TYPE_CHECKING:
     from coterie.session.session import Session
 
+FEW = 64
+"""Entries of a record that are followed one by one: more are cheaper to put in order first, and followed at once."""
 
-def checked_revision(
-    session: Session, add: Any, retire: Any, n_clusters: Any, delta: Any, costs: Any = None
+
+def revise(
+    conversation: Conversation, *, add: Any = None, retire: Any = None, n_clusters: Any = None, delta: Any = None,
+    costs: Any = None, deadline: Any = None,
+) -> None:  # fmt: skip
+    """Change what is asked for, after looking at the results: nothing is lost of the guarantee. CROC only.
+
+    Also once `done`: the session then goes on, and a certificate given before stays valid for what it says. The
+    candidate that is being tested is given up, the next one needs log 5 = 1.6 more evidence for each that was
+    frozen; no result is measured again. `ValueError` says what cannot be.
+
+    Parameters
+    ----------
+    add : int, str or sequence of str, optional
+        Names of items that join; how many, if items have no names.
+    retire : sequence, optional
+        Items that broke: their results are kept, nothing is claimed about them, and `labels` has -1.
+    n_clusters, delta : int and float, optional
+        More groups than before; a smaller error probability.
+    costs : sequence of float, optional
+        What a measurement of each item that joins costs, where items have costs.
+    deadline : int or float, optional
+        Another deadline, in a call of its own, where there is one: it costs nothing.
+    """
+    if deadline is not None:
+        _change_deadline(conversation, deadline, (add, retire, n_clusters, delta, costs))
+        return
+    _revise_by(conversation, _checked_revision(conversation, add, retire, n_clusters, delta, costs))
+
+
+def _change_deadline(conversation: Conversation, deadline: Any, others: tuple[Any, ...]) -> None:
+    settings = conversation.settings
+    if settings.deadline is None:
+        raise SettingError("this session has no deadline to change: one is set when it begins", "deadline")
+    if any(other is not None for other in others):
+        raise SettingError("change the deadline in a call of its own, and what else there is in another", "deadline")
+    wanted = checked("deadline", check_deadline, deadline, conversation.n_present, settings.costs, conversation.spent)
+    if wanted != settings.deadline:
+        conversation.step({"step": "deadline", "deadline": wanted})
+
+
+def _checked_revision(
+    conversation: Conversation, add: Any, retire: Any, n_clusters: Any, delta: Any, costs: Any = None
 ) -> Revision:
-    """A revision of this session from what a caller gave; `SettingError` says why it cannot be."""
-    if session.blocks is not None:
+    """A revision from what a caller gave; `SettingError` says why it cannot be."""
+    settings, method = conversation.settings, conversation.method
+    for field, given in (("blocks", settings.blocks), ("features", settings.features)):
+        if given is not None:
+            raise SettingError(
+                f"a session with {field} cannot be revised on the way: start anew with what is asked for now", field
+            )
+    if conversation.run.statements is not None:
         raise SettingError(
-            "a session with blocks cannot be revised on the way: start anew with what is asked for now", "blocks"
+            "single statements were frozen for the deadline: from then on only the deadline can be revised", "deadline"
         )
-    if session._conversation.method.restart is None:
+    if method.restart is None:
         able = ", ".join(repr(method.name) for method in METHODS.values() if method.restart is not None)
         raise SettingError(
-            f"method {session.method!r} cannot be revised on the way: its threshold is for the items and the delta it "
+            f"method {method.name!r} cannot be revised on the way: its threshold is for the items and the delta it "
             f"began with. Start anew and tell the results so far, or use method {able}",
             "method",
         )
-    return revision_of(session.settings, session.items, add, retire, n_clusters, delta, costs)
+    return revision_of(settings, conversation.items, add, retire, n_clusters, delta, costs)
 
 
-def revise_by(session: Session, revision: Revision) -> None:
+def _revise_by(conversation: Conversation, revision: Revision) -> None:
     """A checked revision: the next stage begins, with all results so far."""
-    note_revision(session._conversation, revision)
-    continue_revised(session._conversation)
+    note_revision(conversation, revision)
+    continue_revised(conversation)
+
+
+checked_revision, revise_by = for_session(_checked_revision), for_session(_revise_by)
 
 
 def note_revision(conversation: Conversation, revision: Revision, run: MethodRun | None = None) -> None:
@@ -151,13 +206,26 @@ def follow_facts(conversation: Conversation, facts: Facts) -> None:
         if facts.revisions:
             _by_stages(conversation, facts, follow_facts)
         elif unknown:
-            _one_by_one(conversation, facts)
+            _one_by_one(conversation, facts, conversation.log.in_noise_units(facts.told_arms, facts.values))
         elif facts.kinds:
             read(conversation, facts).follow()
     except ReplayError:
         # The method may have gone on; a reading that was not kept has left the conversation as it was.
         _go_back(conversation, facts_of(conversation) if before is None else before)
         raise
+
+
+def replay(conversation: Conversation, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
+    """A recorded conversation at once, with exactly the effect of its asks, tells and forgets one by one.
+
+    `kinds`: 0 ask, 1 tell, 2 forget. `arms`: of each entry; an ask is checked against it (-1: not recorded; then
+    results must say which ask they answer). `tickets`: opened by the ask, answered by the result, given up; -1 for
+    none: an ask is then not checked, and a result answers the oldest open ask for its arm, if there is one; -2 for
+    a result that answers no ask. `values` (n, d): of results; other rows are ignored. An ask that found the groups
+    proven is recorded as arm -1, ticket -1. ValueError names the first entry that does not fit, and nothing is
+    changed then.
+    """
+    follow_facts(conversation, facts_given(conversation.settings, kinds, arms, tickets, values))
 
 
 def apply_facts(conversation: Conversation, facts: Facts) -> None:
@@ -211,22 +279,16 @@ def _pass_stages(conversation: Conversation, facts: Facts) -> Facts:
     return last
 
 
-def _one_by_one(conversation: Conversation, facts: Facts) -> None:
-    """A record that does not know all arms that were asked for."""
+def _one_by_one(conversation: Conversation, facts: Facts, white: FloatArray) -> None:
+    """A record that is short, or does not know all arms that were asked for. `white`: results in units of the noise."""
     row, choices, steps = 0, iter(facts.choices), iter(facts.steps)
-    white = conversation.log.in_noise_units(facts.told_arms, facts.values)
     for i, (kind, arm, ticket) in enumerate(zip(facts.kinds, facts.arms, facts.tickets, strict=True)):
         if kind == ASKED:
             if conversation.run.done:
                 raise ReplayError(i, "this ask comes after the groups were proven")
             _check_ask(i, conversation.ask(), arm, ticket)
         elif kind == TOLD:
-            result = Facts([TOLD], [arm], [ticket], [-1], facts.values[row : row + 1])
-            try:
-                reading = Reading(conversation, result, white[row : row + 1])
-            except ReplayError as error:
-                raise ReplayError(i, error.why) from None
-            conversation.tell(arm, facts.values[row], white[row], reading.claimed[0])
+            conversation.tell(arm, facts.values[row], white[row], _claimed(conversation, i, arm, ticket))
             row += 1
         elif kind == FORGOTTEN:
             if ticket not in conversation.lines.pending:
@@ -238,6 +300,20 @@ def _one_by_one(conversation: Conversation, facts: Facts) -> None:
             conversation.step(next(steps))
         else:
             conversation.look()
+
+
+def _claimed(conversation: Conversation, entry: int, arm: int, ticket: int) -> int | None:
+    """The open ticket that a result answers: the one recorded, or the oldest of its arm."""
+    pending = conversation.lines.pending
+    if ticket == UNASKED:
+        return None
+    if ticket < 0:
+        return next((number for number, place in pending.items() if place.arm == arm), None)
+    if ticket not in pending:
+        raise ReplayError(entry, f"ticket {ticket} is not open")
+    if pending[ticket].arm != arm:
+        raise ReplayError(entry, f"ticket {ticket} is for arm {pending[ticket].arm}, not for arm {arm}")
+    return ticket
 
 
 def _check_ask(entry: int, opened: Ticket | None, arm: int, ticket: int) -> None:
@@ -257,9 +333,13 @@ def _check_ask(entry: int, opened: Ticket | None, arm: int, ticket: int) -> None
 def follow(session: Session, facts: Facts) -> None:
     """Let the method of a session follow what was done; `ReplayError` names the entry where it goes another way.
 
-    Nothing is changed then.
+    The session is then of no use any more. What others have done in a moment is taken in as it would be live.
     """
-    follow_facts(session._conversation, facts)
+    conversation = session._conversation
+    if facts.revisions or len(facts.kinds) > FEW:
+        follow_facts(conversation, facts)
+    else:  # they were checked before they were recorded
+        _one_by_one(conversation, facts, conversation.log.units(facts.values) if len(facts.values) else facts.values)
 
 
 def close(session: Session, facts: Facts, outcome: dict[str, Any]) -> None:

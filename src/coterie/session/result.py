@@ -105,20 +105,34 @@ class Result:
             import pandas
         except ImportError:
             raise ImportError('to_frame needs pandas: pip install "coterie[paper]"') from None
-        called = self.columns or tuple(f"v{i}" for i in range(self.session.dim))
-        means = self._means()
         content: dict[str, Any] = {
             "group": [None] * len(self.names) if self.labels is None else self.labels,
             "measurements": self.pulls,
         }
+        index = pandas.Index(self.names, name="item")
+        if self.session.features is not None:  # those that tell the groups apart: there may be thousands
+            content |= {f"mean_{name}": means for name, means in self._means_by_feature().items()}
+            return pandas.DataFrame(content, index=index)
+        called, means = self.columns or tuple(f"v{i}" for i in range(self.session.dim)), self._means()
         content |= {f"mean_{column}": means[:, i] for i, column in enumerate(called)}
         content |= interval_columns(self.intervals, self.session.noise, means.size, called)
-        return pandas.DataFrame(content, index=pandas.Index(self.names, name="item"))
+        return pandas.DataFrame(content, index=index)
 
     def plot(self, **options: Any) -> Any:
         """The items' means, coloured by group: `coterie.plot.means` with its options. It returns matplotlib's axes."""
         # Pictures are a room above this one: looked up by name, as the package does, and only when it is asked for.
         return import_module("coterie.plot").means(self, **options)
+
+    def _means_by_feature(self) -> dict[str, FloatArray]:
+        """(M) the means of the items on each feature that the groups are told apart by; NaN where there is none."""
+        features = self.session.features
+        assert features is not None
+        cells, names = self.session.cells, features.names
+        found = {name: np.full(self.session.n_arms, np.nan) for name in self.session.found_features}
+        for item, feature, mean in zip(cells.items, cells.features, cells.means, strict=True):
+            if names[feature] in found:
+                found[names[feature]][item] = mean
+        return found
 
     def _means(self) -> FloatArray:
         """(M, d): the means of the measurements that counted; NaN where there is none."""

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 
 from coterie.methods.contract import Decision, MethodRun
-from coterie.methods.start import confirming, start
-from coterie.problem.checks import check_arm, check_count, check_measurement, short
+from coterie.methods.start import confirming
+from coterie.problem.checks import check_arm, check_count, check_real, short
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Revision
 from coterie.problem.settings import ALWAYS_SAVED, Settings
+from coterie.session.by_feature import panels_of, saved_by_item, saved_by_stream
 from coterie.session.conversation import (
     ASKED,
     CHOSEN,
@@ -34,7 +35,8 @@ from coterie.session.conversation import (
 )  # fmt: skip
 from coterie.session.corrections import Correction
 from coterie.session.facts import UNASKED, Facts
-from coterie.session.finished import FinishedRun
+from coterie.session.feature_run import started
+from coterie.session.finished import FinishedRun, dense_centers
 from coterie.session.lines import Place
 from coterie.session.replaying import bring_back, close, fresh_run, items_after
 
@@ -44,22 +46,15 @@ if TYPE_CHECKING:
 FORMAT = "coterie-session-2"
 Kind = TypeVar("Kind", bound="Session")
 _CONVERSATION = ("log", "history", "asks", "decisions", "applied", "rules", "outcome", "pending", "next_ticket")
-_KINDS = {
-    "ask": ASKED,
-    "tell": TOLD,
-    "look": LOOKED,
-    "forget": FORGOTTEN,
-    "choose": CHOSEN,
-    "revise": REVISED,
-    "block": STEPPED,
-}
+_WORDS = ("ask", "tell", "look", "forget", "choose", "revise", "block")
+_KINDS = dict(zip(_WORDS, (ASKED, TOLD, LOOKED, FORGOTTEN, CHOSEN, REVISED, STEPPED), strict=True))
 _COUNTED = (ASKED, TOLD, LOOKED)  # of the history: with how often they were done in a row
 
 
 def to_dict(session: Session) -> dict[str, Any]:
     """Plain JSON."""
     conversation, log = session._conversation, session._conversation.log
-    return {
+    content = {
         "format": FORMAT,
         **session.first_settings.to_json(),
         "rules": session.rules,
@@ -75,6 +70,7 @@ def to_dict(session: Session) -> dict[str, Any]:
         "pending": [list(pair) for pair in session.pending],
         "next_ticket": session.next_ticket,
     } | ({"corrections": [made.to_json() for made in session.corrections]} if session.corrections else {})
+    return saved_by_item(content, session.settings.features)
 
 
 def _history_of(conversation: Conversation) -> list[list[object]]:
@@ -109,6 +105,7 @@ def from_dict(kind: type[Kind], saved: Any) -> Kind:
     if saved["instance"] is not None:
         _entries(saved["instance"], ("labels", "centers"), "the saved instance")
     settings = Settings.from_json(saved)
+    saved = saved_by_stream(saved, settings)
     if saved["outcome"] is not None:
         session = kind.unstarted(settings)
         facts = _facts(session, saved)
@@ -159,7 +156,7 @@ def refuse_pickle_of_earlier_release() -> NoReturn:
 def _facts(session: Session, saved: dict[str, Any]) -> Facts:
     history = _history(saved["history"])
     revisions = [Revision.from_json(count) for kind, count in history if kind == REVISED]
-    n_arms = items_after(session.first_settings.n_arms, revisions).n_ever
+    n_arms = items_after(session.first_settings.n_arms, revisions).n_ever * panels_of(session.settings)
     rows = _log(session, saved, n_arms)
     asks = []
     for ask in _listed(saved["asks"], "the saved asks"):
@@ -167,10 +164,8 @@ def _facts(session: Session, saved: dict[str, Any]) -> Facts:
             raise ValueError(f"a saved ask must be [arm, round], got {short(ask)}")
         asks.append((check_arm(ask[0], n_arms), check_count(ask[1], "round", 0)))
     columns, number, row = [], 0, 0
-    choices: list[Resolution] = []
+    choices = [_choice(session, count) for kind, count in history if kind == CHOSEN]
     for kind, count in history:
-        if kind == CHOSEN:
-            choices.append(_choice(session, count))
         if kind not in _COUNTED:
             columns.append((kind, -1, count if kind == FORGOTTEN else -1, -1))
             continue
@@ -188,7 +183,7 @@ def _facts(session: Session, saved: dict[str, Any]) -> Facts:
                 columns.append((kind, -1, -1, -1))
     if row < len(rows):
         raise ValueError(f"the saved history tells {row} results, the log has {len(rows)}")
-    values = np.array([value for _, value, _ in rows]).reshape(-1, session.dim)
+    values = np.array([value for _, value, _ in rows]).reshape(-1, session.log_arrays.width)
     decisions = [_decision(made) for made in _listed(saved["decisions"], "the saved decisions")]
     kinds, arms, tickets, rounds = (list(column) for column in zip(*columns, strict=True)) if columns else ([],) * 4
     if sum(made["event"] == "revision" for _, made in decisions) != len(revisions):
@@ -199,16 +194,12 @@ def _facts(session: Session, saved: dict[str, Any]) -> Facts:
 
 def _step(saved: Any) -> dict[str, Any]:
     """Something that was done with a block."""
-    kept = {
-        "compose": {"step", "block", "room", "among", "fill"},
-        "close": {"step", "block"},
-        "place": {"step", "block"},
-    }
+    kept = {"compose": {"step", "block", "room", "among", "fill"}, "close": {"step", "block"},
+            "place": {"step", "block"}, "deadline": {"step", "deadline"}}  # fmt: skip
     name = saved.get("step") if isinstance(saved, dict) else None
-    if not isinstance(name, str) or set(saved) != kept.get(name) or not isinstance(saved["block"], str):
-        raise ValueError(
-            f"a saved step must be [block, {{step: compose | close | place, block, …}}], got {short(saved)}"
-        )
+    if not isinstance(name, str) or set(saved) != kept.get(name) or not isinstance(saved.get("block", ""), str):
+        raise ValueError(f"a saved step must be [block, {{step: compose | close | …, block, …}}], got {short(saved)}")
+    check_real(saved.get("deadline", 0.0), "a saved deadline")
     checked: dict[str, Any] = saved
     return checked
 
@@ -231,7 +222,7 @@ def _decision(saved: Any) -> tuple[int, Decision]:
 def _checked_outcome(session: Session, facts: Facts, outcome: Any) -> dict[str, Any]:
     wanted = ("t", "labels", "centers", "pulls", "evidence", "alarm", "certificate", "partial")
     _entries(outcome, wanted, "the saved outcome")
-    shape = np.shape(outcome["centers"])
+    shape = dense_centers(outcome["centers"]).shape
     raised = [session.n_clusters, *(made.n_clusters for made in facts.revisions if made.n_clusters is not None)]
     groups = raised[-1] or (shape or (0,))[0]  # with a resolution, as many as were found
     n_arms = items_after(session.first_settings.n_arms, facts.revisions).n_ever
@@ -247,16 +238,18 @@ def _log(session: Session, saved: dict[str, Any], n_arms: int) -> list[tuple[int
     for i, row in enumerate(_listed(saved["log"], "the saved log")):
         arm, values, ticket = _entries(row, ("arm", "values", "ticket"), f"row {i} of the saved log")
         number = None if ticket is None else check_count(ticket, "ticket", 0)
-        rows.append((check_arm(arm, n_arms), check_measurement(values, session.dim), number))
+        place = check_arm(arm, n_arms)
+        rows.append((place, session.log_arrays.checked(place, values), number))
     return rows
 
 
-def _pending(session: Session, saved: dict[str, Any]) -> list[tuple[int, int]]:
+def _pending(session: Session, saved: dict[str, Any]) -> list[tuple[Any, ...]]:
     opened = []
+    names = ("ticket", "arm", "feature")[: 2 if session.settings.features is None else 3]
     for pair in _listed(saved["pending"], "the saved pending asks"):
-        if len(_listed(pair, "a saved pending ask")) != 2:
-            raise ValueError(f"a saved pending ask must be [ticket, arm], got {short(pair)}")
-        opened.append((check_count(pair[0], "ticket", 0), check_arm(pair[1], session.n_arms)))
+        if len(_listed(pair, "a saved pending ask")) != len(names):
+            raise ValueError(f"a saved pending ask must be [{', '.join(names)}], got {short(pair)}")
+        opened.append((check_count(pair[0], "ticket", 0), check_arm(pair[1], session.n_arms), *pair[2:]))
     check_count(saved["next_ticket"], "next_ticket", 0)
     return opened
 
@@ -341,9 +334,9 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
     conversation.choices = [Resolution.of(saved) for saved in plain["choices"]]
     revisions = plain.get("revisions", [])
     conversation.revisions = [StageEnd(Revision.from_json(saved), t, ticket) for saved, t, ticket in revisions]
+    conversation.steps = list(plain.get("steps", []))
     conversation.update_settings()
     conversation.never = plain.get("never", 0)
-    conversation.steps = list(plain.get("steps", []))
     conversation.applied = Applied(*plain["applied"])
     conversation.undone = set(plain["undone"])
     conversation.waited = plain["waited"]
@@ -363,7 +356,7 @@ def _restored_run(conversation: Conversation, arrays: Mapping[str, Any]) -> Meth
     if conversation.revisions:
         run = confirming(fresh_run(conversation), conversation.settings)
     else:
-        run = start(conversation.first_settings, conversation.method)
+        run = started(conversation.first_settings, conversation.method)
     run.restore({name[4:]: arrays[name] for name in arrays if name.startswith("run.")})
     return run
 
@@ -374,7 +367,7 @@ def _restore_lines(conversation: Conversation, plain: Mapping[str, Any]) -> None
     for arm, line in plain["lines"]:
         lines.by_arm[arm] = deque()
         for ticket, of_round, row, gone in line:
-            white = None if row < 0 else log.in_noise_units([arm], log.values[row][None])[0]
+            white = None if row < 0 else log.in_noise_units([arm], log.array[row][None])[0]
             place = Place(arm, ticket, of_round, row, white, gone)
             lines.by_arm[arm].append(place)
             if ticket is not None:

@@ -14,34 +14,47 @@ from typing import TYPE_CHECKING, Any, Self
 
 from coterie.methods.reports import Partial
 from coterie.methods.table import prepared
-from coterie.problem.checks import FloatArray, check_count, short
 from coterie.problem.families import Model
+from coterie.problem.features import Features
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, Resolution
 from coterie.problem.sentences import text_html
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Settings
 from coterie.session import saved
-from coterie.session.atomic import Setting, T, Variable, View, atomic
-from coterie.session.conversation import Conversation, Ticket, waiting_for
+from coterie.session.atomic import Setting, T, Variable, View, atomic, for_session
+from coterie.session.by_feature import (
+    arms_asked,
+    ask,
+    awaited,
+    cells_of,
+    feature_of,
+    found_features,
+    opened,
+    pending,
+    refuse_by_feature,
+    told,
+)
+from coterie.session.conversation import Conversation
 from coterie.session.corrections import Correction, correct
 from coterie.session.data_alarms import alarms_of
-from coterie.session.events import certificate_of, events_of, need_certificates
-from coterie.session.facts import facts_given
+from coterie.session.events import certificate_of, events_of, handover_now, need_certificates
 from coterie.session.finished import PastRun, outcome_of
 from coterie.session.forecast import cost_left_of, cost_of, remaining_of
 from coterie.session.groups import borders_of, centers_of, evidence_of, groups_html, groups_of, labels_of, references_of
 from coterie.session.in_blocks import (
-    BlockFull,
+    ask_in_block,
     asked_in,
     block_of,
     close_block,
     named_blocks,
     need_blocks,
+    open_blocks,
     open_in_block,
 )
-from coterie.session.progress import Outlook, choose_resolution, outlook_of, progress_of, resolution_for
-from coterie.session.replaying import checked_revision, follow_facts, revise_by, revisions_of
-from coterie.session.verdicts import alarm_of, homogeneity_of, nothing_left, session_in_words, verdict_of
+from coterie.session.progress import choose_resolution, outlook_of, progress_of, resolution_for
+from coterie.session.replaying import replay, revise, revisions_of
+from coterie.session.telling import absorb, check_results, checked_answer, stream_told, tell
+from coterie.session.verdicts import alarm_of, homogeneity_of, session_in_words, verdict_of
 
 if TYPE_CHECKING:
     from coterie.session.intervals import Intervals
@@ -88,6 +101,17 @@ class Session:
     strict_blocks : bool
         What was asked for together in a block and not measured to its end counts for nothing, whatever the reason;
         otherwise what came of it counts, assuming that the end had nothing to do with values.
+    features : int or sequence of str, optional
+        Where every look at an item gives one of many features, or some: how many there are, or their names. `ask` then
+        gives (item, feature), and items are equal if they are in all features (docs/howto/features.md).
+    panels : mapping, optional
+        Features that one look gives together, by name: {"blood": ["iron", "zinc"]}.
+    feature_costs, panel_costs : optional
+        What each feature costs alone, in order or by name, and each panel by name; `costs` of an item are added.
+    holes : {"at random"}, optional
+        Results may lack numbers, whatever their values: such a result counts where it can.
+    deadline : int or float, optional
+        All that may be measured: so many measurements or, where there are `costs`, what they cost. See `handover`.
 
     Notes
     -----
@@ -114,12 +138,15 @@ class Session:
         delta: float = DELTA, method: str = METHOD, threshold: str = THRESHOLD, noise: Any = None,
         distance_ratio: float | None = None, instance: Instance | None = None, names: Sequence[str] | None = None, *,
         resolution: Any = None, groups: str = GROUPS[0], costs: Any = None, cost_unit: str | None = None,
-        confirm: float = 0.0, blocks: str | None = None, strict_blocks: bool = False,
+        confirm: float = 0.0, blocks: str | None = None, strict_blocks: bool = False, features: Any = None,
+        feature_costs: Any = None, panels: Any = None, panel_costs: Any = None, holes: str | None = None,
+        deadline: float | None = None,
     ) -> None:  # fmt: skip
         given = Settings.of(
             n_arms, n_clusters, dim, delta, method, threshold, noise, distance_ratio, instance, names,
             resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit, confirm=confirm, blocks=blocks,
-            strict_blocks=strict_blocks,
+            strict_blocks=strict_blocks, features=features, feature_costs=feature_costs, panels=panels,
+            panel_costs=panel_costs, holes=holes, deadline=deadline,
         )  # fmt: skip
         self._lock, self._conversation = threading.RLock(), Conversation(*prepared(given))
 
@@ -169,7 +196,9 @@ class Session:
     cost_unit = Setting[str | None]("cost_unit", "What the unit of the costs is called, if it was said.")
     blocks = Setting[str | None]("blocks", "What results of a block may share, if there are blocks.")
     strict_blocks = Setting[bool]("strict_blocks", "Whether what is not measured to its end counts for nothing.")
+    features = Setting[Features | None]("features", "The features that are measured one by one, and panels of them.")
     confirm = Setting[float]("confirm", "The measurements after the proof, as a share of those that it took.")
+    deadline = Setting[float | None]("deadline", "All that may be measured: results, or what they cost.")
     items = View(lambda c: c.items, "All items there ever were, and which of them are retired.")
     n_present = View(lambda c: c.n_present, "How many items there are now: those that are not retired.")
     retired = View(lambda c: c.items.retired, "Items that were retired: results are kept, nothing is claimed of them.")
@@ -179,11 +208,10 @@ class Session:
 
     # What was asked, told and decided.
 
-    pending = View(lambda c: [ticket[:2] for ticket in c.tickets()], "Open asks as (ticket, arm), oldest first.")
-    awaited = View(lambda c: c.awaited(), "The open asks that `ask` waits for; none while something can be asked for.")
+    pending, awaited = View(pending), View(awaited)
     next_ticket = View(lambda c: c.next_ticket, "The number that the next ask will have.")
-    arms_asked = View[Sequence[int]](lambda c: c.arms_asked, "The arm of every ask, in order.")
-    log = View(lambda c: c.log.copies(), "All measurements, as (arm, values), in the order in which they were told.")
+    arms_asked, log = View(arms_asked), View(told)
+    cells, found_features = View(cells_of), View(found_features)
     log_arrays = View(lambda c: c.log, "All measurements told; not to be changed.")
     n_measurements = View(lambda c: len(c.log), "How many measurements were told.")
     counted = View(lambda c: c.counted, "Places in `log` of the measurements that counted, in the order they did.")
@@ -198,6 +226,8 @@ class Session:
 
     done = View(lambda c: c.run.done, "Whether nothing is left to measure; only `correct` and `revise` take it back.")
     proven = View(lambda c: c.proven, "Whether the groups are found: with `confirm`, before all is `done`.")
+    spent = View(lambda c: c.spent, "What results and open asks take of a deadline: their number, or costs.")
+    out_of_budget = View(lambda c: c.out_of_budget, "Whether the deadline leaves nothing to ask for.")
     confirmed = View(lambda c: c.run.confirmed, "With `confirm`: measurements after the proof, and how many are to be.")
     t = View(lambda c: c.run.t, "Measurements that counted: all of them, or those up to the stop.")
     pulls = View(lambda c: c.run.pulls, "Measurements of each item that counted.")
@@ -207,6 +237,7 @@ class Session:
     alarm, alarms, homogeneity = View(alarm_of), View(alarms_of), View(homogeneity_of)
     verdict, certificate = View(verdict_of), View(certificate_of)
     remaining, progress, cost, cost_left = View(remaining_of), View(progress_of), View(cost_of), View(cost_left_of)
+    handover = View(handover_now, "What is handed over, now or at the deadline: the proven, the guess, how good it is.")
     forecast = View(lambda c: c.run.forecast(), "For a resolution, the measurements expected in all, once known.")
     memory_bytes = View(lambda c: 0 if c.run.done else c.run.memory_bytes, "About the bytes of the method's memory.")
 
@@ -243,93 +274,22 @@ class Session:
         BlockFull
             Without n: if nothing more of use can be measured in this block.
         """
-        if self._conversation.settings.blocks is not None:
-            opened = open_in_block(self._conversation, n, block, among, room)
-            if not opened and self.done:
-                raise nothing_left(self._conversation)
-            if not opened and n is None:
-                raise BlockFull(f"nothing more of use can be measured in block {block!r}: close it, and name another")
-            return opened[0].arm if n is None else [ticket.arm for ticket in opened]
-        for name, given in (("block", block), ("among", among), ("room", room)):
-            if given is not None:
-                need_blocks(self._conversation, f"{name}={short(given)}")
-        arms = [ticket.arm for ticket in self._conversation.open(1 if n is None else check_count(n, "n", 1))]
-        if not arms:
-            raise nothing_left(self._conversation) if self.done else waiting_for(self.awaited)
-        return arms[0] if n is None else arms
+        if self.blocks is not None:
+            return ask_in_block(self._conversation, n, block, among, room)
+        need_blocks(self._conversation, block=block, among=among, room=room)
+        return ask(self._conversation, n)
 
-    def open(self, count: int = 1, wanted: int | None = None) -> list[Ticket]:
-        """The next items to measure, with the ticket of each.
-
-        Fewer than `count`, or none, if the groups are proven (`done`) or open asks have to be answered first
-        (`awaited`). `wanted`: how many somebody wants in all, if these are the first of more.
-        """
-        return self._conversation.open(count, wanted)
-
-    def open_in_block(
-        self, n: int | None = None, block: str | None = None, among: Iterable[Any] | None = None,
-        room: int | None = None,
-    ) -> list[Ticket]:  # fmt: skip
-        """What `ask` with these asks for, with the ticket of each; empty where it would raise."""
-        need_blocks(self._conversation, "open_in_block")
-        return open_in_block(self._conversation, n, block, among, room)
-
-    def close_block(self, block: str) -> None:
-        """Nothing more will be measured in a block: its open asks are given up.
-
-        What was asked for together and is not all in counts as far as it came, assuming that the end had nothing to do
-        with values (closing time); with `strict_blocks` it counts for nothing. ValueError if the block was not asked
-        for, or is closed already.
-        """
-        close_block(self._conversation, block)
-
-    def block_of(self, ticket: int) -> str | None:
-        """The block that an ask is of, by its ticket; None without blocks."""
-        return block_of(self._conversation, ticket)
-
-    def asked_in(self, block: str) -> int:
-        """How many asks were decided for a block so far."""
-        return asked_in(self._conversation, block)
-
+    open = for_session(opened)
     planned = View(lambda c: len(c.run.planned), "Asks of a block that are decided, and not handed out.")
     steps = View(lambda c: c.steps, "What was done with blocks, in order, as it is recorded.")
     block_names = View(lambda c: list(named_blocks(c)), "Blocks that were asked for, closed ones too.")
-    open_blocks = View(
-        lambda c: [name for name, closed in named_blocks(c).items() if not closed],
-        "Blocks that were asked for and are not closed.",
-    )
+    open_blocks = View(open_blocks)
+    open_in_block, close_block = for_session(open_in_block), for_session(close_block)
+    block_of, asked_in = for_session(block_of), for_session(asked_in)
 
-    def tell(self, arm: Any, x: Any, ticket: Any = None, block: str | None = None) -> None:
-        """Report a measurement: asked for or not, in any order; after `done` it is kept and changes nothing.
-
-        Parameters
-        ----------
-        arm : int, str or a sequence of them
-            The item measured, by number or name; of several, all results are taken or none.
-        x : float or array
-            The d numbers measured; (n, d) of several items.
-        ticket : int or a sequence of them, optional
-            The ask that is answered; by default the oldest open one for the item. Give it where results can overtake
-            each other: CROC's proof counts them in ask order.
-        block : str, optional
-            The block that it was measured in: it must be that of the ask. Of a result that nobody asked for, a block
-            named before; it then serves estimates, and no proof.
-        """
-        self._conversation.tell_given(arm, x, ticket, block)
-
-    def check_results(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
-        """That results (n, d) of these arms can be told; ValueError says why not. What `absorb` takes, one a row."""
-        return self._conversation.log.in_noise_units(arms, values)
-
-    def absorb(
-        self, arm: int, values: FloatArray, ticket: int | None, white: FloatArray, block: str | None = None
-    ) -> None:
-        """A result that passed `check_results`, which gave `white`, for an open ticket; None: it answers no ask, and
-        `block` is where it was measured, if that is known.
-        """
-        if block is not None and ticket is None:
-            self._conversation.step({"step": "place", "block": block})
-        self._conversation.tell(arm, values, white, ticket)
+    tell, check_results, absorb = for_session(tell), for_session(check_results), for_session(absorb)
+    checked_answer, feature_of = for_session(checked_answer), for_session(feature_of)
+    stream_told = for_session(stream_told)
 
     def forget(self, ticket: Any) -> None:
         """Give up an ask whose measurement will not come; its item is free to be asked for again.
@@ -354,9 +314,7 @@ class Session:
         self._conversation.look()
         return self.done
 
-    def arm_named(self, arm: Any) -> int:
-        """The number of an item, given by its number or its name."""
-        return self._conversation.arm_named(arm)
+    arm_named = for_session(Conversation.arm_named)
 
     # What may change on the way.
 
@@ -378,37 +336,7 @@ class Session:
         """
         return correct(self, row, values, reason, by, at)
 
-    def revise(
-        self, *, add: Any = None, retire: Any = None, n_clusters: Any = None, delta: Any = None, costs: Any = None
-    ) -> None:
-        """Change what is asked for, after looking at the results: nothing is lost of the guarantee. CROC only.
-
-        Also once `done`: the session then goes on, and a certificate given before stays valid for what it says. The
-        candidate that is being tested is given up, the next one needs log 5 = 1.6 more evidence for each that was
-        frozen; no result is measured again. `ValueError` says what cannot be.
-
-        Parameters
-        ----------
-        add : int, str or sequence of str, optional
-            Names of items that join; how many, if items have no names.
-        retire : sequence, optional
-            Items that broke: their results are kept, nothing is claimed about them, and `labels` has -1.
-        n_clusters, delta : int and float, optional
-            More groups than before; a smaller error probability.
-        costs : sequence of float, optional
-            What a measurement of each item that joins costs, where items have costs.
-        """
-        revise_by(self, checked_revision(self, add, retire, n_clusters, delta, costs))
-
-    def choose_resolution(self, resolution: Any) -> None:
-        """Ask for other `alike` and `apart` from here on, chosen after looking at the results: (alike, apart).
-
-        Also a `coterie.Resolution` with the norm and the claim of this session. Nothing is lost of the guarantee: it is
-        a fact of the log, and the certificate has the bounds of the freeze that proves. The candidate that is being
-        tested is given up, and the next one needs log 5 = 1.6 more evidence; before the first freeze it costs nothing.
-        Results so far serve estimates. The present resolution once more changes nothing. `SessionDone` once it is.
-        """
-        choose_resolution(self._conversation, resolution)
+    revise, choose_resolution = for_session(revise), for_session(choose_resolution)
 
     # What is proven, and what more would bring.
 
@@ -419,6 +347,7 @@ class Session:
         guess, after the proof and after an alarm (methods with certificates only).
         """
         need_certificates(self._conversation, "partial results")
+        refuse_by_feature(self._conversation, "partial()")
         from coterie.session.partial import partial_of  # here: SciPy takes a while to load
 
         return partial_of(self._conversation)
@@ -427,22 +356,13 @@ class Session:
         """Proven intervals of groups, differences or items, all together and at every moment (docs/INTERVALS.md).
 
         Before the proof: if these are the groups. `delta`: the chance that any is ever wrong (by default the session's,
-        beside it). `quantile`: which, under any noise and `Symmetric` (the median).
+        beside it). `quantile`: which, under any noise and `Symmetric` (the median). In offset blocks: differences.
         """
         from coterie.session.intervals import intervals_of  # here: SciPy takes a while to load
 
         return intervals_of(self._conversation, of, delta, quantile)
 
-    def within(self, more: int) -> Outlook:
-        """What `more` further measurements are expected to bring: the chance to be done by then, and what if not."""
-        return outlook_of(self._conversation, more)
-
-    def resolution_for(self, budget: int) -> Resolution | None:
-        """The finest resolution, by a larger `apart`, that is expected to need at most so many measurements in all.
-
-        None if there is no forecast yet, or the question is not for a resolution.
-        """
-        return resolution_for(self._conversation, budget)
+    within, resolution_for = for_session(outlook_of), for_session(resolution_for)
 
     def __repr__(self) -> str:
         return session_in_words(self._conversation)
@@ -452,17 +372,7 @@ class Session:
 
     # Records, saving and loading.
 
-    def replay(self, kinds: Any, arms: Any, tickets: Any, values: Any) -> None:
-        """A recorded conversation at once, with exactly the effect of its asks, tells and forgets one by one.
-
-        `kinds`: 0 ask, 1 tell, 2 forget. `arms`: of each entry; an ask is checked against it (-1: not recorded; then
-        results must say which ask they answer). `tickets`: opened by the ask, answered by the result, given up; -1 for
-        none: an ask is then not checked, and a result answers the oldest open ask for its arm, if there is one; -2 for
-        a result that answers no ask. `values` (n, d): of results; other rows are ignored. An ask that found the groups
-        proven is recorded as arm -1, ticket -1. ValueError names the first entry that does not fit, and nothing is
-        changed then.
-        """
-        follow_facts(self._conversation, facts_given(self.settings, kinds, arms, tickets, values))
+    replay = for_session(replay)
 
     def to_dict(self) -> dict[str, Any]:
         """Settings, log, asks and decisions as plain JSON, for `from_dict` of this release and later ones."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coterie.evidence.intervals.contrasts import CellResults
 from coterie.problem.checks import IntArray
 from coterie.session.conversation import FORGOTTEN, TOLD, Conversation
 
@@ -82,3 +83,28 @@ def open_asks(asks: Asks) -> list[list[int]]:
     answered = np.flatnonzero(asks.rows >= 0)
     last = int(answered[-1]) if answered.size else 0
     return [[number, int(asks.arms[number])] for number in np.flatnonzero(asks.rows[:last] == OPEN).tolist()]
+
+
+def cells_of(conversation: Conversation) -> list[CellResults]:
+    """The cells of a conversation in blocks, in order, up to the first that has not ended.
+
+    In strict blocks a cell that lapsed never ends: whether one does may depend on its values.
+    """
+    left: dict[int, int] = {}  # results to come
+    for _, made in conversation.decisions:
+        if made["event"] == "cell":
+            left[made["cell"]] = len(made["pulls"])
+        elif made["event"] == "lapse" and not conversation.settings.strict_blocks:
+            left[made["cell"]] -= len(made["missing"])
+    rows: dict[int, list[int]] = {number: [] for number in left}
+    for row, number in zip(conversation.counted_rows, conversation.counted_rounds, strict=True):
+        if number in rows:
+            rows[number].append(row)
+    cells, log = [], conversation.log
+    for number, own in rows.items():
+        if len(own) < left[number]:
+            break
+        arms = log.arms_of(np.array(own, dtype=np.int64))
+        order = np.argsort(arms, kind="stable")
+        cells.append(CellResults(arms[order], log.array[np.array(own, dtype=np.int64)[order]]))
+    return cells

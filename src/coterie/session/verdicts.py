@@ -15,7 +15,7 @@ from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import groups_in_words
 from coterie.problem.settings import METHOD
 from coterie.session.atomic import for_session
-from coterie.session.conversation import Conversation, SessionDone
+from coterie.session.conversation import Conversation, SessionDone, Ticket, Waiting
 from coterie.session.corrections import corrections_in_words
 from coterie.session.data_alarms import DataAlarm, alarms_of
 from coterie.session.groups import labels_of
@@ -56,6 +56,8 @@ def homogeneity_of(conversation: Conversation) -> Homogeneity | None:
     """
     if not conversation.proven or not isinstance(conversation.settings.question, ExactGroups):
         return None
+    if conversation.settings.features is not None:
+        return None  # it looks at whole vectors
     if conversation.settings.blocks is not None:  # it would take an offset of a block for a difference of items
         return None
     return conversation.once("homogeneity", _homogeneity)
@@ -187,6 +189,29 @@ def progress_in_words(conversation: Conversation) -> str:
         return f"not proven, and K = {conversation.settings.n_clusters} is refuted"
     unseen = int((run.pulls == 0).sum())
     return f"{unseen} arms not measured yet" if unseen else "not proven yet"
+
+
+def nothing_to_ask(conversation: Conversation, awaited: Sequence[Ticket]) -> SessionDone | Waiting:
+    """What `Session.ask` raises: the groups are proven, the deadline is reached, or open asks come first."""
+    if conversation.run.done:
+        return nothing_left(conversation)
+    if conversation.out_of_budget:
+        return SessionDone(
+            f"the deadline of {conversation.settings.deadline:g} leaves nothing to measure after "
+            f"{conversation.run.t} measurements: read handover, or raise the deadline with revise(deadline=…)"
+        )
+    return waiting_for(awaited)
+
+
+def waiting_for(tickets: Sequence[Ticket]) -> Waiting:
+    """What `ask` raises while it waits for these."""
+    late = ", ".join(f"arm {ticket.arm} (ticket {ticket.number})" for ticket in tickets[:5])
+    more = f" and {len(tickets) - 5} more" if len(tickets) > 5 else ""
+    return Waiting(
+        f"waiting for the result of {late}{more}: what else is measured cannot be used before. Tell it, or give "
+        "the ticket up with forget",
+        tickets,
+    )
 
 
 def nothing_left(conversation: Conversation) -> SessionDone:

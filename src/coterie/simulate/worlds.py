@@ -4,7 +4,7 @@
 assumes is another matter, and is stated by `noise`. A world is small, frozen and can be pickled; what it draws depends
 on the generator alone, so that the same seed gives the same trials anywhere.
 
-In most worlds the instance's means are the means of the results. Exceptions: `Clicks`, whose means are rates.
+In most worlds the instance's means are the means of the results. An exception: `Clicks`, whose means are rates.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coterie.methods.trials import World
 from coterie.problem.checks import (
@@ -25,12 +26,13 @@ from coterie.problem.checks import (
     check_real_array,
     short,
 )
+from coterie.problem.families import MOST_EVENTS
 from coterie.problem.instance import Instance
 from coterie.simulate.added_noise import EXPONENTIAL, LOGNORMAL, AddedNoise, Contaminated, Normal, Skewed, Student
 
 __all__ = [
-    "Normal", "Student", "Skewed", "Contaminated", "Scaled", "Correlated", "Ratings", "Clicks", "Own", "World",
-    "world_from_text", "world_of",
+    "Normal", "Student", "Skewed", "Contaminated", "Scaled", "Correlated", "Ratings", "Clicks", "Events", "Waits",
+    "Own", "World", "world_from_text", "world_of",
 ]  # fmt: skip
 
 GAUSSIAN = Normal()
@@ -197,6 +199,38 @@ class Clicks:
 
 
 @dataclass(frozen=True)
+class Events:
+    """Poisson counts in each number, each on its own: what `noise=coterie.Poisson()` is about."""
+
+    def check(self, instance: Instance) -> None:
+        """ValueError for a mean that no count has."""
+        _check_lowest(instance, (instance.centers < 0.0) | (instance.centers > MOST_EVENTS), "events", "at least 0")
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        return np.asarray(rng.poisson(means), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Exponential waiting times in each number, each on its own: what `noise=coterie.Exponential()` is about."""
+
+    def check(self, instance: Instance) -> None:
+        """ValueError for a mean that no waiting time has."""
+        _check_lowest(instance, instance.centers <= 0.0, "waiting times", "above 0")
+
+    def draw(self, rng: np.random.Generator, arms: IntArray, means: FloatArray) -> FloatArray:
+        return np.asarray(means * np.maximum(rng.standard_exponential(means.shape), np.finfo(np.float64).tiny))
+
+
+def _check_lowest(instance: Instance, wrong: NDArray[np.bool_], of: str, allowed: str) -> None:
+    if wrong.any():
+        raise ValueError(
+            f"in a world of {of} the instance's centers are their means, {allowed}, "
+            f"but it has a center at {float(instance.centers[wrong][0]):g}"
+        )
+
+
+@dataclass(frozen=True)
 class Own:
     """A world of one's own.
 
@@ -228,7 +262,7 @@ def world_of(given: Any) -> World | None:
         return world_from_text(given)
     if isinstance(given, type):
         raise TypeError(f"world must be a world, not its class: write {given.__name__}(…)")
-    if isinstance(given, AddedNoise | Scaled | Correlated | Ratings | Clicks | Own):
+    if isinstance(given, AddedNoise | Scaled | Correlated | Ratings | Clicks | Events | Waits | Own):
         return given
     if callable(getattr(given, "draw", None)):
         return Own(given.draw)
@@ -258,6 +292,8 @@ _NAMES: dict[str, _Made] = {
     "contaminated": (Contaminated, 2, 2, "contaminated:SHARE,SD"),
     "ratings": (Ratings, 0, 2, "ratings:LOWEST,HIGHEST"),
     "clicks": (Clicks, 0, 1, "clicks:TRIALS"),
+    "events": (Events, 0, 0, "events"),
+    "waits": (Waits, 0, 0, "waits"),
     "scaled": (lambda *scales: Scaled(scales), 1, _MANY, "scaled:S0,S1,…"),
     "correlated": (Correlated, 1, 1, "correlated:CORRELATION"),
 }

@@ -149,11 +149,11 @@ def hash_after(previous: str, row: Row) -> str:
 
 def hashes_after(previous: str, rows: Iterable[Row]) -> list[str]:
     """The hash of each of the rows, which follow one another and the row with hash `previous`."""
-    found = []
+    hashes = []
     for row in rows:
         previous = hash_after(previous, row)
-        found.append(previous)
-    return found
+        hashes.append(previous)
+    return hashes
 
 
 def check_rows(campaign: str, after: int, previous: str, rows: Sequence[Row], hashes: Sequence[str]) -> str:
@@ -172,13 +172,13 @@ def check_rows(campaign: str, after: int, previous: str, rows: Sequence[Row], ha
 def check_row(campaign: str, previous: str, row: Row, stored: str) -> str:
     """The hash of a row that follows one with hash `previous`, if it is the one that is stored with it."""
     try:
-        found = hash_after(previous, row)
+        hash = hash_after(previous, row)
     except (struct.error, TypeError, UnicodeError):  # a number where a text was, and the like
-        found = ""
-    if found != stored:
-        what = "was changed after it was written" if row.seq > 1 else "or the campaign's settings were changed"
-        raise DamagedLog(campaign, row.seq, TABLES[type(row)], what)
-    return found
+        hash = ""
+    if hash != stored:
+        damage = "was changed after it was written" if row.seq > 1 else "or the campaign's settings were changed"
+        raise DamagedLog(campaign, row.seq, TABLES[type(row)], damage)
+    return hash
 
 
 def check_end(campaign: str, last_seq: int, chain: str, seq: int, found: str) -> None:

@@ -299,18 +299,18 @@ class Database:
                     code="no_store",
                     field="store",
                 ) from error
-            found = StoreUnavailable(f"the store cannot be used now: {_SOCKET.sub('', reason)}")
+            unavailable = StoreUnavailable(f"the store cannot be used now: {_SOCKET.sub('', reason)}")
             if self._file is not None and not self._file.writable:
-                found = _read_only(self._file)
-                found.away = True  # perhaps it may be written when it is tried again
+                unavailable = _read_only(self._file)
+                unavailable.away = True  # perhaps it may be written when it is tried again
                 self.engine.dispose()
             elif self.is_sqlite:
                 # A connection that was opened when the file was read-only stays so: the next one is a new one.
                 self.engine.dispose()
-                found.away = "readonly" in reason or "locked" in reason
+                unavailable.away = "readonly" in reason or "locked" in reason
             elif isinstance(error, DBAPIError):
-                found.away = error.connection_invalidated or isinstance(error, OperationalError)
-            raise found from error
+                unavailable.away = error.connection_invalidated or isinstance(error, OperationalError)
+            raise unavailable from error
 
     def close(self) -> None:
         """Give all connections back; a SQLite file is complete then, unless others have it open."""
@@ -326,13 +326,13 @@ class Database:
 
 def _read_only(file: SqliteFile) -> StoreUnavailable:
     """What is said to whoever writes to a file that only may be read, or reads one whose journal cannot be."""
-    what = "the store is read-only: it can be looked at, and nothing can be written to it"
+    message = "the store is read-only: it can be looked at, and nothing can be written to it"
     if file.has_journal:
-        what += (
+        message += (
             f". Its newest results are in {file.journal.name}: to look at them, copy both files to a folder that you "
             "may write to"
         )
-    return StoreUnavailable(what, code="read_only", field="store")
+    return StoreUnavailable(message, code="read_only", field="store")
 
 
 def _use_journal(raw: sqlite3.Connection) -> None:

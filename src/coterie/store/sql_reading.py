@@ -105,31 +105,31 @@ class SqlReading:
             return Page([], campaign["chain"])
         if previous is None:
             previous = self._hash_before(campaign, after)
-        found: list[tuple[Row, str]] = []
+        hashed: list[tuple[Row, str]] = []
         for kind in kinds:
             given = self._fetched(_of_kind(kind, id, after, limit))
-            found += zip(map(kind._make, map(_WITHOUT_LAST, given)), map(_LAST, given), strict=True)
-        return _checked(campaign, after, previous, found, limit)
+            hashed += zip(map(kind._make, map(_WITHOUT_LAST, given)), map(_LAST, given), strict=True)
+        return _checked(campaign, after, previous, hashed, limit)
 
     def rows_since(self, known: Sequence[Known]) -> dict[str, Page]:
         """Of several campaigns all rows after those that are known; without those that are damaged.
 
         PostgreSQL is asked once for all of them and all kinds: a query costs as much as dozens of rows.
         """
-        found: dict[str, Page] = {}
+        pages: dict[str, Page] = {}
         if self._connection.dialect.name != "postgresql":
             for campaign, seq, hash in known:
                 with suppress(DamagedLog):
-                    found[campaign["id"]] = self.rows(campaign, seq, previous=hash)
-            return found
+                    pages[campaign["id"]] = self.rows(campaign, seq, previous=hash)
+            return pages
         rows: dict[str, list[tuple[Row, str]]] = {campaign["id"]: [] for campaign, _, _ in known}
         wanted = {"ids": list(rows), "after": [seq for _, seq, _ in known]}
-        for id, place, fields, hash in self._connection.exec_driver_sql(_SINCE, wanted):
+        for id, place, hash, *fields in self._connection.exec_driver_sql(_SINCE, wanted).scalar() or ():
             rows[id].append((ALL_KINDS[place]._make(fields), hash))
         for campaign, seq, hash in known:
             with suppress(DamagedLog):
-                found[campaign["id"]] = _checked(campaign, seq, hash, rows[campaign["id"]])
-        return found
+                pages[campaign["id"]] = _checked(campaign, seq, hash, rows[campaign["id"]])
+        return pages
 
     def notes(self, campaign: Campaign, kind: str) -> Page:
         """The notes of one kind, in order, each checked against the stored hash of the row before it."""
@@ -138,20 +138,20 @@ class SqlReading:
 
     def _some_kinds(self, campaign: Campaign, queries: list[tuple[Kind, Select[Any]]], limit: int | None) -> Page:
         id = campaign["id"]
-        found: list[tuple[Row, str, str | None]] = []
+        chained: list[tuple[Row, str, str | None]] = []
         for kind, query in queries:
             given = self._fetched(query)
-            found += ((kind._make(one[:-2]), one[-2], one[-1]) for one in given)
-        _sort(id, found)
-        found = found[:limit]
+            chained += ((kind._make(fields[:-2]), fields[-2], fields[-1]) for fields in given)
+        _sort(id, chained)
+        chained = chained[:limit]
         hash = origin(id, campaign["settings"])
-        for row, stored, previous in found:
+        for row, stored, previous in chained:
             if row.seq == 1:
                 previous = origin(id, campaign["settings"])
             if previous is None:
                 raise DamagedLog(id, row.seq - 1, None, f"is missing: row {row.seq} follows nothing")
             hash = check_row(id, previous, row, stored)
-        return Page([row for row, _, _ in found], hash)
+        return Page([row for row, _, _ in chained], hash)
 
     def _fetched(
         self, query: Select[Any] | TextClause, given: dict[str, Any] | None = None
@@ -166,10 +166,10 @@ class SqlReading:
             return origin(campaign["id"], campaign["settings"])
         if after == campaign["last_seq"]:
             return campaign["chain"]
-        found = self.hash_of(campaign["id"], after)
-        if found is None:
+        hash = self.hash_of(campaign["id"], after)
+        if hash is None:
             raise DamagedLog(campaign["id"], after, None, "is missing")
-        return found
+        return hash
 
     def count(self, id: str) -> int:
         """How many rows the log has, of all kinds."""
@@ -182,9 +182,9 @@ class SqlReading:
         """The hash that is stored with a row, None if there is no such row."""
         for table in schema.TABLES.values():
             query = select(table.c.hash).where(table.c.campaign == id, table.c.seq == seq)
-            found = self._connection.execute(query).scalar()
-            if found is not None:
-                return str(found)
+            hash = self._connection.execute(query).scalar()
+            if hash is not None:
+                return str(hash)
         return None
 
     def snapshot(self, id: str) -> Snapshot | None:
@@ -210,42 +210,44 @@ class SqlReading:
 
 
 SEEN = schema.campaigns.c.removed == 0
-# The rows of all kinds as one column of JSON: PostgreSQL writes doubles in JSON so that they read back exactly.
+# The rows of all kinds as one text of JSON: PostgreSQL writes doubles in JSON so that they read back exactly.
 _SINCE = (
     "WITH known AS (SELECT * FROM unnest(CAST(%(ids)s AS text[]), CAST(%(after)s AS bigint[])) AS known (id, after)) "
-) + " UNION ALL ".join(
-    f"SELECT t.campaign, {place}, json_build_array({', '.join(f't.{field}' for field in kind._fields)}), t.hash "
-    f"FROM known JOIN {TABLES[kind]} AS t ON t.campaign = known.id AND t.seq > known.after"
-    for place, kind in enumerate(ALL_KINDS)
+) + "SELECT json_agg(news.row) FROM ({}) AS news".format(
+    " UNION ALL ".join(
+        f"SELECT json_build_array(t.campaign, {place}, t.hash, {', '.join(f't.{field}' for field in kind._fields)}) "
+        f"AS row FROM known JOIN {TABLES[kind]} AS t ON t.campaign = known.id AND t.seq > known.after"
+        for place, kind in enumerate(ALL_KINDS)
+    )
 )
 MOST_IDS = 500  # in one query: databases have limits
 _WITHOUT_LAST, _LAST = itemgetter(slice(0, -1)), itemgetter(-1)
 
 
 def _checked(
-    campaign: Campaign, after: int, previous: str, found: list[tuple[Row, str]], limit: int | None = None
+    campaign: Campaign, after: int, previous: str, hashed: list[tuple[Row, str]], limit: int | None = None
 ) -> Page:
     """Rows after number `after`, in any order, as a chain that begins with `previous`; all of them end as they should.
 
     With a limit only so many, of those that were found.
     """
     id = campaign["id"]
-    _sort(id, found)
-    reaches_end = limit is None or len(found) <= limit
-    found = found[:limit]
-    rows = [row for row, _ in found]
-    hash = check_rows(id, after, previous, rows, [hash for _, hash in found])
+    _sort(id, hashed)
+    reaches_end = limit is None or len(hashed) <= limit
+    hashed = hashed[:limit]
+    rows = [row for row, _ in hashed]
+    hash = check_rows(id, after, previous, rows, [hash for _, hash in hashed])
     if reaches_end:
         check_end(id, campaign["last_seq"], campaign["chain"], rows[-1].seq if rows else after, hash)
     return Page(rows, hash)
 
 
-def _sort(campaign: str, found: list[Any]) -> None:
+def _sort(campaign: str, entries: list[Any]) -> None:
     """Put entries, each a row and more, in the order of `seq`."""
     try:
-        found.sort(key=lambda entry: entry[0][0])
+        entries.sort(key=lambda entry: entry[0][0])
     except TypeError:  # SQLite keeps any text that somebody puts in a column of numbers
-        wrong = next(row for row, *_ in found if not isinstance(row.seq, int))
+        wrong = next(row for row, *_ in entries if not isinstance(row.seq, int))
         raise DamagedLog(campaign, wrong.seq, TABLES[type(wrong)], "has a number that is none") from None
 
 

@@ -80,11 +80,11 @@ class SqlWriting(SqlReading):
         while (id := self._connection.execute(removed).scalar()) is not None:
             for table in schema.TABLES.values():
                 rows = select(table.c.seq).where(table.c.campaign == id).order_by(table.c.seq).limit(left)
-                found = [row.seq for row in self._connection.execute(rows)]
-                for start in range(0, len(found), MOST_IDS):
-                    some = found[start : start + MOST_IDS]
+                numbers = [row.seq for row in self._connection.execute(rows)]
+                for start in range(0, len(numbers), MOST_IDS):
+                    some = numbers[start : start + MOST_IDS]
                     self._connection.execute(delete(table).where(table.c.campaign == id, table.c.seq.in_(some)))
-                left -= len(found)
+                left -= len(numbers)
                 if left <= 0:
                     return True
             self._connection.execute(delete(schema.snapshots).where(schema.snapshots.c.campaign == id))

@@ -139,7 +139,7 @@ class SqliteFile:
         if not _may_write(self.path):
             return not self.path.exists()
         return _may_write(self.path.absolute().parent) or all(
-            _may_write(one) for one in (self.journal, Path(f"{self.path}-shm"))
+            _may_write(file) for file in (self.journal, Path(f"{self.path}-shm"))
         )
 
     @property
@@ -284,8 +284,8 @@ class SqliteFile:
 
 def gone(path: Path, replaced: bool = False) -> StoreUnavailable:
     """What is said of a file that does not stand where it was opened."""
-    what = "was replaced by another file" if replaced else "was deleted"
-    return StoreUnavailable(f"the store cannot be used now: {path} {what} while it was open", STORE_MOVED)
+    fate = "was replaced by another file" if replaced else "was deleted"
+    return StoreUnavailable(f"the store cannot be used now: {path} {fate} while it was open", STORE_MOVED)
 
 
 def copy_into(connection: sqlite3.Connection, target: Path) -> None:
@@ -320,7 +320,7 @@ def _size(path: Path) -> int:
 
 def _inode(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

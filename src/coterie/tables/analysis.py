@@ -34,7 +34,12 @@ class Group:
     group: int
     arms: list[int]
     names: list[str]
-    center: list[float]
+    center: list[float | None]
+
+
+def plain_rows(rows: FloatArray) -> list[list[float | None]]:
+    """Rows of numbers as JSON has them: null for what is missing."""
+    return [[None if number != number else number for number in row] for row in rows.tolist()]
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ class Analysis:
     @cached_property
     def row_order(self) -> OrderReport | None:
         """What speaks against rows in no particular order; nothing in blocks, whose rows differ by that."""
-        if self.pool.blocks is not None:
+        if self.pool.blocks is not None or self.pool.has_holes:
             return None
         return order_report(self.pool, self.order.seed is not None)
 
@@ -156,7 +161,8 @@ class Analysis:
         members: list[list[int]] = [[] for _ in range(max(self.labels) + 1)]
         for arm, label in enumerate(self.labels):
             members[label].append(arm)
-        return [Group(k + 1, arms, self.named(arms), centers[k].tolist()) for k, arms in enumerate(members)]
+        rows = plain_rows(centers)
+        return [Group(k + 1, arms, self.named(arms), rows[k]) for k, arms in enumerate(members)]
 
     @property
     def pairs(self) -> Pairs | None:
@@ -211,7 +217,7 @@ class Analysis:
             "groups": [asdict(group) for group in self.groups],
             "names": list(pool.names),
             "counts": pool.counts.tolist(),
-            "means": self.means.tolist(),
+            "means": plain_rows(self.means),
             "pairs": None if self.pairs is None else asdict(self.pairs),
             "references": None if self.references is None else self.named(self.references),
             "borders": self.borders_by_name,

@@ -6,6 +6,7 @@ uses) and needs nothing of scikit-learn itself.
 
 from __future__ import annotations
 
+import html
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -135,6 +136,28 @@ class BanditClustering:
             if getattr(self, name) is not default and repr(getattr(self, name)) != repr(default)
         ]
         return f"BanditClustering({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        """The estimator in a notebook: its parameters that are not the defaults, and once fitted what it has."""
+        state = "not fitted"
+        if hasattr(self, "session_"):
+            proof = "proven" if self.proven_ else "not proven"
+            state = f"{self.n_clusters_} groups, {proof}, {self.n_measurements_} measurements"
+        return f"<pre>{html.escape(repr(self))}</pre><p>{state}</p>"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks an estimator about itself."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="clusterer",
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(two_d_array=True, string=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has found groups, or guesses of them."""
+        return hasattr(self, "session_")
 
     def fit(self, X: Any, names: Any = None) -> BanditClustering:  # noqa: N803 (scikit-learn's name)
         """Find the groups.

@@ -19,19 +19,20 @@ from coterie.certificate import Certificate
 from coterie.evidence.exact.block_tests import bounds_within_blocks, test_within_blocks
 from coterie.evidence.exact.differences import as_distances, bounds_of_differences, linked, near_pairs, references
 from coterie.evidence.exact.fits import Fits, PairTests, fitting
+from coterie.evidence.exact.holes import bounds_with_holes, filled, test_with_holes
 from coterie.evidence.exact.pair_tests import seed_of, sorted_stacks, test_pairs
 from coterie.evidence.intervals.by_noise import Distances
 from coterie.evidence.pair_graphs import far_items
 from coterie.methods.maximin import kmeans_maximin
 from coterie.problem.checks import FloatArray
 from coterie.problem.families import Model, noise_of, trials_of
+from coterie.problem.features import HOLES
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import table_assumption, table_claim
-from coterie.tables.analysis import AllowedResolution, PairAnalysis, PairTest
+from coterie.tables.analysis import AllowedResolution, PairAnalysis, PairTest, plain_rows
 from coterie.tables.checks.assumptions import Checked, checked_pool, stated_model, thin_items
 from coterie.tables.checks.row_order import Order
-from coterie.tables.checks.spread import means_of
 from coterie.tables.checks.successes import as_counts
 from coterie.tables.errors import TableError, checked
 from coterie.tables.pool import Blocks, Pool
@@ -48,6 +49,7 @@ _WIDEST = 200  # such steps
 
 def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: str) -> PairAnalysis:
     """All that the rows of a table prove. `rows`: whether it was "stated" or is "assumed" that it is finished."""
+    _check_holes(pool)
     order = Order(seed_of(sorted_stacks(pool.arms, pool.rows, len(pool.names))))
     pool, noise = as_counts(pool, noise, isinstance(asked, Resolution), order)
     n_arms = len(pool.names)
@@ -67,8 +69,8 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
         finished=rows,
         sound=not checks.noise_too_small and (pool.cut is None or not pool.cut.bursts),
         events=[
-            {"event": "result", "arm": int(arm), "round": 0, "values": row.tolist()} | block
-            for arm, row, block in zip(pool.arms, pool.rows, _named_blocks(pool), strict=True)
+            {"event": "result", "arm": int(arm), "round": 0, "values": row} | block
+            for arm, row, block in zip(pool.arms, plain_rows(pool.rows), _named_blocks(pool), strict=True)
         ],
     )
     if isinstance(asked, Resolution | SingleLinkage):
@@ -78,10 +80,20 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
     labels, equal = answer.labels, isinstance(asked, ExactGroups) and answer.done
     answer = replace(
         answer,
-        thin=[] if isinstance(asked, SingleLinkage) else thin_items(pool.freed, labels, answer.done),
+        thin=[] if isinstance(asked, SingleLinkage) or pool.has_holes else thin_items(pool.freed, labels, answer.done),
         misfits=checks.misfits(np.array(labels)) if equal else [],
     )
     return replace(answer, certificate=_certificate(answer)) if answer.sound else answer
+
+
+def _check_holes(pool: Pool) -> None:
+    """That every column has a number, and every item a row; of columns that nobody measured nothing is asked."""
+    if not pool.has_holes:
+        return
+    empty = np.flatnonzero(np.isnan(pool.rows).all(axis=0))
+    if empty.size:
+        column = pool.columns[int(empty[0])]
+        raise TableError(f"{pool.source}: no row has a number in {column}: leave the column out", field="values")
 
 
 # Tests of pairs: which items differ, and K groups.
@@ -91,7 +103,10 @@ def _by_tests(untested: PairAnalysis) -> PairAnalysis:
     pool, delta, sound = untested.pool, untested.delta, untested.sound
     n_arms = len(pool.names)
     noise, blocks = untested.checks.noise, pool.blocks
-    if blocks is None:
+    if pool.has_holes:
+        of_rows = None if blocks is None else blocks.of_rows
+        tests = test_with_holes(pool.arms, pool.rows, n_arms, noise, delta, of_rows)
+    elif blocks is None:
         tests = test_pairs(pool.arms, pool.rows, n_arms, noise, delta)
     else:
         tests = test_within_blocks(pool.arms, blocks.of_rows, pool.rows, noise, delta)
@@ -142,7 +157,7 @@ def _settled_number(fits: Fits, n_arms: int) -> int | None:
 def _guess(pool: Pool, k: int) -> list[int]:
     """K groups of the means, where no grouping is settled."""
     pool = pool.freed
-    means, counts = means_of(pool.arms, pool.rows, len(pool.names))
+    counts, means = pool.counts, filled(pool.arms, pool.rows, len(pool.names))[0]
     deviations = pool.spread().deviations
     scale = np.ones(pool.dim) if deviations is None else np.where(np.array(deviations) > 0.0, deviations, 1.0)
     labels, _ = kmeans_maximin(means / scale, counts.astype(float), k)
@@ -151,7 +166,7 @@ def _guess(pool: Pool, k: int) -> list[int]:
 
 def _can_differ(pool: Pool, tests: PairTests, delta: float) -> bool:
     """Whether any two items could have been told apart with so many rows; False only for tests that rearrange rows."""
-    if pool.blocks is not None:
+    if pool.blocks is not None and not pool.has_holes:
         n = len(pool.names)  # with tests of groups, a partition into pairs is the hardest to reject
         return bool(tests.least <= delta / (n * (n - 1) // 2 if tests.of_group is None else n // 2))
     if tests.test not in ("permutations", "signs", "ranks"):
@@ -181,7 +196,7 @@ def _by_intervals(untested: PairAnalysis, asked: Resolution | SingleLinkage) -> 
             '(coterie.Counts(trials)), Gaussian noise (noise="gaussian"), or a standard deviation',
             field="noise",
         )
-    means = untested.means
+    means = filled(pool.arms, pool.freed.rows, len(pool.names))[0]
     tested = replace(untested, test=PairTest("intervals"))
     if isinstance(asked, SingleLinkage):
         far = as_distances(bounds, "distance", np.ones(pool.dim))
@@ -206,6 +221,9 @@ def _by_intervals(untested: PairAnalysis, asked: Resolution | SingleLinkage) -> 
 
 def _bounds(pool: Pool, model: Model, delta: float) -> tuple[FloatArray, FloatArray] | None:
     """Bounds of all differences, within blocks if there are any."""
+    if pool.has_holes:
+        of_rows = None if pool.blocks is None else pool.blocks.of_rows
+        return bounds_with_holes(pool.arms, pool.rows, len(pool.names), model, delta, of_rows)
     if pool.blocks is not None:
         return bounds_within_blocks(pool.arms, pool.blocks.of_rows, pool.rows, model, delta)
     return bounds_of_differences(sorted_stacks(pool.arms, pool.rows, len(pool.names)), model, delta)
@@ -285,7 +303,7 @@ def _allowed(pool: Pool, checks: Checked, delta: float) -> AllowedResolution | N
     bounds = _bounds(pool, model, delta)
     if bounds is None:
         return None
-    means = np.stack([stack.mean(axis=0) for stack in sorted_stacks(pool.arms, pool.freed.rows, len(pool.names))])
+    means = filled(pool.arms, pool.freed.rows, len(pool.names))[0]
     for step in range(-20, _WIDEST):
         apart = [float(f"{_WIDER**step * deviation:.2g}") for deviation in spread]
         alike = [float(f"{bound / 4.0:.2g}") for bound in apart]
@@ -333,19 +351,24 @@ def _certificate(answer: PairAnalysis) -> Certificate | None:
             "references": answer.references if answer.done else None,
             "claim": table_claim(asked, answer.done, answer.delta),
             "assumes": table_assumption(
-                model, asked, answer.finished, None if pool.blocks is None else pool.blocks.column
+                model, asked, answer.finished, None if pool.blocks is None else pool.blocks.column, pool.has_holes
             ),
         }
         | blocks
+        | ({"holes": {"assumed": HOLES, "digest": _digest(pool)}} if pool.has_holes else {})
     )
 
 
 def _certified_blocks(pool: Pool, blocks: Blocks) -> dict[str, Any]:
-    """The blocks, and SHA-256 of all rows with their items and blocks, sorted: no row can be put in another one."""
-    rows = zip(pool.arms.tolist(), blocks.of_rows.tolist(), pool.rows.tolist(), strict=True)
-    lines = sorted(json.dumps([arm, blocks.names[block], values]) for arm, block, values in rows)
-    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    return {"column": blocks.column, "names": list(blocks.names), "digest": digest}
+    """The blocks, and a digest of all rows with their items and blocks: no row can be put in another one."""
+    return {"column": blocks.column, "names": list(blocks.names), "digest": _digest(pool)}
+
+
+def _digest(pool: Pool) -> str:
+    """SHA-256 of all rows with their items, and blocks if there are any, sorted."""
+    rows = zip(pool.arms.tolist(), _named_blocks(pool), plain_rows(pool.rows), strict=True)
+    lines = sorted(json.dumps([arm, *block.values(), values]) for arm, block, values in rows)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _named_blocks(pool: Pool) -> list[dict[str, str]]:

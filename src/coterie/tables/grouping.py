@@ -20,7 +20,7 @@ from coterie.tables.finished import analyse
 from coterie.tables.intervals import table_intervals
 from coterie.tables.pool import Pool
 from coterie.tables.reading.pools import read_pool
-from coterie.tables.verdicts import block_lines, condition, thin_lines
+from coterie.tables.verdicts import assumed_lines, condition, thin_lines
 
 if TYPE_CHECKING:
     from coterie.tables.growing import ReplayAnalysis
@@ -45,6 +45,7 @@ def group(
     sheet: str | None = None,
     copies: str | None = None,
     blocks: str | None = None,
+    holes: str | None = None,
     **replaying: Any,
 ) -> Grouping:
     """Which items of a table are alike: letters, groups and pairs, each with the proof of it.
@@ -79,6 +80,9 @@ def group(
     blocks : str, optional
         The column that names the block of each row, such as the day, the plate, the rater or the question: items are
         compared within blocks only, so that a block may shift all of its results (docs/EVIDENCE.md, "Blocks").
+    holes : "at random", optional
+        Which numbers are missing has nothing to do with any value: then a row with an empty cell counts where it has
+        numbers. Otherwise it is refused, or left out (docs/EVIDENCE.md, "Holes").
     replaying
         For a table that grows: method, threshold, distance_ratio and in_order (True unless given) of
         `coterie.tables.replay_pool`.
@@ -113,10 +117,13 @@ def group(
         message = f"{', '.join(sorted(replaying))}: for a table that grows"
         raise TableError(f"{message}; say --growing (in Python growing=True), or leave it out", field=min(replaying))
     checked("delta", check_delta, delta)
-    pool = read_pool(table, values, items, wide, leave_out_holes, sheet, copies, blocks)
+    pool = read_pool(table, values, items, wide, leave_out_holes, sheet, copies, blocks, holes)
     if growing and pool.blocks is not None:
         message = "blocks are for a finished table: leave --block or --growing out (in Python blocks or growing)"
         raise TableError(message, field="blocks")
+    if growing and pool.has_holes:
+        message = "holes at random are for a finished table: leave rows with holes out, leave_out_holes, or growing"
+        raise TableError(f"{message} (--leave-out-holes, --growing)", field="holes")
     asked = _question(pool, n_clusters, resolution, groups)
     if growing:  # the number of rows may depend on values: only their own order will do, unless something else is said
         replaying.setdefault("in_order", True)
@@ -301,7 +308,7 @@ class Grouping:
         answer = self.analysis
         if not isinstance(answer, PairAnalysis):
             return repr(self.session)
-        holds = [] if answer.finished is None else [*block_lines(answer), condition(answer.finished)]
+        holds = [] if answer.finished is None else [*assumed_lines(answer), condition(answer.finished)]
         return " ".join([*answer.verdict, *thin_lines(answer), *holds])
 
     def intervals(self, of: str = "groups", delta: float | None = None, quantile: float | None = None) -> Intervals:

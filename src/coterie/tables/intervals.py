@@ -17,7 +17,8 @@ from coterie.tables.errors import TableError, checked
 
 FIXED = {
     "known": "z", "gaussian": "t", "counts": "clopper-pearson", "bounded": "bets", "at-most": "catoni, one bet",
-    "any": "order statistics", "symmetric": "order statistics",
+    "any": "order statistics", "symmetric": "order statistics", "poisson": "order statistics",
+    "exponential": "order statistics",
 }  # fmt: skip
 """The formulas of finished tables, by the kind of the noise."""
 
@@ -36,6 +37,8 @@ def table_intervals(analysis: Analysis, of: Any, delta: Any, quantile: Any) -> I
     if pool.blocks is not None:
         message = f"in blocks ({pool.blocks.column}) means of items are not told apart from what blocks add"
         raise TableError(f"{message}: there are no intervals; read pairs and letters", field="blocks")
+    if pool.has_holes:
+        raise TableError("rows lack some numbers: there are no intervals; read pairs and letters", field="holes")
     if analysis.noise_too_small:
         raise TableError("the rows contradict the noise stated, on which intervals rest: state another", field="noise")
     labels, n_rows = _labels(analysis, of)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coterie.evidence.exact.holes import by_numbers
 from coterie.evidence.exact.two_way import TwoWay, two_way
 from coterie.evidence.faults import copied_columns
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.tables.checks.row_order import Order, content_order
-from coterie.tables.checks.spread import Spread, spread_of
+from coterie.tables.checks.spread import Spread, spread_of, spread_of_numbers
 
 COUNTERS = ("day", "date", "week", "month", "year", "row", "index", "no", "no.", "nr", "nr.", "#", "tag", "datum")
 """Columns of numbers that often say when or which; they are named where their content does not show it."""
@@ -74,7 +75,7 @@ class Reading:
     columns of which one follows from the other; `holes`: places of rows left out for an empty cell; `remarks`: what was
     done to the table before; `copied_rows`: what was said about copies; `whole`: least and largest value, if all look
     like ratings; `counters`: columns that may only say when or which; `likely_block`: a column that looks as if it
-    named blocks, where none was named.
+    named blocks, where none was named; `missing`: how many numbers a column lacks, if they were said to be at random.
     """
 
     source: str
@@ -99,6 +100,7 @@ class Reading:
     cut: Cut | None
     blocks: BlocksRead | None
     likely_block: str | None
+    missing: list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,11 @@ class Pool:
         """How many measurements there are of each arm."""
         return np.bincount(self.arms, minlength=len(self.names))
 
+    @cached_property
+    def has_holes(self) -> bool:
+        """Whether rows lack some of their numbers, which are NaN."""
+        return bool(np.isnan(self.rows).any())
+
     def order(self, in_order: Any = False) -> Order:
         """The order in which the rows are used: shuffled by a seed from what they hold, or as they stand."""
         rows = zip(self.arms.tolist(), self.rows.tolist(), strict=True)
@@ -208,6 +215,12 @@ class Pool:
     @property
     def freed(self) -> Pool:
         """The pool with what its blocks add taken off, so that the means of items can be compared; as it is without."""
+        if self.blocks is not None and self.has_holes:
+            rows = np.full_like(self.rows, np.nan)
+            for number, (_, arms, blocks, values) in enumerate(by_numbers(self.arms, self.rows, self.blocks.of_rows)):
+                if blocks is not None and len(values):
+                    rows[~np.isnan(self.rows[:, number]), number] = two_way(arms, blocks, values).adjusted[:, 0]
+            return replace(self, rows=rows, blocks=None)
         if self.two_way is None:
             return self
         return replace(self, rows=self.two_way.adjusted, blocks=None)
@@ -230,6 +243,8 @@ class Pool:
 
     def spread(self) -> Spread:
         """How the measurements of an item vary about its mean, over all items; in blocks, about the sum of both."""
+        if self.has_holes:
+            return spread_of_numbers(self.arms, self.rows, None if self.blocks is None else self.blocks.of_rows)
         fit = self.two_way
         if fit is None:
             return spread_of(self.arms, self.rows, len(self.names))
@@ -238,6 +253,8 @@ class Pool:
     def described(self) -> Reading:
         """What was read."""
         counts = self.counts
+        whole = self.rows[~np.isnan(self.rows).any(axis=1)]
+        columns = list(zip(self.columns, self.rows.T, strict=True))
         spelt = defaultdict(list)
         for name in self.names:
             spelt[_LEADING_ZEROS.sub("", "".join(name.casefold().split()))].append(name)
@@ -254,10 +271,8 @@ class Pool:
             values=self.columns,
             numbers_for_names=self.place_word == BY_LINE and all(map(_is_number, self.columns)),
             left_out=[LeftOut(column, why, column in self.unmeasured) for column, why in self.left_out],
-            constant=[
-                column for column, values in zip(self.columns, self.rows.T, strict=True) if (values == values[0]).all()
-            ],
-            copies=[[self.columns[first], self.columns[second]] for first, second in copied_columns(self.rows)],
+            constant=[column for column, values in columns if np.ptp(_known(values)) == 0.0],
+            copies=[[self.columns[first], self.columns[second]] for first, second in copied_columns(whole)],
             holes=list(self.holes),
             remarks=list(self.remarks),
             copied_rows=self.copies,
@@ -266,12 +281,14 @@ class Pool:
             cut=self.cut,
             blocks=None if self.blocks is None else BlocksRead(self.blocks.column, len(self.blocks.names)),
             likely_block=self.likely_block,
+            missing=[(column, missing) for column, values in columns if (missing := int(np.isnan(values).sum()))],
         )
 
     def scale(self) -> list[int] | None:
         """The least and the largest value, if all are whole numbers of a short range, as ratings are."""
-        low, high = float(self.rows.min()), float(self.rows.max())
-        return [int(low), int(high)] if 0 < high - low <= LONGEST_SCALE and (self.rows % 1.0 == 0.0).all() else None
+        values = _known(self.rows)
+        low, high = float(values.min()), float(values.max())
+        return [int(low), int(high)] if 0 < high - low <= LONGEST_SCALE and (values % 1.0 == 0.0).all() else None
 
 
 def item_places(arms: IntArray) -> IntArray:
@@ -281,6 +298,12 @@ def item_places(arms: IntArray) -> IntArray:
     places = np.empty_like(arms)
     places[order] = np.arange(arms.size) - np.repeat(np.cumsum(counts) - counts, counts) + 1
     return places
+
+
+def _known(values: FloatArray) -> FloatArray:
+    """The numbers that are there."""
+    known: FloatArray = values[~np.isnan(values)]
+    return known
 
 
 def _is_number(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from coterie.problem.features import ABOUT_HOLES
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import table_blocks
 
@@ -24,13 +25,15 @@ def condition(finished: str, option: str = "growing=True") -> str:
     )
 
 
-def block_lines(answer: PairAnalysis) -> list[str]:
-    """What is assumed of blocks, if there are any."""
-    blocks = answer.pool.blocks
-    if blocks is None:
-        return []
-    assumed = table_blocks(answer.checks.noise, answer.question, blocks.column)
-    return [f"Items were compared within {blocks.column} only. Assumed: {assumed}."]
+def assumed_lines(answer: PairAnalysis) -> list[str]:
+    """What is assumed of blocks and of holes, if there are any."""
+    blocks, lines = answer.pool.blocks, []
+    if blocks is not None:
+        assumed = table_blocks(answer.checks.noise, answer.question, blocks.column)
+        lines.append(f"Items were compared within {blocks.column} only. Assumed: {assumed}.")
+    if answer.pool.has_holes:
+        lines.append(f"Rows with holes count where they have numbers. Assumed: {ABOUT_HOLES}.")
+    return lines
 
 
 def verdict_lines(answer: PairAnalysis) -> list[str]:

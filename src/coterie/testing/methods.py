@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coterie.methods import METHODS, Method, MethodError, MethodRun, Pull, prepared, register, unregister
+from coterie.methods import METHODS, Method, MethodError, MethodRun, PanelPull, Pull, prepared, register, unregister
 from coterie.methods.start import GuardedRun
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
@@ -185,7 +185,7 @@ class _Course:
 
     case: Case
     run: MethodRun
-    pulls: list[Pull] = field(default_factory=list)
+    pulls: list[Pull | PanelPull] = field(default_factory=list)
     results: list[FloatArray] = field(default_factory=list)
 
     def play(self, after_each: Callable[[], object] = lambda: None) -> _Course:

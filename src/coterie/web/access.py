@@ -24,6 +24,7 @@ from urllib.parse import quote
 from starlette.concurrency import run_in_threadpool
 
 from coterie.campaign import CampaignError, StoreUnavailable
+from coterie.campaign.errors import NotFound
 from coterie.campaign.tokens import OWNER, READER, WORKER, Writer, hash_of, id_of, new_token, role_of
 from coterie.web.answers import Refusal
 from coterie.web.limits import Rate
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from coterie.campaign import Campaigns
 
 __all__ = [
+    "INVITED_SECONDS",
     "MOST_ASKS",
     "SESSION_SECONDS",
     "SHORTEST_GOOD_TOKEN",
@@ -39,6 +41,7 @@ __all__ = [
     "Caller",
     "FailedLogins",
     "access_to",
+    "check_token",
     "hash_of",
     "new_token",
     "prepare_tokens",
@@ -48,6 +51,8 @@ SHORTEST_GOOD_TOKEN = 20
 MOST_ASKS = 2000
 """Asks of a campaign that a token may have open at once, unless another number is given."""
 SESSION_SECONDS = 7 * 86400.0
+INVITED_SECONDS = 90 * 86400.0
+"""Of the session of somebody who was invited: there is no token that could be typed again."""
 _SESSIONS_PER_TOKEN = 100
 """The oldest of the same token goes first: whoever logs in often ends nobody else's session."""
 _FRESH_SECONDS = 1.0
@@ -223,6 +228,26 @@ class Access:
             self._sessions[session["hash"]] = session
         return secret
 
+    def accept(self, invitation: str) -> str:
+        """The secret of a session with a token of its own, which the invitation becomes.
+
+        Raises
+        ------
+        NotFound, Conflict
+            The invitation is not known, or was used, taken back, or has expired.
+        """
+        if self._store is None:
+            raise NotFound("there are no invitations here", code="unknown_invitation")
+        secret = new_token()
+        hash, until = hash_of(secret), self._clock() + INVITED_SECONDS
+        token = self._store.invitations.accept(invitation, hash, until)
+        caller = Caller(token["hash"], token["scope"], token.get("campaign"), self._most_asks)
+        with self._changing:
+            self._changes += 1
+            self._callers = self._callers | {caller.token: caller}
+            self._sessions = self._sessions | {hash: {"hash": hash, "token": caller.token, "until": until}}
+        return secret
+
     def _keep(self, session: dict[str, Any], ended: list[str]) -> bool:
         """Whether the store keeps the session in place of those that ended: one that is only read does not."""
         try:
@@ -252,6 +277,12 @@ class Access:
             self._sessions.pop(hash, None)
 
 
+def check_token(given: str, name: str) -> None:
+    """Refuse a token that cannot be sent in a header."""
+    if not given or not given.isascii() or not given.isprintable() or " " in given:
+        raise ValueError(f"a {name} consists of visible ASCII characters without blanks")
+
+
 def prepare_tokens(
     store: Campaigns, token: str | None = None, read_token: str | None = None, renew: bool = False
 ) -> str | None:
@@ -261,14 +292,13 @@ def prepare_tokens(
     earlier starts hold, unless `renew` asks for a new one; it ends all earlier ones, those made by command too.
     """
     for given, name in ((token, "token"), (read_token, "read token")):
-        if given is not None and (not given or not given.isascii() or not given.isprintable() or " " in given):
-            raise ValueError(f"a {name} consists of visible ASCII characters without blanks")
+        if given is not None:
+            check_token(given, name)
     if token is not None and token == read_token:
         raise ValueError("the token and the read token must differ")
     made = None
     if renew:
-        for row in store.tokens():
-            store.remove_token(row["hash"])
+        store.remove_all_tokens()
     if token is None and not any(row["role"] == OWNER and not row["campaign"] for row in _valid(store)):
         token = made = new_token()
     for given, role in ((token, OWNER), (read_token, READER)):
@@ -339,6 +369,10 @@ class FailedLogins:
         self._proven[address, caller.token] = None
         while len(self._proven) > _PROVEN_KEPT:
             self._proven.popitem(last=False)
+
+    def check_address(self, address: str) -> None:
+        """Refuse whoever has been guessing, before it is looked whether this one is right."""
+        self._of_address.check(address, 0.0)
 
     async def pause(self) -> None:
         """Before a wrong token is answered: nothing, unless there are many of them just now."""

@@ -157,6 +157,6 @@ class WriteQueue:
         for count in ask_steps(n, where):
             posted = self._store.post("ask", id, worker, count, n, where, writer=writer)
             answer = await asyncio.wrap_future(posted)
-            if answer["done"]:
+            if answer["done"] or "deadline_reached" in answer:
                 break
         return Response(to_json(answer), media_type="application/json")

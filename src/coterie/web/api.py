@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -12,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from coterie.campaign import Campaigns
 from coterie.campaign.commands.blocks import InBlock
 from coterie.campaign.service.whole_store import LARGEST_PAGE, PAGE
+from coterie.campaign.views.cells import MOST_COLUMNS
 from coterie.campaign.views.partial import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
 from coterie.campaign.views.status import MOST_LISTED
 from coterie.session.progress import MOST as MOST_MORE
@@ -42,18 +45,42 @@ from coterie.web.response_models import (
     Told,
     errors_of,
 )
-from coterie.web.view_models import Budget, Curve, History, ItemPage, Page, PartialAnswers, Picture, Status
+from coterie.web.view_models import (
+    Budget,
+    Curve,
+    History,
+    ItemPage,
+    MeasuredCells,
+    Page,
+    PartialAnswers,
+    Picture,
+    Status,
+)
 
 After = Annotated[int, Query(ge=0, description="Only what comes after this seq.")]
-Kind = Literal["csv", "groups", "json", "certificate", "log"]
+Kind = Literal["csv", "groups", "json", "certificate", "partial", "log"]
 _SHEETS = {"csv": "measurements"}  # what an Excel file is called, if not by its kind
+_LONGEST_NAME = 60
 MEDIA = {
-    "csv": ("text/csv; charset=utf-8", "csv"),
+    "csv": ("text/csv; charset=utf-8", "measurements.csv"),
     "groups": ("text/csv; charset=utf-8", "groups.csv"),
-    "json": ("application/json", "json"),
+    "json": ("application/json", "campaign.json"),
     "certificate": ("application/json", "certificate.json"),
+    "partial": ("application/json", "partial.json"),
     "log": ("text/csv; charset=utf-8", "log.csv"),
 }
+
+
+BOM = "\ufeff"
+"""What spreadsheets need at the beginning of a text to read it as UTF-8; other programs do without."""
+
+
+def attachment(name: str, ending: str) -> str:
+    """The header that names a file after its campaign: in ASCII, and for browsers in UTF-8 as RFC 6266 has it."""
+    kept = "".join(sign if sign.isalnum() else "-" for sign in name[:_LONGEST_NAME])
+    called = "-".join(part for part in kept.split("-") if part) or "campaign"
+    plain = unicodedata.normalize("NFKD", called).encode("ascii", "ignore").decode().strip("-") or "campaign"
+    return f"attachment; filename=\"{plain}-{ending}\"; filename*=UTF-8''{quote(f'{called}-{ending}')}"
 
 
 def measuring_endpoints(writes: WriteQueue) -> dict[str, Callable[[str, Request], Awaitable[Response]]]:
@@ -136,8 +163,10 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         kind: Kind = "csv",
         format: Annotated[Literal["text", "xlsx"], Query(description="xlsx: Excel, of csv, groups and log.")] = "text",
         decimal_comma: Annotated[bool, Query(description="csv and groups: 6,8 for 6.8, semicolons between.")] = False,
+        bom: Annotated[bool, Query(description="csv and groups: begin as spreadsheets need it for UTF-8.")] = False,
     ) -> Response:
-        """A file: measurements (csv), each item's group, everything (json), the certificate, or the log it rests on.
+        """A file: measurements (csv), each item's group, everything (json), the certificate, that of what is proven so
+        far (partial), or the log that these rest on.
 
         As Excel, the log is what happened, for people.
         """
@@ -145,13 +174,15 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         def write() -> bytes:
             if format == "xlsx":
                 return store.export_workbook(id, kind)
-            return store.export(id, kind, decimal_comma=decimal_comma).encode("utf-8")
+            text = store.export(id, kind, decimal_comma=decimal_comma)
+            marked = bom and kind in ("csv", "groups")
+            return (BOM + text.removeprefix(BOM) if marked else text).encode("utf-8")
 
         # groups come with letters, for which all pairs are looked at, and Excel files take their time
         content = await (slow.run if kind == "groups" or format == "xlsx" else run_in_threadpool)(write)
         media, ending = MEDIA[kind] if format == "text" else (XLSX, f"{_SHEETS.get(kind, kind)}.xlsx")
-        headers = {"Content-Disposition": f'attachment; filename="campaign-{id[:8]}.{ending}"'}
-        return Response(content, 200, headers, media)
+        name = (await run_in_threadpool(store.overview, id))["name"]
+        return Response(content, 200, {"Content-Disposition": attachment(name, ending)}, media)
 
     @router.get("/{id}/events", response_class=StreamingResponse, responses=READING | {
         200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}})  # fmt: skip
@@ -164,8 +195,8 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
     ) -> Response:
         """The log as it grows, each event with its seq as id.
 
-        Kinds: asked, told, expired, failed, undone, imported, resolution, revision, correction, groups, evidence,
-        stopped, archived, unarchived, lease_time, surplus.
+        Kinds: asked, told, expired, failed, undone, imported, resolution, revision, deadline, correction, groups,
+        evidence, stopped, archived, unarchived, lease_time, surplus.
         """
         start = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
         await streams.check_campaign(id)
@@ -212,6 +243,13 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
         Of more than 2000 items only the groups. Without what is `proven` it is quick for a thousand items too.
         """
         return await slow.json_response(store.picture, id, proven)
+
+    @router.get("/{id}/cells", response_model=MeasuredCells, responses=READING)
+    async def cells(
+        id: Id, features: Annotated[int, Query(ge=1, le=1000, description="So many at most.")] = MOST_COLUMNS
+    ) -> Response:
+        """With features: what was measured, a cell for each item and feature with results; found features first."""
+        return await json_response(store.cells, id, features)
 
     @router.get("/{id}/resolution-curve", response_model=Curve, responses=READING)
     async def resolution_curve(id: Id, points: Annotated[int, Query(ge=2, le=1000)] = CURVE_POINTS) -> Response:

@@ -21,12 +21,14 @@ from starlette.types import Scope
 from coterie import __version__
 from coterie.campaign import CampaignError, Campaigns, StoreUnavailable
 from coterie.methods import METHODS
-from coterie.web.access import Access, FailedLogins
+from coterie.web.access import Access, FailedLogins, hash_of
 from coterie.web.answers import SlowReads, WriteQueue, add_error_handlers, to_json
 from coterie.web.api import api_router, measuring_endpoints
 from coterie.web.event_streams import EventStreams
+from coterie.web.inviting import inviting_router
 from coterie.web.limits import Rate
 from coterie.web.managing_api import upload_router
+from coterie.web.metrics import Requests, metrics_router
 from coterie.web.middleware import OPEN_PATHS, AccessMiddleware
 from coterie.web.pages import login_router, page_router, sharing_router
 from coterie.web.request_models import body_schemas
@@ -55,6 +57,7 @@ def create_app(
     access: Access | None = None,
     rate: float = DEFAULT_RATE,
     max_body: int = DEFAULT_MAX_BODY,
+    metrics_token: str | None = None,
 ) -> FastAPI:
     """The server of a store, as an ASGI application.
 
@@ -68,6 +71,8 @@ def create_app(
         Requests a second for each token, 0 for no limit.
     max_body : int
         Bytes of a request's body.
+    metrics_token : str, optional
+        Opens `/metrics`, and nothing else; owners of all campaigns may always read it.
 
     Returns
     -------
@@ -82,6 +87,7 @@ def create_app(
     looked_at = StoreHealth(store)
     writes = WriteQueue(store)
     slow = SlowReads()
+    requests = Requests()
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -115,9 +121,11 @@ def create_app(
 
     app.include_router(api_router(store, streams, writes, slow))
     app.include_router(upload_router(store))
+    app.include_router(inviting_router(store))
     app.include_router(page_router(store, slow))
     app.include_router(sharing_router(store, slow))
     app.include_router(login_router(known, failed))
+    app.include_router(metrics_router(store, requests, slow))
     app.mount("/static", _Static(directory=Path(__file__).parent / "static"))
     app.add_middleware(
         AccessMiddleware,
@@ -126,6 +134,8 @@ def create_app(
         failed=failed,
         max_body=max_body,
         measuring=measuring_endpoints(writes),
+        requests=requests,
+        metrics_token=None if metrics_token is None else hash_of(metrics_token),
     )
     _describe(app)
     return app

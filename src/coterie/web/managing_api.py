@@ -19,6 +19,7 @@ from coterie.web.request_models import (
     ArchiveBody,
     CloseBlockBody,
     ClustersBody,
+    DeadlineBody,
     DeltaBody,
     Id,
     ItemsBody,
@@ -94,7 +95,7 @@ def add_managing(router: APIRouter, store: Campaigns, writes: WriteQueue) -> Non
 
 
 def add_revisions(router: APIRouter, writes: WriteQueue) -> None:
-    """Items join or are retired, more groups, a smaller δ. For owners."""
+    """Items join or are retired, more groups, a smaller δ, another deadline. For owners."""
 
     async def revise(id: str, request: Request, changes: dict[str, Any]) -> Response:
         return await writes.submit("revise", id, changes, writer=request.state.caller.writer)
@@ -122,6 +123,12 @@ def add_revisions(router: APIRouter, writes: WriteQueue) -> None:
     async def lower_delta(id: _RevisedId, request: Request) -> Response:
         """A smaller error probability; once it is done, the campaign goes on."""
         return await revise(id, request, dict(await read_body(request, DeltaBody)))
+
+    @router.post("/{id}/deadline", response_model=RevisedCampaign, responses=WRITING,
+                 openapi_extra=request_body(DeadlineBody))  # fmt: skip
+    async def change_deadline(id: _RevisedId, request: Request) -> Response:
+        """Another deadline, where there is one. It costs nothing, and what is proven is as certain as before."""
+        return await revise(id, request, dict(await read_body(request, DeadlineBody)))
 
 
 def _table_body(example: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ allowed for: there are no CORS headers.
 
 from __future__ import annotations
 
+import hmac
 import logging
 import re
 import traceback
@@ -22,9 +23,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coterie.campaign.tokens import OWNER
-from coterie.web.access import Access, Caller, FailedLogins
+from coterie.web.access import Access, Caller, FailedLogins, hash_of
 from coterie.web.answers import Refusal, refusal_for, refusal_response, wants_page
 from coterie.web.limits import Rate, declares_body, read_limited_body
+from coterie.web.metrics import METRICS, PATH, Requests
 
 LONGEST_FORM = 4096
 """Bytes of what the login page sends."""
@@ -63,7 +65,8 @@ class AccessMiddleware:
     """The outermost layer of the application: it refuses what may not pass, and adds headers to all answers.
 
     `measuring` answers asks and tells at once. They are nearly all requests, and the framework spends more on finding
-    the way to an endpoint and on solving its parameters than the endpoint takes.
+    the way to an endpoint and on solving its parameters than the endpoint takes. `metrics_token` is the hash of the
+    token that opens `/metrics` and nothing else.
     """
 
     app: ASGIApp
@@ -72,6 +75,8 @@ class AccessMiddleware:
     failed: FailedLogins
     max_body: int
     measuring: Mapping[str, Callable[[str, Request], Awaitable[Response]]]
+    requests: Requests
+    metrics_token: str | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -81,6 +86,7 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        send = self.requests.observed(scope, send)
         started = False
         unread = declares_body(scope)
 
@@ -122,6 +128,7 @@ class AccessMiddleware:
         if measures is None:
             await self.app(scope, receive, send)
         else:
+            scope["counted_as"] = f"/api/campaigns/{{id}}/{measures['what']}"
             answer = await self.measuring[measures["what"]](measures["id"], Request(scope, receive))
             await answer(scope, receive, send)
 
@@ -182,7 +189,7 @@ class AccessMiddleware:
         given = headers.get(b"authorization")
         if given is not None:
             kind, _, token = given.decode("latin-1").partition(" ")
-            caller = self.access.by_token(token.strip()) if kind.lower() == "bearer" else None
+            caller = self._by_token(scope["path"], token.strip()) if kind.lower() == "bearer" else None
             self.failed.check(address, caller, scope["path"])
             if caller is None:
                 raise Refusal(401, "wrong_token", "this token is not known here", None, _AUTHENTICATE)
@@ -190,6 +197,11 @@ class AccessMiddleware:
         secret = session_secret(scope)
         caller = None if secret is None else self.access.by_session(secret)
         return caller, caller is not None
+
+    def _by_token(self, path: str, token: str) -> Caller | None:
+        if path == PATH and self.metrics_token is not None and hmac.compare_digest(hash_of(token), self.metrics_token):
+            return Caller(self.metrics_token, METRICS)
+        return self.access.by_token(token)
 
 
 def _check_role(path: str, writes: bool, caller: Caller) -> None:

@@ -1,6 +1,6 @@
 """The content of pages: functions from what the store tells to a dictionary for a template.
 
-A campaign's page, lists, logs; and what is proven so far: letters, pairs, how many groups there are at every radius.
+Lists and a campaign's page; and what is proven so far: letters, pairs, how many groups there are at every radius.
 """
 
 from __future__ import annotations
@@ -11,40 +11,21 @@ from typing import Any
 from coterie.campaign import CampaignError, Campaigns
 from coterie.methods import METHODS
 from coterie.problem.costs import cost_text
-from coterie.problem.question import Resolution
 from coterie.problem.settings import DELTA, METHOD
 from coterie.session.forecast import Forecast
 from coterie.session.partial import MOST_ITEMS
-from coterie.web.rendering import colour, evidence_chart, number, plateau_chart, pulls_chart
+from coterie.web.log_content import RECENT_EVENTS, SHOWN_EVENTS, log_rows
+from coterie.web.rendering import colour, evidence_chart, number, plateau_chart, pulls_chart, thumbnail
 
 LISTED_ITEMS = 48
 """Up to so many items are listed with a bar each; more are drawn as one picture."""
 SHOWN_MEMBERS = 40
+SHOWN_NUMBERS = 2
+"""Of a result's numbers, so many have an interval beside an item; the picture has all."""
 MOST_MEMBERS = 2000
 SHOWN_LEASES = 20
-LOG_PAGE = 50
-SHOWN_EVENTS = 8
-RECENT_EVENTS = 4 * SHOWN_EVENTS
-"""So many are read, since some of them are not shown."""
 SEARCHED_FROM = 8
 """From so many campaigns on, the list can be searched."""
-_NOT_LISTED = "evidence"  # every few measurements: the picture shows these
-
-_LOG_NUMBERS = 8
-
-_KIND_WORDS = {
-    "asked": "asked for",
-    "expired": "lease expired",
-    "failed": "not measured",
-    "groups": "groups",
-    "correction": "corrected",
-    "unarchived": "taken up again",
-    "lease_time": "time for a measurement",
-    "surplus": "kept, not counted",
-}
-
-_BLOCK_WORDS = {"compose": "asked for", "close": "closed", "place": "a result that nobody asked for"}
-
 SHOWN_ITEMS = 20
 """Of more than `LISTED_ITEMS` items, so many are listed with their letters, those first whose group is open."""
 
@@ -64,47 +45,151 @@ _WHY_NOT = {
 }
 
 
+def counts(status: dict[str, Any], partial: dict[str, Any] | None = None) -> dict[str, Any]:
+    """All that pages count of a campaign: from one place, so that no two of its numbers contradict each other.
+
+    Parameters
+    ----------
+    status : dict
+        What `Campaigns.status` or, for a list, `Campaigns.list` says.
+    partial : dict, optional
+        What is proven of pairs and items (`Campaigns.partial`). Nothing else that is counted is called proven: the
+        claims that a method tests (`progress`) begin anew with every guess of the groups.
+
+    Returns
+    -------
+    dict
+        `measurements` on record: those that are `counted`, those that are `waiting` for an earlier one of their item,
+        and those `beside` the answer, told after the stop or not counted. `items` and `retired` ones, `groups` (None
+        before there are any). `left`, and as likely as not between `low` and `high`: measurements still expected.
+        `percent`: how far it is. With `partial`: `pairs`, of which `apart` and `alike` are proven; `certain` and
+        `open` items.
+    """
+    done, retired = status["done"], len(status.get("retired", ()))
+    waiting = 0 if done or status.get("proven") else status.get("waiting", 0)
+    early = too_early(status)
+    known = not done and early is None and status.get("forecast") is not None
+    low, high = (round(status[key]) if known and status.get(key) else None for key in ("forecast_low", "forecast_high"))
+    share = status["progress"]["share"] if "progress" in status else 1.0 if done else 0.0
+    found = {
+        "measurements": status["measurements"],
+        "counted": status["t"],
+        "waiting": waiting,
+        "beside": status["measurements"] - status["t"] - waiting,
+        "items": status["n_arms"] - retired,
+        "retired": retired,
+        "groups": len(status.get("groups", ())) or None,
+        "left": max(1, round(status["forecast"])) if known else None,
+        "low": low,
+        "high": high,
+        "percent": 100 if done else min(99, round(100 * share)),
+    }
+    if partial is not None:
+        found |= {
+            "counted": partial["t"],
+            "pairs": partial["pairs"],
+            "apart": partial["apart"]["count"],
+            "alike": partial["alike"]["count"],
+            "certain": partial["settled"],
+            "open": len(partial["items"]) - partial["settled"],
+        }
+    return found
+
+
 def list_page(page: dict[str, Any], search: str, archived: bool, begun: bool) -> dict[str, Any]:
-    """A page of campaigns, newest first, and what the form for a new one offers; `begun`: other pages are before it."""
-    offered = [method for method in METHODS.values() if not method.needs and not method.simulates_only]
+    """A page of campaigns, newest first; `begun`: other pages are before it."""
     return {
-        "campaigns": page["campaigns"],
+        "campaigns": [one | {"counts": counts(one)} for one in page["campaigns"]],
         "next": page["next"],
         "search": search,
         "archived": archived,
         "searched": bool(search or archived or begun or page["next"] or len(page["campaigns"]) >= SEARCHED_FROM),
+    }
+
+
+def new_page() -> dict[str, Any]:
+    """What the form for a new campaign offers."""
+    offered = [method for method in METHODS.values() if not method.needs and not method.simulates_only]
+    return {
         "methods": offered,
         "default_method": METHOD,
-        "for_resolutions": [method.name for method in offered if Resolution.kind in method.questions],
         "default_delta": DELTA,
         "without_thresholds": [method.name for method in offered if not method.has_thresholds],
     }
 
 
-def campaign_page(status: dict[str, Any], history: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
-    """A campaign: `status`, `history` and `events` of one moment (`Campaigns.overview`), and what follows from them."""
+def list_entry(store: Campaigns, id: str) -> dict[str, Any]:
+    """What a list shows of a campaign beside its name: how far it is, when something happened last, a small picture."""
+    page = store.page(id, 2, 1)
+    return {
+        "counts": counts(page["status"]),
+        "status": page["status"],
+        "last": page["events"][-1]["at"] if page["events"] else None,
+        "picture": None if page["picture"] is None else thumbnail(page["picture"]),
+    }
+
+
+def live_page(store: Campaigns, id: str, points: int) -> dict[str, Any]:
+    """What is shown of a campaign, and shown anew whenever something has happened."""
+    return campaign_page(**store.page(id, points, RECENT_EVENTS))
+
+
+def campaign_page(
+    status: dict[str, Any],
+    history: dict[str, Any],
+    events: list[dict[str, Any]],
+    picture: dict[str, Any] | None = None,
+    cells: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A campaign: `status`, `history` and `events` of one moment (`Campaigns.page`), and what follows from them.
+
+    `picture`: as `Campaigns.picture` has it, for the intervals of the items.
+    """
     group_of: list[int | None] = [] if status["cut"] else [None] * status["n_arms"]
     for group in () if status["cut"] else status["groups"]:
         for arm in group["arms"]:
             group_of[arm] = group["id"]
-    early = too_early(status)
-    forecast = None if early else status["forecast"]
     leases = status["open_leases"]
+    counted = counts(status)
+    against = [alarm for alarm in status["alarms"] if not alarm["harmless"]]
+    mixed = bool(status["homogeneity"] and status["homogeneity"]["mixed"])
     return {
         "status": status,
-        "groups": [_group(group) for group in status["groups"]],
-        "progress": progress(status),
+        "counts": counted,
+        "warned": bool(status["alarm"] or against or mixed or status["doubt"]),
+        "mixed": mixed,
+        **group_columns(status["groups"], picture),
         "spent": spent(status),
-        "too_early": early,
-        "left": None if forecast is None or status["done"] else max(1, round(forecast)),
-        "chart": evidence_chart(history, None if status["done"] else forecast),
+        "too_early": too_early(status),
+        "chart": evidence_chart(history, counted["left"]),
         "weakest": status["evidence"]["weakest"],
         "items": _items(status, group_of),
         "pulls": _pulls(status, group_of),
         "leases": leases[:SHOWN_LEASES],
         "more_leases": max(0, len(leases) - SHOWN_LEASES),
         "recent": log_rows(events)[:SHOWN_EVENTS],
+        "cells": None if cells is None else cell_table(cells),
     }
+
+
+def cell_table(cells: dict[str, Any], most: int = SHOWN_MEMBERS) -> dict[str, Any]:
+    """The cells as rows of a table: of each group its means, then its items, at most so many in all.
+
+    `depth` of a cell, from 1 to 4, grows with its results.
+    """
+    width, by_item = len(cells["features"]), dict[int, list[Any]]()
+    for item, column, count, mean in cells["cells"]:
+        depth = min(4, 1 + int(count).bit_length() // 2)
+        by_item.setdefault(item, [None] * width)[column] = {"mean": mean, "count": int(count), "depth": depth}
+    rows: list[dict[str, Any]] = []
+    for group in [*cells["groups"], {"id": None, "size": 0, "means": []}]:
+        own = [item for item in cells["items"] if item["group_id"] == group["id"] and item["arm"] in by_item]
+        if group["id"] is not None:
+            means = [None if mean is None else {"mean": mean, "count": 0, "depth": 0} for mean in group["means"]]
+            rows.append({"name": f"group {group['id']}, {group['size']} items", "group": True, "cells": means})
+        rows += [{"name": item["name"], "group": False, "cells": by_item[item["arm"]]} for item in own[:most]]
+    more = len(by_item) - sum(not row["group"] for row in rows)
+    return cells | {"rows": rows, "more_rows": more, "more": cells["touched"] > width}
 
 
 def too_early(status: dict[str, Any]) -> str | None:
@@ -116,28 +201,47 @@ def too_early(status: dict[str, Any]) -> str | None:
     return forecast.words if forecast.wild or forecast.vague else None
 
 
-def progress(status: dict[str, Any]) -> int:
-    """How far the evidence is, in percent of what is needed; full only when done."""
-    if status["done"]:
-        return 100
-    evidence = status["evidence"]
-    statistic, threshold = evidence["statistic"], evidence["threshold"]
-    if statistic is None or not threshold:
-        return 0
-    return int(max(0.0, min(99.0, 100 * statistic / threshold)))
+def group_columns(
+    groups: list[dict[str, Any]], picture: dict[str, Any] | None, most: int = MOST_MEMBERS
+) -> dict[str, Any]:
+    """The groups as columns of items, each with an interval for its first numbers; what the intervals are, in words.
 
+    At most so many items of a group. `bar` of an item: where its interval and its mean are on a scale that all items
+    share, in percent.
+    """
+    shown = [] if picture is None else [one for one in picture["items"] if one["mean"] and one["mean"][0] is not None]
+    ranges = {one["arm"]: list(zip(one["mean"], one["low"], one["high"], strict=True))[:SHOWN_NUMBERS] for one in shown}
+    ends: list[float] = [end for numbers in ranges.values() for end in numbers[0] if end is not None] or [0.0]
+    low, wide = min(ends), max(ends) - min(ends) or 1.0
 
-def _group(group: dict[str, Any]) -> dict[str, Any]:
-    names = group["names"]
+    def place(value: float) -> float:
+        return round(2 + 96 * (value - low) / wide, 2)
+
+    def member(arm: int, name: str) -> dict[str, Any]:
+        numbers = ranges.get(arm, [])
+        bar = [place(numbers[0][0] if end is None else end) for end in numbers[0]] if numbers else None
+        return {"arm": arm, "name": name, "ranges": numbers, "bar": bar}
+
+    columns = []
+    for group in groups:
+        members = [member(arm, name) for arm, name in zip(group["arms"][:most], group["names"][:most], strict=True)]
+        columns.append(
+            {
+                "id": group["id"],
+                "colour": colour(group["id"]),
+                "size": group["size"],
+                "center": [] if isinstance(group["center"], dict) else group["center"],
+                "reference": group.get("reference"),
+                "first": members[:SHOWN_MEMBERS],
+                "rest": members[SHOWN_MEMBERS:],
+                "left_out": group["size"] - len(members),
+            }
+        )
+    named = [] if picture is None else [one["name"] for one in picture["numbers"]][:SHOWN_NUMBERS]
     return {
-        "id": group["id"],
-        "colour": colour(group["id"]),
-        "size": group["size"],
-        "center": group["center"],
-        "reference": group.get("reference"),
-        "first": names[:SHOWN_MEMBERS],
-        "rest": names[SHOWN_MEMBERS:MOST_MEMBERS],
-        "left_out": group["size"] - len(names[:MOST_MEMBERS]),
+        "groups": columns,
+        "numbers": named,
+        "interval": None if picture is None or not shown else picture["interval"],
     }
 
 
@@ -155,7 +259,7 @@ def _items(status: dict[str, Any], group_of: list[int | None]) -> list[dict[str,
     if status["n_arms"] > LISTED_ITEMS:
         return None
     most = max([*status["pulls"], 1])
-    names = status["names"] or [str(arm) for arm in range(status["n_arms"])]
+    names = _names(status)
     order = sorted(range(status["n_arms"]), key=lambda arm: (group_of[arm] or 0, arm))
     return [
         {
@@ -169,115 +273,16 @@ def _items(status: dict[str, Any], group_of: list[int | None]) -> list[dict[str,
     ]
 
 
+def _names(status: dict[str, Any]) -> list[str]:
+    return status["names"] or [str(arm) for arm in range(status["n_arms"])]
+
+
 def _pulls(status: dict[str, Any], group_of: list[int | None]) -> dict[str, Any]:
     listed = not status["cut"] and status["n_arms"] > LISTED_ITEMS
-    return {**status["pulls_summary"], "chart": pulls_chart(status["pulls"], group_of) if listed else None}
-
-
-def log_page(
-    id: str, name: str, dim: int, events: list[dict[str, Any]], first: int, last: int, newest: int
-) -> dict[str, Any]:
-    """A page of the log, newest first, with the `before` of the pages beside it (`Campaigns.newest_events`)."""
     return {
-        "id": id,
-        "name": name,
-        "dim": dim,
-        "first": first,
-        "last": last,
-        "newest": newest,
-        "older": first if first > 1 else None,
-        "newer": min(last + LOG_PAGE, newest) + 1 if last < newest else None,
-        "rows": log_rows(events),
+        **status["pulls_summary"],
+        "chart": pulls_chart(status["pulls"], group_of, _names(status)) if listed else None,
     }
-
-
-def log_rows(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Events as rows of a table, newest first; points of the evidence are left out."""
-    return [_log_row(event) for event in reversed(events) if event["kind"] != _NOT_LISTED]
-
-
-def _log_row(event: dict[str, Any]) -> dict[str, Any]:
-    kind = event["kind"]
-    text, detail = event.get("name", ""), ""
-    numbers = event["values"] if kind in ("told", "surplus") else []
-    if kind == "correction":
-        detail = f"{_values(event['new'])}, told was {_values(event['old'])}: {event['reason']}"
-        detail += f" ({event['message']})" if "message" in event else ""
-    elif kind in ("failed", "undone"):
-        detail = event["reason"]
-    elif kind == "surplus":
-        detail = "somebody else was asked too, and answered first"
-    elif kind == "lease_time":
-        text = f"{event['seconds']:g} seconds, before {event['before']:g}"
-    elif kind == "groups":
-        text = _change(event)
-    elif kind == "imported":
-        text, detail = event["source"], _imported(event)
-    elif kind == "resolution":
-        text = f"{Resolution.of(event['resolution']).words}, after {event['chosen_at']} measurements"
-    elif kind == "revision":
-        text, detail = _revision(event), event.get("reason", "")
-    elif kind == "block":
-        text, detail = event["block"], _BLOCK_WORDS[event["step"]]
-    elif kind in ("cell", "lapse"):
-        text = event.get("block", "")
-        detail = f"cell {event['cell']}: {len(event['pulls'])} asks" if kind == "cell" else f"cell {event['cell']}"
-    elif kind == "stopped":
-        text = f"after {event['t']} measurements"
-    return {
-        "seq": event["seq"],
-        "at": event["at"],
-        "kind": kind,
-        "said": _KIND_WORDS.get(kind, kind),
-        "text": text,
-        "detail": detail,
-        "numbers": numbers[:_LOG_NUMBERS],
-        "more_numbers": len(numbers) > _LOG_NUMBERS,
-        "worker": event.get("worker") or event.get("by") or "",
-        "measurement": event["id"] if kind == "told" else None,
-        "told": _values(numbers),
-        "typed": " ".join(repr(value) for value in event["values"]) if kind == "told" else "",
-        "token": event.get("token", {}).get("id"),
-    }
-
-
-def _values(values: list[float]) -> str:
-    shown = "; ".join(f"{value:.6g}" for value in values[:_LOG_NUMBERS])
-    return f"{shown}; …" if len(values) > _LOG_NUMBERS else shown
-
-
-def _revision(event: dict[str, Any]) -> str:
-    parts = []
-    if event["added"]:
-        parts.append("joined: " + (", ".join(event["names"]) or f"{event['added']} items"))
-    if event["retired"]:
-        parts.append(f"retired: {', '.join(event.get('retired_names') or map(str, event['retired']))}")
-    if event["n_clusters"] is not None:
-        parts.append(f"{event['n_clusters']} groups")
-    if event["delta"] is not None:
-        parts.append(f"error probability {event['delta']:g}")
-    return "; ".join(parts)
-
-
-def _imported(event: dict[str, Any]) -> str:
-    count, order = event["measurements"], event["order"]
-    how = f"shuffled within each item, seed {order['seed']}" if order["shuffled"] else "in the order of the table"
-    return f"{count} measurement{'' if count == 1 else 's'}, {how}"
-
-
-def _change(event: dict[str, Any]) -> str:
-    if "first" in event:
-        return f"a first guess: {len(set(event['first']))} groups"
-    parts = [
-        f"group {change['group']} split off group {change['from']}"
-        if change["from"]
-        else f"group {change['group']} is new"
-        for change in event["split"]
-    ]
-    parts += [f"group {change['group']} merged into group {change['into']}" for change in event["merged"]]
-    moved = len(event["moved"])
-    parts.append(f"{moved} item{'' if moved == 1 else 's'} moved")
-    return "; ".join(parts)
 
 
 def proven_part(store: Campaigns, id: str) -> dict[str, Any]:
@@ -292,7 +297,7 @@ def proven_part(store: Campaigns, id: str) -> dict[str, Any]:
         "no_partial": no_partial,
         "items": [] if partial is None else _proven_items(partial),
         "guessed": partial is not None and any(item["group_id"] is not None for item in partial["items"]),
-        "open_items": None if partial is None else len(partial["items"]) - partial["settled"],
+        "counts": None if partial is None else counts(store.status(id, 0), partial),
         "chart": None if curve is None else plateau_chart(curve, _marks(curve)),
         "no_chart": None if no_curve == no_partial else no_curve,
         "unit": None if curve is None else _unit(settings, curve),

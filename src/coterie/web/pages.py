@@ -17,11 +17,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from coterie.campaign import CampaignError, Campaigns
+from coterie.campaign.errors import Conflict, NotFound
+from coterie.campaign.service.invitations import is_invitation
 from coterie.campaign.tokens import OWNER
 from coterie.campaign.views.status import MOST_LISTED
 from coterie.web import page_content
-from coterie.web.access import SESSION_SECONDS, Access, FailedLogins
+from coterie.web.access import INVITED_SECONDS, SESSION_SECONDS, Access, FailedLogins
 from coterie.web.answers import SlowReads
+from coterie.web.log_content import LOG_PAGE, log_page
 from coterie.web.middleware import LONGEST_FORM, cookie_name, session_secret
 from coterie.web.page_content import proven_part
 from coterie.web.rendering import render
@@ -32,7 +35,7 @@ _HISTORY_POINTS = 400
 _LISTED = 50  # campaigns on a page of the list
 
 PRINTED_ITEMS = 1000
-"""Items of the table on the page that is printed; of more, the groups alone are."""
+"""Up to so many items the page that is printed lists all of them; of more, some of each group."""
 
 _HOST = re.compile(r"[\w.\-]+(?::\d{1,5})?|\[[0-9a-fA-F:.]+\](?::\d{1,5})?", re.ASCII)
 
@@ -47,6 +50,16 @@ def page_response(template: str, request: Request, code: int = 200, **content: A
     who = {"may_write": request.state.may_write, "may_manage": may_manage, "signed_in": caller is not None}
     shown = render(template, only_token=only_token, **who, **content)
     return Response(shown, code, media_type="text/html; charset=utf-8")
+
+
+def takes_long(summary: dict[str, Any]) -> bool:
+    """Whether a campaign's measurements have to be read first, and are many."""
+    return not summary["in_memory"] and summary["measurements"] > _READ_LATER
+
+
+def owns(request: Request) -> bool:
+    """Whether the caller may change what is asked for."""
+    return request.state.caller is not None and request.state.caller.role == OWNER
 
 
 def page_router(store: Campaigns, slow: SlowReads) -> APIRouter:
@@ -65,34 +78,34 @@ def page_router(store: Campaigns, slow: SlowReads) -> APIRouter:
         content = page_content.list_page(listed, search, archived, bool(after))
         return page_response("list.html", request, may_create=request.state.may_create, **content)
 
+    @router.get("/new")
+    def new(request: Request) -> Response:
+        return page_response("new.html", request, may_create=request.state.may_create, **page_content.new_page())
+
     @router.get("/campaigns/{id}")
     def campaign(id: str, request: Request) -> Response:
         summary = store.overview(id)  # of the campaign's row only: it says whether reading the rest takes long
-        if not summary["in_memory"] and summary["measurements"] > _READ_LATER:
+        if takes_long(summary):
             shown = summary | {"blocks": store.settings(id).get("blocks")}
             return page_response("campaign.html", request, reading=True, may_own=False, status=shown)
-        return page_response("campaign.html", request, reading=False, may_own=owns(request), **progress(id))
-
-    def owns(request: Request) -> bool:
-        """Whether the caller may change what is asked for."""
-        return request.state.caller is not None and request.state.caller.role == OWNER
+        content = page_content.live_page(store, id, _HISTORY_POINTS)
+        return page_response("campaign.html", request, reading=False, may_own=owns(request), **content)
 
     @router.get("/campaigns/{id}/live")
     def live(id: str, request: Request) -> Response:
-        return page_response("campaign_progress.html", request, **progress(id))
+        return page_response("campaign_live.html", request, **page_content.live_page(store, id, _HISTORY_POINTS))
+
+    @router.get("/campaigns/{id}/entry")
+    async def entry(id: str, request: Request) -> Response:
+        if takes_long(await run_in_threadpool(store.overview, id)):
+            return Response(b"", 200, media_type="text/html; charset=utf-8")  # a list does not wait for that
+        content = await slow.run(lambda: page_content.list_entry(store, id))
+        return page_response("list_entry.html", request, **content)
 
     @router.get("/campaigns/{id}/proven")
     async def proven(id: str, request: Request) -> Response:
         content = await slow.run(lambda: proven_part(store, id))
         return page_response("campaign_proven.html", request, **content)
-
-    def progress(id: str) -> dict[str, Any]:
-        return page_content.campaign_page(**store.page(id, _HISTORY_POINTS, page_content.RECENT_EVENTS))
-
-    @router.get("/campaigns/{id}/log")
-    def log(id: str, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
-        events = store.newest_events(id, before, page_content.LOG_PAGE)
-        return page_response("log.html", request, **page_content.log_page(**events))
 
     @router.get("/favicon.ico")
     async def icon() -> Response:
@@ -102,8 +115,13 @@ def page_router(store: Campaigns, slow: SlowReads) -> APIRouter:
 
 
 def sharing_router(store: Campaigns, slow: SlowReads) -> APIRouter:
-    """The addresses of these pages."""
+    """The addresses at which a campaign is handed on: its log, a sheet of paper, a table taken in, a QR code."""
     router = APIRouter(include_in_schema=False)
+
+    @router.get("/campaigns/{id}/log")
+    def log(id: str, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
+        events = store.newest_events(id, before, LOG_PAGE)
+        return page_response("log.html", request, **log_page(**events))
 
     @router.get("/campaigns/{id}/print")
     async def printed(id: str, request: Request) -> Response:
@@ -127,13 +145,19 @@ def sharing_router(store: Campaigns, slow: SlowReads) -> APIRouter:
     return router
 
 
+def origin_of(request: Request) -> str | None:
+    """The address of this server, as this browser calls it; None if it says nothing that is one."""
+    host = request.headers.get("host", "")
+    return f"{request.url.scheme}://{host}" if _HOST.fullmatch(host) else None
+
+
 def address_of(request: Request, id: str) -> str | None:
     """The address of a campaign's page, as this browser calls the server; None if it says nothing that is one.
 
     Nothing else is in it: no token, and nothing of what was asked.
     """
-    host = request.headers.get("host", "")
-    return f"{request.url.scheme}://{host}/campaigns/{id}" if _HOST.fullmatch(host) else None
+    origin = origin_of(request)
+    return None if origin is None else f"{origin}/campaigns/{id}"
 
 
 def is_local(address: str) -> bool:
@@ -156,26 +180,17 @@ def qr_svg(address: str) -> Markup | None:
 
 
 def print_page(store: Campaigns, id: str) -> dict[str, Any]:
-    """What is printed of a campaign: what was found and proven, the groups, the numbers, and how to verify it."""
-    status = store.status(id, PRINTED_ITEMS)
-    rows = []
-    if not status["cut"]:
-        names = status["names"] or [str(arm) for arm in range(status["n_arms"])]
-        group_of = {arm: group["id"] for group in status["groups"] for arm in group["arms"]}
-        rows = [
-            {"name": names[arm], "group": group_of.get(arm), "measurements": count}
-            for arm, count in enumerate(status["pulls"])
-        ]
-        if group_of:
-            rows.sort(key=lambda row: row["group"] or 0)
+    """The sheet: title, groups with intervals, the sentence of the certificate, date, and how to verify it."""
+    page = store.page(id, 2, 1)
+    status = page["status"]
+    most = PRINTED_ITEMS if status["n_arms"] <= PRINTED_ITEMS else page_content.SHOWN_MEMBERS
     proven = status["done"] and status["certifies"] and status["n_arms"] <= MOST_LISTED
     return {
         "status": status,
-        "items": None if status["cut"] else rows,
+        "counts": page_content.counts(status),
+        **page_content.group_columns(status["groups"], page["picture"], most),
+        "pulls": {} if status["cut"] else dict(enumerate(status["pulls"])),
         "digests": _digests(store, id) if proven else None,
-        "warned": bool(
-            status["alarm"] or status["doubt"] or [alarm for alarm in status["alarms"] if not alarm["harmless"]]
-        ),
     }
 
 
@@ -203,17 +218,27 @@ def login_router(access: Access, failed: FailedLogins) -> APIRouter:
         goal = _address_inside(form.get("next", ["/"])[0])
         address = request.client.host if request.client else "?"
         token = form.get("token", [""])[0].strip()
-        failed.check(address, access.by_token(token), "/login")
-        secret = await run_in_threadpool(access.open_session, token)
+        lasting = SESSION_SECONDS
+        problem = "This token is not known here. It is printed when the server starts for the first time."
+        if is_invitation(token):
+            failed.check_address(address)
+            lasting = INVITED_SECONDS
+            try:
+                secret = await run_in_threadpool(access.accept, token)
+            except (NotFound, Conflict) as error:
+                secret, problem = None, error.message
+                failed.check(address, None, "/login")
+        else:
+            failed.check(address, access.by_token(token), "/login")
+            secret = await run_in_threadpool(access.open_session, token)
         if secret is None:
             await failed.pause()
-            problem = "This token is not known here. It is printed when the server starts for the first time."
             content = {"next": goal, "problem": problem, "plain": _plain(request)}
             return await run_in_threadpool(page_response, "login.html", request, 401, **content)
         answer = RedirectResponse(goal, 303)
         name, tls = cookie_name(request.scope), request.url.scheme == "https"
         answer.set_cookie(name, secret, path="/", secure=tls, httponly=True, samesite="strict",
-                          max_age=int(SESSION_SECONDS))  # fmt: skip
+                          max_age=int(lasting))  # fmt: skip
         return answer
 
     @router.post("/logout")

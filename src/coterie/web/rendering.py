@@ -5,6 +5,7 @@ Charts are made from the same dictionaries that the API sends.
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -25,7 +26,14 @@ _templates = Environment(
 
 WIDTH, HEIGHT = 1000, 300
 
+THUMB = (120, 48)
+"""Width and height of a small picture in a list."""
+_MARGIN, _DOTS = 5, 400
+
 _COLOURS = 10
+
+_READINGS = 500
+"""A chart has so many places that it can be read at."""
 
 _GROUP_TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
@@ -113,10 +121,33 @@ def evidence_chart(history: dict[str, Any], needed_left: float | None) -> dict[s
         "forecast": forecast,
         "y_labels": [number(top), number(top / 2), "0"],
         "x_labels": ["0", number(round(end / 2)), number(round(end))],
+        "readings": readings(
+            [t / end for t in times],
+            ["measurements", "evidence", "needed"],
+            list(zip(times, history["statistic"], history["threshold"], strict=True)),
+        ),
     }
 
 
-def pulls_chart(pulls: Sequence[int], groups: Sequence[int | None]) -> dict[str, Any]:
+def readings(
+    at: Sequence[float], called: Sequence[str], values: Sequence[Sequence[Any]], named: Sequence[str] | None = None
+) -> str:
+    """What a chart says where it is pointed at, as JSON for chart.js: numbers at places from 0 to 1 across it.
+
+    `named`: what stands at each place, if it has a name.
+    """
+    step = -(-len(at) // _READINGS)
+    some = range((len(at) - 1) % step, len(at), step) if at else range(0)  # the last one is among them
+    content = {
+        "at": [round(at[i], 4) for i in some],
+        "called": list(called),
+        "values": [[None if value is None else float(f"{value:.5g}") for value in values[i]] for i in some],
+        "named": None if named is None else [named[i] for i in some],
+    }
+    return json.dumps(content, ensure_ascii=False)
+
+
+def pulls_chart(pulls: Sequence[int], groups: Sequence[int | None], names: Sequence[str]) -> dict[str, Any]:
     """One column an item, the groups side by side, for more items than can be listed."""
     order = sorted(range(len(pulls)), key=lambda arm: (groups[arm] or 0, arm))
     top = round_up(max([*pulls, 1]))
@@ -131,7 +162,37 @@ def pulls_chart(pulls: Sequence[int], groups: Sequence[int | None]) -> dict[str,
         "height": HEIGHT,
         "paths": [(name, "".join(columns)) for name, columns in paths.items()],
         "y_labels": [number(top), number(top / 2), "0"],
+        "readings": readings(
+            [place / len(order) for place in range(len(order))],
+            ["measurements"],
+            [[pulls[arm]] for arm in order],
+            [names[arm] for arm in order],
+        ),
     }
+
+
+def thumbnail(picture: dict[str, Any]) -> dict[str, Any] | None:
+    """The items as dots, for a list of campaigns: on two axes, or by value with a row for each group."""
+    dots = [one for one in picture["items"][:_DOTS] if one["mean"] and one["mean"][0] is not None]
+    if len(dots) < 2:
+        return None
+    plane = dots[0].get("at") is not None
+    ids = sorted({one["group_id"] or 0 for one in dots})
+
+    def at(one: dict[str, Any]) -> tuple[float, float]:
+        if plane:
+            return one["at"][0] or 0.0, -(one["at"][1] or 0.0)
+        return one["mean"][0], float(ids.index(one["group_id"] or 0))
+
+    xs, ys = ([at(one)[axis] for one in dots] for axis in (0, 1))
+
+    def scaled(values: list[float], length: float) -> list[float]:
+        low, wide = min(values), max(values) - min(values)
+        shares = [(value - low) / wide if wide else 0.5 for value in values]
+        return [round(_MARGIN + (length - 2 * _MARGIN) * share, 1) for share in shares]
+
+    marks = zip(scaled(xs, THUMB[0]), scaled(ys, THUMB[1]), dots, strict=True)
+    return {"width": THUMB[0], "height": THUMB[1], "dots": [(x, y, colour(one["group_id"])) for x, y, one in marks]}
 
 
 def plateau_chart(curve: dict[str, Any], marks: Sequence[tuple[str, float]] = ()) -> dict[str, Any]:
@@ -174,6 +235,11 @@ def plateau_chart(curve: dict[str, Any], marks: Sequence[tuple[str, float]] = ()
         "marks": [(name, f"{100 * radius / end:.2f}%") for name, radius in marks if radius <= end],
         "y_labels": [(number(count), f"{100 * y(count) / HEIGHT:.2f}%") for count in _GROUP_TICKS if count <= top],
         "x_labels": [(number(tick), f"{100 * tick / end:.2f}%") for tick in ticks],
+        "readings": readings(
+            [radius / end for radius in radii],
+            ["radius", "at least", "enough"],
+            [(radius, *_numbers_at(curve, radius)) for radius in radii],
+        ),
         "plateaus": [plateau for plateau in plateaus if plateau[2] > 1],
         "rows": [(tick, *_numbers_at(curve, tick)) for tick in ticks],
     }

@@ -14,91 +14,23 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY
 from coterie.methods import METHODS
-from coterie.problem.families import SHAPES, STATEMENTS
-from coterie.problem.question import CLAIMS, GROUPS, NORMS
+from coterie.problem.question import GROUPS
 from coterie.problem.settings import DELTA, METHOD, MOST_CONFIRM, THRESHOLD
 from coterie.web.answers import Refusal
+from coterie.web.value_schemas import (
+    COSTS,
+    FAMILIES,
+    NUMBERS,
+    Arm,
+    ChosenResolution,
+    Noise,
+    Resolution,
+    Seconds,
+    Values,
+)
 
 Id = Annotated[str, Path(description="The campaign's id.", examples=["5f0c7c0a1c9d4b7f8e21a3d4"])]
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-
-_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
-_Seconds = Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]  # the store says what is wrong
-_RESULT = {"anyOf": [{"type": "number"}, {"type": "boolean"}]}  # true is 1, false is 0
-_Values = Annotated[
-    Any, WithJsonSchema({"anyOf": [*_RESULT["anyOf"], {"type": "array", "items": _RESULT, "minItems": 1}]})
-]
-_Arm = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]})]
-_Noise = Annotated[
-    Any,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "null"},
-                {"type": "number", "exclusiveMinimum": 0},
-                _NUMBERS,
-                {"type": "array", "items": _NUMBERS, "minItems": 1},
-                {
-                    "type": "object",
-                    "required": ["family"],
-                    "properties": {
-                        "family": {"type": "string", "enum": [*STATEMENTS, "exactly"]},
-                        "shape": {
-                            "anyOf": [{"type": "string", "enum": list(SHAPES)}, {"type": "boolean"}],
-                            "description": "Of gaussian, in words; of any, whether spread and shape count too.",
-                        },
-                        "trials": {"type": "integer", "minimum": 1, "description": "Of counts."},
-                        "lo": {"anyOf": [{"type": "number"}, _NUMBERS], "description": "Of bounded."},
-                        "hi": {"anyOf": [{"type": "number"}, _NUMBERS], "description": "Of bounded."},
-                        "covariance": {
-                            "anyOf": [{"type": "number"}, _NUMBERS, {"type": "array", "items": _NUMBERS}],
-                            "description": "Of at-most: a standard deviation, one for each number, or a covariance.",
-                        },
-                        "noise": {
-                            "anyOf": [{"type": "number"}, _NUMBERS, {"type": "array", "items": _NUMBERS}],
-                            "description": "Of exactly: a standard deviation, one for each number, or a covariance.",
-                        },
-                    },
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
-_RATE = {"type": "string", "pattern": r"^[0-9.]+%$"}
-_BOUND = {
-    "anyOf": [{"type": "number", "minimum": 0}, _NUMBERS, _RATE, {"type": "array", "items": _RATE, "minItems": 1}]
-}
-_RESOLUTION = {
-    "type": "object",
-    "required": ["alike", "apart"],
-    "properties": {
-        "alike": _BOUND | {"description": "Differences below this do not matter."},
-        "apart": _BOUND | {"description": "Differences above this do; larger than `alike`."},
-        "norm": {
-            "type": "string",
-            "enum": list(NORMS),
-            "description": "For each number of a measurement, or for the distance of all of them.",
-        },
-        "claim": {
-            "type": "string",
-            "enum": list(CLAIMS),
-            "description": "Items are near the reference of their group, or any two of a group are.",
-        },
-    },
-    "additionalProperties": False,
-}
-_Resolution = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "null"}, _RESOLUTION]})]
-_ChosenResolution = Annotated[Any, WithJsonSchema(_RESOLUTION)]
-_FAMILIES = {
-    "any": "as null; with `shape` true, groups that differ in spread or shape are looked for too",
-    "gaussian": "Gaussian with an unknown covariance that all items share, of the `shape` full, diagonal or scalar",
-    "counts": "each number is a count of successes out of `trials`, 1 if left out",
-    "bounded": "all numbers lie between `lo` and `hi`",
-    "at-most": "the covariance is at most `covariance`",
-    "symmetric": "symmetric about the mean of each item",
-    "exactly": "a known `noise` that is Gaussian with exactly this covariance, and not less",
-}
 
 
 def _describe_methods(schema: dict[str, Any]) -> None:
@@ -142,7 +74,9 @@ class NewCampaign(Body):
     n_clusters: Annotated[Any, WithJsonSchema({"type": ["integer", "null"], "minimum": 1})] = Field(
         default=None, description="How many groups there are; null if that is not known, with a `resolution`."
     )
-    dim: StrictInt = Field(ge=1, description="How many numbers one measurement has.")
+    dim: Annotated[Any, WithJsonSchema({"type": ["integer", "null"], "minimum": 1})] = Field(
+        default=None, description="How many numbers one measurement has; left out with `features`."
+    )
     delta: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})] = Field(
         default=DELTA, description="The error probability that is allowed."
     )
@@ -150,14 +84,14 @@ class NewCampaign(Body):
     threshold: StrictStr = Field(
         default=THRESHOLD, description="proven or heuristic, for methods that have both; heuristic is no proof."
     )
-    noise: _Noise = Field(
+    noise: Noise = Field(
         default=None,
         description="What is known about the noise. null: nothing, any noise. A known noise: a standard deviation, one "
         "for each coordinate, or a covariance. Between the two, an object: "
-        + "; ".join(f"{family}: {sentence}" for family, sentence in _FAMILIES.items())
+        + "; ".join(f"{family}: {sentence}" for family, sentence in FAMILIES.items())
         + ".",
     )
-    resolution: _Resolution = Field(
+    resolution: Resolution = Field(
         default=None,
         description="In place of n_clusters: which differences matter, in the units of the measurements, one number or "
         'one for each number of a measurement; for counts also rates, "2%". The number of groups is then found.',
@@ -170,7 +104,7 @@ class NewCampaign(Body):
     distance_ratio: Annotated[Any, WithJsonSchema({"type": ["number", "null"]})] = Field(
         default=None, json_schema_extra=_describe_distance_ratio
     )
-    lease_seconds: _Seconds = Field(default=LEASE_SECONDS, description="How long a worker may take.")
+    lease_seconds: Seconds = Field(default=LEASE_SECONDS, description="How long a worker may take.")
     on_expiry: StrictStr = Field(
         default=ON_EXPIRY[0], description=f"{' or '.join(ON_EXPIRY)}: what happens to asks that expire."
     )
@@ -182,7 +116,7 @@ class NewCampaign(Body):
     value_names: list[StrictStr] | None = Field(
         default=None, description="What the numbers of a measurement are called; null: v0, v1, …"
     )
-    costs: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "null"}, _NUMBERS]})] = Field(
+    costs: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "null"}, NUMBERS]})] = Field(
         default=None, description="What a measurement of each item costs, if that differs: a positive number an item."
     )
     cost_unit: StrictStr | None = Field(default=None, description="What the unit of the costs is called.")
@@ -198,6 +132,29 @@ class NewCampaign(Body):
     )
     strict_blocks: StrictBool = Field(
         default=False, description="Asks that were decided together in a block and not all measured count for nothing."
+    )
+    features: Annotated[
+        Any, WithJsonSchema({"anyOf": [{"type": "null"}, {"type": "integer", "minimum": 1}, {"type": "array"}]})
+    ] = Field(
+        default=None,
+        description="Where every look at an item gives one of many features, or some: their names, or how many. An ask "
+        "then says the item and the feature, and items are equal if they are in all features.",
+    )
+    feature_costs: Annotated[Any, WithJsonSchema(COSTS)] = Field(
+        default=None, description="What each feature costs alone: in order, or by name; null: not alone."
+    )
+    panels: Annotated[Any, WithJsonSchema({"type": ["object", "null"]})] = Field(
+        default=None, description='Features that one look gives together, by name: {"blood": ["iron", "zinc"]}.'
+    )
+    panel_costs: Annotated[Any, WithJsonSchema(COSTS)] = Field(default=None, description="What each panel costs.")
+    holes: StrictStr | None = Field(
+        default=None,
+        description='"at random": results may lack numbers, whatever their values, and count where they can.',
+    )
+    deadline: Annotated[Any, WithJsonSchema({"type": ["number", "null"], "exclusiveMinimum": 0})] = Field(
+        default=None,
+        description="All that may be measured: a number of measurements or, with `costs`, what they may cost. Then "
+        "nothing is asked for any more: `partial` has what is proven, and how good the guess for the rest is.",
     )
 
 
@@ -223,8 +180,14 @@ class Measurement(Body):
     """One result."""
 
     id: StrictStr = Field(description="Made up by the client; the same id twice counts once.")
-    arm: _Arm = Field(description="The item: its number or its name.")
-    values: _Values = Field(description="The numbers measured; a single number if there is only one.")
+    arm: Arm = Field(description="The item: its number or its name.")
+    values: Values = Field(
+        description="The numbers measured; a single number if there is only one. With features: those of the panel in "
+        'its order, or by feature, {"iron": 3.1}; null is a hole.'
+    )
+    feature: StrictStr | None = Field(
+        default=None, description="With features: the feature or panel, where neither lease nor values say so."
+    )
     lease: StrictStr | None = Field(default=None, description="The lease that it answers.")
     worker: StrictStr | None = Field(default=None, description="Who measured, if there is no lease to tell.")
     block: StrictStr | None = Field(default=None, description="The block that it was measured in: that of the ask.")
@@ -251,7 +214,7 @@ class CorrectBody(Body):
         json_schema_extra={"examples": [{"measurement": "2026-01-31/1", "values": [4.86], "reason": "typed 486"}]}
     )
     measurement: StrictStr = Field(description="The id of the measurement.")
-    values: _Values
+    values: Values
     reason: StrictStr = Field(description="Why the value was wrong: the certificate says so.")
     by: StrictStr = Field(default="", description="Who says so.")
     id: StrictStr | None = Field(default=None, description="The correction's own id: sent twice, it is made once.")
@@ -269,7 +232,7 @@ class ResolutionBody(Body):
     """Other `alike` and `apart`, chosen after looking at the results."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"resolution": {"alike": 0.3, "apart": 1.0}}]})
-    resolution: _ChosenResolution = Field(
+    resolution: ChosenResolution = Field(
         description="In the units of the measurements. `norm` and `claim` are those of the campaign, or left out."
     )
 
@@ -312,6 +275,13 @@ class DeltaBody(_Revision):
     delta: StrictFloat | StrictInt = Field(description="Smaller than before.")
 
 
+class DeadlineBody(_Revision):
+    """Another deadline."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"deadline": 500, "reason": "a day more"}]})
+    deadline: StrictFloat | StrictInt = Field(description="Not below what is spent, open asks included.")
+
+
 class UndoBody(Body):
     """An ask that is given back unmeasured."""
 
@@ -338,13 +308,9 @@ class LeaseTimeBody(Body):
     """How long a worker may take."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"lease_seconds": 7200}]})
-    lease_seconds: _Seconds = Field(description="Seconds, from the next ask on.")
+    lease_seconds: Seconds = Field(description="Seconds, from the next ask on.")
 
 
-BODIES: tuple[type[Body], ...] = (
-    NewCampaign, AskBody, TellBody, FailBody, ResolutionBody, CorrectBody, ItemsBody, RetireBody, ClustersBody,
-    DeltaBody, UndoBody, CloseBlockBody, ArchiveBody, LeaseTimeBody,
-)  # fmt: skip
 _Body = TypeVar("_Body", bound=Body)
 
 
@@ -384,7 +350,7 @@ def request_body(kind: type[Body]) -> dict[str, Any]:
 def body_schemas() -> dict[str, Any]:
     """The schemas of all bodies."""
     schemas: dict[str, Any] = {}
-    for kind in BODIES:
+    for kind in (*(kind for kind in Body.__subclasses__() if kind is not _Revision), *_Revision.__subclasses__()):
         schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas |= schema.pop("$defs", {})
         schemas[kind.__name__] = schema

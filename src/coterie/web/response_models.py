@@ -109,6 +109,9 @@ class Ask(Answer):
     lease: str
     expires: str
     block: str | None = Field(default=None, description="With blocks: the one to measure it in. Left out without.")
+    feature: str | None = Field(default=None, description="With features: the one, or the panel, to measure.")
+    values: list[str] | None = Field(default=None, description="With features: what the numbers of its result are.")
+    cost: float | None = Field(default=None, description="With features that have costs: what it costs.")
 
 
 class Asks(Answer):
@@ -132,6 +135,7 @@ class Asks(Answer):
     asks: list[Ask]
     waiting_for: list[Awaited]
     full: bool = Field(default=False, description="With blocks: nothing more of use fits into this one.")
+    deadline_reached: bool = Field(default=False, description="The deadline leaves no more. Left out if it does.")
 
 
 class Told(Answer):
@@ -189,8 +193,8 @@ class Corrected(Answer):
     corrected: bool
     arm: int
     name: str
-    old: list[float] | None
-    values: list[float]
+    old: list[float | None] | None
+    values: list[float | None]
     done: bool
     reopened: bool
 
@@ -205,6 +209,7 @@ class RevisedCampaign(Answer):
     epochs: int
     t: int
     done: bool
+    deadline: float | None = Field(default=None, description="Left out if there is none.")
 
 
 class DamagedRow(Answer):

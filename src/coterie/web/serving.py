@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from coterie.campaign import Campaigns
-from coterie.web.access import MOST_ASKS, SHORTEST_GOOD_TOKEN, access_to
+from coterie.web.access import MOST_ASKS, SHORTEST_GOOD_TOKEN, access_to, check_token
 from coterie.web.app import DEFAULT_MAX_BODY, DEFAULT_RATE, create_app
 from coterie.web.limits import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections, limited
 
@@ -111,6 +111,7 @@ def serve(
     connections: int = MOST_CONNECTIONS,
     connections_per_address: int = MOST_PER_ADDRESS,
     asks_per_token: int = MOST_ASKS,
+    metrics_token: str | None = None,
 ) -> None:
     """Serve a store until it is told to stop; what people need to know is printed.
 
@@ -134,6 +135,8 @@ def serve(
         Addresses of proxies whose headers are trusted.
     connections, connections_per_address, asks_per_token : int
         How many there may be at once.
+    metrics_token : str, optional
+        A token that opens `/metrics`, and nothing else.
 
     Raises
     ------
@@ -146,7 +149,11 @@ def serve(
     if token is None and not is_loopback(host):
         raise ValueError(f"others can reach {host}: set a token, with --token or COTERIE_TOKEN")
     if not is_loopback(host):
-        for given, option in ((token, "--token (COTERIE_TOKEN)"), (read_token, "--read-token (COTERIE_READ_TOKEN)")):
+        for given, option in (
+            (token, "--token (COTERIE_TOKEN)"),
+            (read_token, "--read-token (COTERIE_READ_TOKEN)"),
+            (metrics_token, "--metrics-token (COTERIE_METRICS_TOKEN)"),
+        ):
             if given is not None and len(given) < SHORTEST_GOOD_TOKEN:
                 raise ValueError(
                     f"others can reach {host}, and a token of {len(given)} characters can be guessed: {option} needs "
@@ -155,12 +162,18 @@ def serve(
                 )
     if token is not None and new_token:
         raise ValueError("--token gives a token and --new-token makes one: use one of them")
+    if metrics_token is not None:
+        check_token(metrics_token, "metrics token")
+        if metrics_token in (token, read_token):
+            raise ValueError(
+                "--metrics-token must differ from the other tokens: monitoring needs none of what they open"
+            )
     listening = _listen(host, port)
     try:
         with Campaigns(store) as campaigns:
             access, made = access_to(campaigns, token, read_token, new_token, asks_per_token)
-            app = create_app(campaigns, access, rate, max_body)
-            _announce(campaigns.store, listening, made, (token, read_token))
+            app = create_app(campaigns, access, rate, max_body, metrics_token)
+            _announce(campaigns.store, listening, made, (token, read_token, metrics_token))
             _set_up_log(access_log)
             before = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_SECONDS)

@@ -197,6 +197,11 @@ class Status(Answer):
     certifies: bool
     cost: float | None = Field(description="What all measurements have cost; null if there are no costs.")
     cost_left: float | None = Field(description="What is expected to be spent still; null if nobody knows.")
+    deadline_used: float | None = Field(
+        default=None, description="With a deadline: what results and open asks take of it. Left out without."
+    )
+    deadline_left: float | None = Field(default=None, description="With a deadline: what is left of it.")
+    deadline_reached: bool = Field(default=False, description="With a deadline: it leaves nothing to ask for.")
 
 
 class Budget(Answer):
@@ -245,6 +250,23 @@ class ItemPage(Answer):
     next: int | None
 
 
+class MeasuredCells(Answer):
+    """What was measured, where features are measured one by one. Items stand in the order of their groups."""
+
+    id: str
+    name: str
+    t: int
+    done: bool
+    measured: int = Field(description="How many items and features have results.")
+    touched: int = Field(description="How many features have results, of so many in `of`.")
+    of: int
+    features: list[dict[str, Any]] = Field(description="The columns: those found first, then those measured most.")
+    items: list[dict[str, Any]] = Field(description="Empty if there are more than 2000: `cut` says so.")
+    cells: list[list[float]] = Field(description="Item, column, results, mean.")
+    groups: list[dict[str, Any]] = Field(description="Their means in the columns; null where there is no result.")
+    cut: str | None
+
+
 class History(Answer):
     """The evidence over time."""
 
@@ -277,6 +299,17 @@ class ItemSoFar(Answer):
     used: int
 
 
+class CampaignHandover(Answer):
+    """What is used of a deadline, and how wrong the groups of items that are not settled may be: they are a guess."""
+
+    spent: float
+    deadline: float
+    left: float
+    misplaced_at_least: float | None = Field(description="About so many items are in a wrong group, at least.")
+    confusable: float | None = Field(description="About how probable it is that the groups themselves are wrong.")
+    words: str
+
+
 class PartialAnswers(Answer):
     """What is proven now. Anything in it, now or at an earlier moment, is wrong with probability at most `error`."""
 
@@ -293,6 +326,7 @@ class PartialAnswers(Answer):
     cut: str | None = Field(description="What is not listed, if something is not.")
     settled: int
     items: list[ItemSoFar]
+    handover: CampaignHandover | None = Field(default=None, description="With a deadline. Left out without.")
 
 
 class Curve(Answer):

@@ -48,7 +48,7 @@ def ask_in_block(turn: Turn, who: str, count: int, where: InBlock) -> list[Lease
     until = turn.now + state.lease_seconds
     for lease in own[:count]:
         if lease.expires_at <= turn.now:
-            turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until, 0))
+            turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.stream, who, turn.now, until, 0))
     if len(own) >= count:
         return own[:count]
     turn.note_rules()

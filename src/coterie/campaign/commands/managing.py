@@ -24,13 +24,13 @@ from coterie.campaign.settings import (
     printable,
     timestamp,
 )
-from coterie.campaign.state.facts import ARCHIVED, CORRECTION, LEASE_TIME, REVISION, UNARCHIVED
+from coterie.campaign.state.facts import ARCHIVED, CORRECTION, DEADLINE, LEASE_TIME, REVISION, UNARCHIVED, as_told
 from coterie.campaign.state.leases import UNDONE
 from coterie.campaign.state.state import State
 from coterie.campaign.tokens import Writer
 from coterie.problem.checks import FloatArray
 from coterie.problem.settings import SettingError
-from coterie.session import corrections
+from coterie.session import Session, corrections
 from coterie.session.corrections import LONGEST_REASON, Prepared
 from coterie.session.forecast import WILD
 from coterie.session.replaying import checked_revision, revise_by
@@ -101,10 +101,9 @@ def correct(
         "id": name,
         "measurement": str(measurement),
         "row": place,
-        "arm": found.arm,
-        "name": state.settings.name_of(found.arm),
-        "old": list(found.old),
-        "new": list(found.new),
+        **state.settings.named(state.results[place][0]),
+        "old": found.to_json()["old"],
+        "new": found.to_json()["new"],
         "reason": found.reason,
         "by": found.by,
         "reopened": found.reopened,
@@ -124,11 +123,11 @@ def _checked_correction(
     state: State, writer: Writer | None, measurement: Any, values: Any, reason: Any, by: Any, id: Any
 ) -> _WantedCorrection:
     place = _place_of(state, writer, measurement)
-    new = check_values(state, values, "values")
+    new = check_values(state, values, "values", state.results[place][0])
     why, who = _reason(reason), "" if by in ("", None) else check_text(by, "by")
     name = None if id is None else check_text(id, "id")
     earlier = next((one for one in state.corrections if name is not None and one["id"] == name), None)
-    if earlier is not None and (earlier["measurement"] != measurement or earlier["new"] != new.tolist()):
+    if earlier is not None and (earlier["measurement"] != measurement or earlier["new"] != as_told(new, new.size)):
         raise Conflict(
             f"correction {name!r} is on record with another content: measurement {earlier['measurement']!r}, "
             f"values {earlier['new']}",
@@ -171,10 +170,9 @@ def _correction_answer(state: State, place: int, content: dict[str, Any] | None,
     arm, values, _ = state.results[place]
     found = {
         "corrected": changed,
-        "arm": arm,
-        "name": state.settings.name_of(arm),
+        **state.settings.named(arm),
         "old": None if content is None else content["old"],
-        "values": values.tolist(),
+        "values": as_told(values, state.settings.size_of(arm)),
         "done": state.done,
         "reopened": changed and content is not None and content["reopened"],
     }
@@ -262,17 +260,20 @@ def choose_resolution(turn: Turn, resolution: Any) -> dict[str, Any]:
 
 
 def revise(turn: Turn, changes: dict[str, Any]) -> dict[str, Any]:
-    """Revise a campaign. `changes`: any of add (with costs), retire, n_clusters, delta, and by whom and why.
+    """Revise a campaign. `changes`: any of add (with costs), retire, n_clusters, delta, and by whom and why; or the
+    deadline, by itself.
 
     Open leases stay open: their results count as those that nobody asked for.
     """
     session = turn.state.session
+    if changes.get("deadline") is not None:
+        return _change_deadline(turn, changes)
     add = changes.get("add")
     if session.settings.names is not None and add is not None:
         add = [check_text(name, "add") for name in (add if isinstance(add, list | tuple) else [add])]
     if isinstance(add, int) and add > MOST_ITEMS:
         raise BadValue(f"a campaign may have at most {MOST_ITEMS} items in all, got add {add}", field="add")
-    said = {key: check_text(changes[key], key) for key in ("by", "reason") if changes.get(key) is not None}
+    said = _said(changes)
     try:
         wanted = (changes.get(name) for name in ("retire", "n_clusters", "delta", "costs"))
         revision = checked_revision(session, add, *wanted)
@@ -291,6 +292,33 @@ def revise(turn: Turn, changes: dict[str, Any]) -> dict[str, Any]:
         more = called if decision["event"] == REVISION else {}
         turn.add(Note(turn.seq, decision["event"], json.dumps(decision | more | {"t": t}), turn.now))
     note_findings(turn, by="revision")
+    return _revised(session)
+
+
+def _said(changes: dict[str, Any]) -> dict[str, str]:
+    """By whom and why."""
+    return {key: check_text(changes[key], key) for key in ("by", "reason") if changes.get(key) is not None}
+
+
+def _change_deadline(turn: Turn, changes: dict[str, Any]) -> dict[str, Any]:
+    """Another deadline; the present one once more changes nothing."""
+    session, said = turn.state.session, _said(changes)
+    if session.done:
+        raise Conflict("the groups are proven: no deadline is needed any more", code="already_done", field="deadline")
+    expire(turn)
+    turn.note_rules()
+    try:
+        session.revise(**{key: given for key, given in changes.items() if key not in ("by", "reason")})
+    except SettingError as error:
+        raise BadValue(str(error), field=error.field) from None
+    for step in session.steps[turn.state.steps :]:
+        turn.note(DEADLINE, {"deadline": step["deadline"]} | said)
+    turn.note_decisions()
+    return _revised(session)
+
+
+def _revised(session: Session) -> dict[str, Any]:
+    """What is asked for now."""
     return {
         "items": len(session.items.present),
         "retired": [session.settings.name_of(arm) for arm in session.retired],
@@ -299,7 +327,7 @@ def revise(turn: Turn, changes: dict[str, Any]) -> dict[str, Any]:
         "epochs": sum(one["event"] == "freeze" for one in session.decisions),
         "t": session.t,
         "done": session.done,
-    }
+    } | ({} if session.deadline is None else {"deadline": session.deadline})
 
 
 _DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -12,7 +12,7 @@ from coterie.campaign.commands.results import GivenResult, check_measurements, f
 from coterie.campaign.commands.turn import Turn, expire, give_up, note_findings
 from coterie.campaign.errors import BadValue, Conflict, Forbidden
 from coterie.campaign.settings import LARGEST_BATCH, check_text, checked_field, new_key, printable, timestamp
-from coterie.campaign.state.facts import SURPLUS
+from coterie.campaign.state.facts import SURPLUS, as_told
 from coterie.campaign.state.leases import TAKEN, Lease
 from coterie.campaign.state.state import State
 from coterie.campaign.tokens import Writer
@@ -84,7 +84,7 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None, where: InBlock =
     until = turn.now + state.lease_seconds
     for lease in () if none_over else held:
         if lease.expires_at <= turn.now:
-            turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.arm, who, turn.now, until, NO_ROUND))
+            turn.add(Ask(turn.seq, lease.key, lease.ticket, lease.stream, who, turn.now, until, NO_ROUND))
     new = max(0, (count if of is None else of) - len(own))
     if new and len(state.open) + new > MOST_OPEN:
         raise Conflict(
@@ -105,15 +105,17 @@ def ask(turn: Turn, worker: Any, n: Any, of: int | None = None, where: InBlock =
             held.append(passed)
             continue
         ticket = opened[0]
-        row = Ask(turn.seq, new_key(), ticket.number, ticket.arm, who, turn.now, until, ticket.round)
+        arm = ticket.arm if settings.run.features is None else ticket.stream
+        row = Ask(turn.seq, new_key(), ticket.number, arm, who, turn.now, until, ticket.round)
         turn.add(row)
         held.append(state.leases[row.lease])
     note_findings(turn, by="ask")
     done = state.session.done  # perhaps found on the way: then nothing is left to measure
     waiting = waiting_for(state, turn.now) if len(held) < count else []
-    more_to_come = of is not None and count < of and not waiting
+    over = len(held) < count and not done and state.session.out_of_budget
+    more_to_come = of is not None and count < of and not waiting and not over
     asks = [] if done or more_to_come else [_as_ask(state, lease) for lease in held]
-    return {"done": done, "asks": asks, "waiting_for": waiting}
+    return {"done": done, "asks": asks, "waiting_for": waiting} | ({"deadline_reached": True} if over else {})
 
 
 def _passed_on(turn: Turn, who: str, until: float) -> Lease | None:
@@ -123,7 +125,7 @@ def _passed_on(turn: Turn, who: str, until: float) -> Lease | None:
         lease = state.open[ticket.number]
         own = lease.worker == who and turn.may_use(lease)
         if not own and passed_on_at(state, lease) <= turn.now:
-            row = Ask(turn.seq, new_key(), lease.ticket, lease.arm, who, turn.now, until, NO_ROUND)
+            row = Ask(turn.seq, new_key(), lease.ticket, lease.stream, who, turn.now, until, NO_ROUND)
             turn.add(row)
             return state.leases[row.lease]
     return None
@@ -142,12 +144,13 @@ def _check_most_open(state: State, writer: Writer, new: int) -> None:
 
 
 def _as_ask(state: State, lease: Lease) -> dict[str, Any]:
-    return {
-        "arm": lease.arm,
-        "name": state.settings.name_of(lease.arm),
-        "lease": lease.key,
-        "expires": timestamp(lease.expires_at),
-    }
+    run = state.settings.run
+    answer = {**state.settings.named(lease.stream), "lease": lease.key, "expires": timestamp(lease.expires_at)}
+    if run.features is None:
+        return answer
+    _, panel = run.features.split(lease.stream)
+    answer["values"] = [run.features.names[feature] for feature in run.features.features_of(panel)]
+    return answer | ({} if state.session.cost is None else {"cost": run.features.ask_cost(run.costs, lease.arm, panel)})
 
 
 # Telling.
@@ -189,7 +192,7 @@ def tell(
             surplus.append(_keep_surplus(turn, one, taken))
             continue
         if len(warnings) < MOST_WARNINGS and (far := far_off(state, one)) is not None:
-            warnings.append({"id": one.id, "arm": one.arm, "name": far.name, "message": far.warning})
+            warnings.append({"id": one.id, **state.settings.named(one.arm), "message": far.warning})
         lease = one.lease
         if lease is None and not unasked:
             lease = _oldest_open(turn, one.arm, one.worker, named, one.block)
@@ -198,7 +201,7 @@ def tell(
         assert one.white is not None
         state.session.absorb(one.arm, one.values, ticket, one.white, one.block)
         turn.note_steps()
-        values = json.dumps(one.values.tolist())
+        values = json.dumps(as_told(one.values, state.settings.size_of(one.arm)))
         turn.add(Told(turn.seq, one.id, one.arm, values, one.lease_key, ticket, worker, turn.now), one.values)
         turn.note_decisions()
     if fresh:
@@ -210,9 +213,9 @@ def tell(
 
 
 def _item(state: State, arm: int) -> dict[str, Any]:
-    count = state.sums[arm][0] if arm in state.sums else 0
-    name, retired = state.settings.name_of(arm), arm in state.session.retired
-    return {"arm": arm, "name": name, "measurements": count, "retired": retired}
+    named = state.settings.named(arm)
+    item = named["arm"]
+    return {**named, "measurements": state.told_of(item), "retired": item in state.session.retired}
 
 
 def _taken(turn: Turn, one: GivenResult, named: set[str]) -> Lease | None:
@@ -226,11 +229,13 @@ def _taken(turn: Turn, one: GivenResult, named: set[str]) -> Lease | None:
 
 def _keep_surplus(turn: Turn, one: GivenResult, lease: Lease) -> dict[str, Any]:
     """Put a result on record that does not count. The answer names it."""
-    name = turn.state.settings.name_of(one.arm)
-    told = {"id": one.id, "arm": one.arm, "name": name, "values": one.values.tolist(), "lease": lease.key}
+    settings = turn.state.settings
+    named = {"id": one.id, **settings.named(one.arm)}
+    name = named["name"]
+    told = {**named, "values": as_told(one.values, settings.size_of(one.arm)), "lease": lease.key}
     turn.note(SURPLUS, told | {"worker": one.worker or lease.worker})
     message = f"{name} was asked of somebody else too, whose result came first: this one is kept, and does not count."
-    return {"id": one.id, "arm": one.arm, "name": name, "message": message}
+    return {**named, "message": message}
 
 
 def _check_own(turn: Turn, lease: Lease, field: str) -> None:
@@ -278,8 +283,7 @@ def free(turn: Turn, lease: Any, reason: Any, kind: str) -> dict[str, Any]:
     if found.ended is None:
         give_up(turn, found, kind, text)
         note_findings(turn, by=_CANNOT[kind].rpartition(" ")[2])
-    name = turn.state.settings.name_of(found.arm)
-    return {"freed": True, "lease": found.key, "arm": found.arm, "name": name, "ended": found.ended}
+    return {"freed": True, "lease": found.key, **turn.state.settings.named(found.stream), "ended": found.ended}
 
 
 _CANNOT = {"failed": "fail", "undone": "be undone"}

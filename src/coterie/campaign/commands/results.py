@@ -14,9 +14,11 @@ import numpy as np
 from coterie.campaign.commands.blocks import check_told_block
 from coterie.campaign.errors import BadValue, Conflict, NotFound
 from coterie.campaign.settings import check_text, checked_field
+from coterie.campaign.state.facts import padded
 from coterie.campaign.state.leases import Lease
 from coterie.campaign.state.state import State
 from coterie.problem.checks import FloatArray, check_arm, check_far, check_measurement, short
+from coterie.problem.features import Features
 
 _MOST_COMPARED = 5000  # names that a wrong one is compared with: others wait meanwhile
 
@@ -54,7 +56,7 @@ class GivenResult:
     """A measurement that passed the checks; `old` if it is already on record."""
 
     id: str
-    arm: int
+    arm: int  # of the record: with features an item with a panel
     values: FloatArray
     lease: Lease | None
     worker: str | None
@@ -93,7 +95,10 @@ def check_measurements(state: State, measurements: Any, most: int | None = None)
             white = state.session.check_results([one.arm for one in fresh], values)
         except (ValueError, TypeError, OverflowError) as error:
             for i, one in enumerate(given):  # one of them by itself?
-                _check_noise(state, one.values, f"measurements[{i}].values")
+                if state.settings.run.features is None:
+                    _check_noise(state, one.values, f"measurements[{i}].values")
+                else:
+                    checked_field(f"measurements[{i}].values", state.session.check_results, [one.arm], one.values[None])
             raise BadValue(str(error), field="measurements") from None
         for one, its in zip(fresh, white, strict=True):
             one.white = its
@@ -107,12 +112,13 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
         if part not in content:
             raise BadValue(f"{place} lacks {part}", field=f"{place}.{part}")
     name = check_text(content["id"], f"{place}.id")
-    arm = check_arm_of(state, content["arm"], f"{place}.arm")
-    values = _check_numbers(state, content["values"], f"{place}.values")
+    item = check_arm_of(state, content["arm"], f"{place}.arm")
     worker = content.get("worker")
     worker = None if worker is None else check_text(worker, f"{place}.worker")
     key = content.get("lease")
     lease = None if key is None else find_lease(state, key, f"{place}.lease")
+    arm = _stream_of(state, item, content, lease, place)
+    values = _check_numbers(state, content["values"], f"{place}.values", arm)
     one = GivenResult(name, arm, values, lease, worker)
     if name in state.ids:
         earlier = [note["old"] for note in state.corrections if note["measurement"] == name]
@@ -121,14 +127,14 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
         return one
     if name in state.surplus:
         its_arm, its_values, its_lease = state.surplus[name]
-        _same(name, (its_arm, np.array(its_values), its_lease), one, f"{place}.id")
+        _same(name, (its_arm, padded(its_values, state.settings.width), its_lease), one, f"{place}.id")
         one.old = True
         return one
     if lease is not None:
-        if lease.arm != arm:
+        if lease.stream != arm:
             raise BadValue(
-                f"{place}: lease {lease.key} is for arm {state.settings.name_of(lease.arm)}, "
-                f"not for arm {state.settings.name_of(arm)}",
+                f"{place}: lease {lease.key} is for arm {state.settings.words_of(lease.stream)}, "
+                f"not for arm {state.settings.words_of(arm)}",
                 field=f"{place}.lease",
             )
         # An answer that did not name its lease took the place of the oldest ask of its arm; the one that names it is
@@ -146,6 +152,18 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
     return one
 
 
+def _stream_of(state: State, item: int, content: dict[str, Any], lease: Lease | None, place: str) -> int:
+    """The arm of the record that a result is of: with features its item with the panel that it names, or answers."""
+    feature = content.get("feature")
+    if state.settings.run.features is None:
+        if feature is not None:
+            raise BadValue(f"{place}: this campaign has no features", field=f"{place}.feature")
+        return item
+    if lease is not None and feature is None and not isinstance(content["values"], dict):
+        return lease.stream if lease.arm == item else state.settings.n_panels * item
+    return int(checked_field(f"{place}.feature", state.session.stream_told, item, content["values"], None, feature))
+
+
 def _same(
     name: str,
     known: tuple[int, FloatArray, str | None],
@@ -157,7 +175,10 @@ def _same(
     arm, values, lease = known
     given = one.lease_key
     other_lease = lease is not None and given is not None and lease != given
-    was_told = np.array_equal(values, one.values) or one.values.tolist() in earlier
+    width = one.values.size
+    was_told = np.array_equal(padded(values.tolist(), width), one.values, equal_nan=True) or any(
+        np.array_equal(padded(old, width), one.values, equal_nan=True) for old in earlier
+    )
     if arm != one.arm or not was_told or other_lease:
         raise Conflict(
             f"measurement {name!r} is on record with another content: arm {arm}, values {short(values.tolist())}",
@@ -166,16 +187,22 @@ def _same(
         )
 
 
-def check_values(state: State, values: Any, field: str) -> FloatArray:
-    """A measurement as a session takes it."""
-    found = _check_numbers(state, values, field)
+def check_values(state: State, values: Any, field: str, arm: int) -> FloatArray:
+    """A measurement of an arm of the record as a session takes it."""
+    found = _check_numbers(state, values, field, arm)
+    if state.settings.run.features is not None:
+        checked_field(field, state.session.check_results, [arm], found[None])
+        return found[: state.settings.size_of(arm)]
     _check_noise(state, found, field)
     return found
 
 
-def _check_numbers(state: State, values: Any, field: str) -> FloatArray:
-    """As many numbers as a measurement has."""
+def _check_numbers(state: State, values: Any, field: str, arm: int) -> FloatArray:
+    """As many numbers as a measurement has; with features a row of the log."""
     settings = state.settings
+    if settings.run.features is not None:
+        row: FloatArray = checked_field(field, state.session.log_arrays.checked, arm, values)
+        return row
     if type(values) is list and len(values) == settings.dim and set(map(type, values)) == {float}:
         quickly = np.array(values)
         if np.isfinite(quickly).all():
@@ -194,6 +221,11 @@ def _check_noise(state: State, found: FloatArray, field: str) -> None:
     checked_field(field, noise.check, found[None])
     if noise.in_units:
         checked_field(field, check_far, noise.whiten(found[None]), found[None])
+
+
+def _padded_deviations(features: Features, arm: int, deviations: FloatArray) -> FloatArray:
+    """The standard deviations of the numbers of a panel, in a row of the log."""
+    return padded(deviations[list(features.features_of(arm % features.n_panels))].tolist(), features.width)
 
 
 class FarOff(NamedTuple):
@@ -253,8 +285,12 @@ def far_off(state: State, one: GivenResult) -> FarOff | None:
         return None
     count, total = state.sums[one.arm]
     mean = total / count
+    if (features := state.settings.run.features) is not None:
+        deviations = _padded_deviations(features, one.arm, deviations)
     away = np.abs(one.values - mean) / deviations
-    worst = int(np.argmax(away))
+    if np.isnan(away).all():
+        return None  # there are holes
+    worst = int(np.nanargmax(away))
     limit = FAR if stated else FAR_UNSTATED * state.spread_margin
     if away[worst] <= limit:
         return None
@@ -262,5 +298,7 @@ def far_off(state: State, one: GivenResult) -> FarOff | None:
         return None
     settings = state.settings
     which = "" if settings.dim == 1 else f" ({settings.columns[worst]})"
-    name = settings.name_of(one.arm)
+    if features is not None:
+        which = f" ({features.names[features.features_of(one.arm % features.n_panels)[worst]]})"
+    name = settings.name_of(settings.item_of(one.arm))
     return FarOff(name, which, float(one.values[worst]), float(mean[worst]), float(away[worst]), count, stated)

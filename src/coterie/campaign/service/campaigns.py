@@ -117,6 +117,12 @@ class Campaigns(CampaignReports, ServerAccess):
         confirm: float = 0.0,
         blocks: str | None = None,
         strict_blocks: bool = False,
+        features: Any = None,
+        feature_costs: Any = None,
+        panels: Any = None,
+        panel_costs: Any = None,
+        holes: str | None = None,
+        deadline: float | None = None,
         one_of_its_name: bool = False,
     ) -> dict[str, Any]:
         """Begin a campaign.
@@ -126,7 +132,7 @@ class Campaigns(CampaignReports, ServerAccess):
         name : str
             What people call it.
         n_arms, n_clusters, dim, delta, method, threshold, noise, names, distance_ratio, resolution, groups, costs, \
-cost_unit, confirm, blocks, strict_blocks
+cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, panel_costs, holes, deadline
             As in `coterie.Session`.
         lease_seconds : float
             How long a worker may take.
@@ -155,7 +161,8 @@ cost_unit, confirm, blocks, strict_blocks
             n_arms, n_clusters, dim, delta=delta, method=method, threshold=threshold, noise=noise, names=names,
             distance_ratio=distance_ratio, lease_seconds=lease_seconds, on_expiry=on_expiry, value_names=value_names,
             pass_on=pass_on, resolution=resolution, groups=groups, costs=costs, cost_unit=cost_unit,
-            confirm=confirm, blocks=blocks, strict_blocks=strict_blocks,
+            confirm=confirm, blocks=blocks, strict_blocks=strict_blocks, features=features,
+            feature_costs=feature_costs, panels=panels, panel_costs=panel_costs, holes=holes, deadline=deadline,
         )  # fmt: skip
         id, now = new_key(), float(self._campaigns.clock())
 
@@ -219,12 +226,13 @@ cost_unit, confirm, blocks, strict_blocks
             `done`; `asks`, each with `arm`, `name`, `lease` and `expires`, none once the groups are proven; and
             `waiting_for`: there are fewer asks, or none, while further results could not be used before somebody
             answers an earlier one. It names these, each with `arm`, `name`, `worker`, and `until` when.
+            `deadline_reached`, only if it is: there are fewer asks, or none, as the deadline leaves no more.
         """
         answer: dict[str, Any] = {}
         where = InBlock(block, room, among)
         for count in measuring.ask_steps(n, where):
             answer = self._campaigns.submit(id, decision("ask", (worker, count, n, where), writer))
-            if answer["done"] or answer["waiting_for"]:
+            if answer["done"] or answer["waiting_for"] or "deadline_reached" in answer:
                 break
         return answer
 
@@ -243,7 +251,8 @@ cost_unit, confirm, blocks, strict_blocks
         id : str
             The campaign.
         measurements : list of dict
-            Each with `id`, `arm` and `values`, and perhaps `lease`, `worker` and `block`. The same id with the same
+            Each with `id`, `arm` and `values`, and perhaps `lease`, `worker`, `block` and `feature`: the feature or
+            panel, where neither a lease nor `values` by feature, {"iron": 3.1}, say so. The same id with the same
             content is a duplicate and counts once. Without a lease a result answers the oldest open ask for its arm
             (only the worker's own, if `worker` is given); if there is none, it takes its place on arrival.
         ask_back : bool
@@ -312,14 +321,15 @@ cost_unit, confirm, blocks, strict_blocks
     def revise(self, id: str, **changes: Any) -> dict[str, Any]:
         """Change what is asked for on the way: `add` items, `retire` items, raise `n_clusters`, lower `delta`.
 
-        `costs`: of the items that join, where items have costs.
+        `costs`: of the items that join, where items have costs. `deadline`: another one, where there is one, in a call
+        of its own; it costs nothing.
         Nothing is measured again, and the guarantee stays (docs/CROC.md, section 17); also once the groups are proven.
         `by` and `reason` are kept with it.
         """
-        unknown = sorted(set(changes) - {"add", "costs", "retire", "n_clusters", "delta", "by", "reason"})
+        unknown = sorted(set(changes) - {"add", "costs", "retire", "n_clusters", "delta", "deadline", "by", "reason"})
         if unknown:
             raise TypeError(
-                f"revise takes add, costs, retire, n_clusters, delta, by and reason, got {', '.join(unknown)}"
+                f"revise takes add, costs, retire, n_clusters, delta, deadline, by and reason, got {', '.join(unknown)}"
             )
         return self._campaigns.submit(id, lambda turn: managing.revise(turn, changes))
 

@@ -94,10 +94,10 @@ class OpenCampaigns:
     def row(self, id: Any) -> Campaign:
         """A campaign's row, which nobody has to wait for."""
         key = _check_id(id)
-        found = self.query(lambda reading: reading.campaign(key))
-        if found is None:
+        row = self.query(lambda reading: reading.campaign(key))
+        if row is None:
             raise _unknown(key)
-        return found
+        return row
 
     def in_memory(self, id: str) -> bool:
         """Whether the campaign's state was worked out before; what was written since is little."""
@@ -202,35 +202,35 @@ class OpenCampaigns:
         another thread than that of decisions.
         """
         key = _check_id(id)
-        found: Future[dict[str, Any]] = Future()
-        found.set_running_or_notify_cancel()
-        self._post(key, decide, found, _TRIES)
-        return found
+        answer: Future[dict[str, Any]] = Future()
+        answer.set_running_or_notify_cancel()
+        self._post(key, decide, answer, _TRIES)
+        return answer
 
-    def _post(self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int) -> None:
+    def _post(self, key: str, decide: Callable[[Turn], dict[str, Any]], answer: Future[Any], tries: int) -> None:
         def settle(request: Request) -> None:
             error = request.error
             if isinstance(error, NotInMemory):
                 try:
-                    self._loader.submit(self._load_and_post, key, decide, found, tries - 1)
+                    self._loader.submit(self._load_and_post, key, decide, answer, tries - 1)
                 except RuntimeError as closed:
-                    found.set_exception(closed)
+                    answer.set_exception(closed)
             elif error is not None:
-                found.set_exception(error)
+                answer.set_exception(error)
             else:
-                found.set_result(request.answer)
+                answer.set_result(request.answer)
 
         self.group_commit.post(Request(key, decide, tries > 0, settle))
 
     def _load_and_post(
-        self, key: str, decide: Callable[[Turn], dict[str, Any]], found: Future[Any], tries: int
+        self, key: str, decide: Callable[[Turn], dict[str, Any]], answer: Future[Any], tries: int
     ) -> None:
         try:
             self._catch_up(key)
         except BaseException as error:
-            found.set_exception(error)
+            answer.set_exception(error)
         else:
-            self._post(key, decide, found, tries)
+            self._post(key, decide, answer, tries)
 
     def submit_batch(self, wanted: Sequence[tuple[Any, Callable[[Turn], dict[str, Any]]]]) -> list[Any]:
         """Several decisions, made in order and put on disk in one transaction: each one's answer, or its error."""

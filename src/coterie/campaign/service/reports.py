@@ -11,10 +11,11 @@ from coterie.campaign.imports import preview_import, read_import
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.service.whole_store import PAGE, Lists, campaign_meant
 from coterie.campaign.state.opening import CampaignReading
+from coterie.campaign.views import cells as cells_view
 from coterie.campaign.views import log as log_views
 from coterie.campaign.views import partial as partial_answers
 from coterie.campaign.views import status as status_views
-from coterie.campaign.views.picture import picture, take_for_picture
+from coterie.campaign.views.picture import MOST_DOTS, TakenPicture, picture, take_for_picture
 from coterie.store.journal import Selection
 
 
@@ -148,14 +149,27 @@ class CampaignReports:
         return self._campaigns.look(id, lambda seen: log_views.history(seen, points))
 
     def page(self, id: str, points: int = 300, recent: int = 100) -> dict[str, Any]:
-        """`status`, `history` and the last `recent` `events` of one moment, for a page that shows all three."""
-        return self._campaigns.read(id, lambda seen: status_views.page_content(seen, points, recent))
+        """`status`, `history`, the last `recent` `events` and the `picture` of one moment, for a page that shows them.
+
+        The picture is None before there are groups, and of many items.
+        """
+
+        def view(seen: CampaignReading) -> tuple[dict[str, Any], TakenPicture | None]:
+            content = status_views.page_content(seen, points, recent)
+            if seen.state.session.features is not None:
+                return content | {"cells": cells_view.cells(seen, cells_view.ON_A_PAGE)}, None
+            drawn = content["status"]["groups"] and content["status"]["n_arms"] <= MOST_DOTS
+            return content, take_for_picture(seen) if drawn else None
+
+        content, taken = self._campaigns.read(id, view)
+        return content | {"picture": None if taken is None else picture(taken, False)}
 
     def partial(self, id: str, pairs: int = partial_answers.LISTED_PAIRS) -> dict[str, Any]:
         """What is proven now: pairs `apart` and `alike`, and of each item its letters and the groups it may be in.
 
         At most `pairs` pairs of each kind are listed, and never more than 10 000. All pairs are looked at, outside the
-        campaign's lock: others can read and write meanwhile.
+        campaign's lock: others can read and write meanwhile. With a deadline `handover` says what of it is used, and
+        how wrong the guess for items that are not settled may be.
         """
         listed, _ = partial_answers.checked_counts(pairs=pairs)
         return partial_answers.partial(self._campaigns.read(id, partial_answers.take_for_partial), listed)
@@ -167,6 +181,14 @@ class CampaignReports:
         campaign's lock.
         """
         return picture(self._campaigns.read(id, take_for_picture), proven)
+
+    def cells(self, id: str, features: int = cells_view.MOST_COLUMNS) -> dict[str, Any]:
+        """What was measured, where features are measured one by one: `features`, found ones first, as columns; `cells`
+        as [item, column, results, mean]; the means of `groups`.
+
+        At most so many features are listed, and at most 2000 items; of more items the groups.
+        """
+        return self._campaigns.read(id, lambda seen: cells_view.cells(seen, features))
 
     def resolution_curve(self, id: str, points: int = partial_answers.CURVE_POINTS) -> dict[str, Any]:
         """For each `radius`, how many groups there are at `least`, and how many are `enough`, both proven.
@@ -207,9 +229,9 @@ class CampaignReports:
         ----------
         id : str
             The campaign.
-        kind : {"csv", "groups", "json", "certificate", "log"}
-            Measurements (which `import_table` reads), a table of the groups, everything, the proof, or the log that
-            `coterie.verify` reads.
+        kind : {"csv", "groups", "json", "certificate", "partial", "log"}
+            Measurements (which `import_table` reads), a table of the groups, everything, the proof, a certificate of
+            what is proven so far, or the log that `coterie.verify` reads.
         before : int, optional
             For "csv": only what stands before this seq. A log with a damaged row still has that.
         decimal_comma : bool

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from coterie.campaign.commands.managing import free_token
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound
+from coterie.campaign.service.invitations import Invitations, check_free_label, is_token
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import check_text, checked_field, timestamp
 from coterie.campaign.tokens import ROLES, WORKER, hash_of, id_of, new_token, role_of
@@ -160,28 +161,33 @@ class ServerAccess:
             raise BadValue(f"a role is {', '.join(ROLES[:-1])} or {ROLES[-1]}, got {role!r}", field="role")
         if campaign is not None:
             self._campaigns.row(campaign)
-        if any(one["label"] == label and not one["revoked"] for one in self.tokens()):
-            raise Conflict(f"there is a token {label!r} already: choose another name", code="name_taken", field="name")
+        rows = self._campaigns.query(lambda reading: reading.tokens())
+        check_free_label(rows, label, float(self._campaigns.clock()))
         token = new_token()
         self.add_token(hash_of(token), role, label, campaign)
         return token
 
     def tokens(self) -> list[dict[str, Any]]:
         """All tokens: `id`, `role`, `label`, `campaign`, dates, and the hash. Those that were revoked too."""
-        found = self._campaigns.query(lambda reading: reading.tokens())
-        return [_token_view(token) for token in found]
+        rows = self._campaigns.query(lambda reading: reading.tokens())
+        return [_token_view(row) for row in rows if is_token(row)]
+
+    @property
+    def invitations(self) -> Invitations:
+        """Those who may have a token of their own, once."""
+        return Invitations(self._campaigns)
 
     def revoke_token(self, name: str) -> dict[str, Any]:
         """End the token of this name or id; what it has written stays, and keeps its name. `freed` of the answer
         says how many open asks of it were given back.
         """
-        found = [one for one in self.tokens() if name in (one["label"], one["id"]) and not one["revoked"]]
-        if len(found) != 1:
-            what = "there is no token" if not found else f"{len(found)} tokens are called"
-            raise NotFound(f"{what} {name!r} that holds: `coterie token list` shows them", code="unknown_token")
+        meant = [token for token in self.tokens() if name in (token["label"], token["id"]) and not token["revoked"]]
+        if len(meant) != 1:
+            count = "there is no token" if not meant else f"{len(meant)} tokens are called"
+            raise NotFound(f"{count} {name!r} that holds: `coterie token list` shows them", code="unknown_token")
         now = float(self._campaigns.clock())
-        self._campaigns.write(lambda writing: writing.revoke_token(found[0]["hash"], now))
-        return found[0] | {"freed": self._free_leases(found[0])}
+        self._campaigns.write(lambda writing: writing.revoke_token(meant[0]["hash"], now))
+        return meant[0] | {"freed": self._free_leases(meant[0])}
 
     def _free_leases(self, token: dict[str, Any]) -> int:
         """Give back the asks that a token has open, in all campaigns that it was for; how many there were."""
@@ -201,9 +207,18 @@ class ServerAccess:
         """Forget a token."""
         self._campaigns.write(lambda writing: writing.remove_token(hash))
 
+    def remove_all_tokens(self) -> None:
+        """Forget all tokens and all invitations."""
+
+        def work(writing: Writing) -> None:
+            for row in writing.tokens():
+                writing.remove_token(row["hash"])
+
+        self._campaigns.write(work)
+
     def sessions(self) -> list[dict[str, Any]]:
         """Everybody who is logged in at a server: hashes of secrets and of tokens, and ends (seconds since 1970)."""
-        return [dict(one) for one in self._campaigns.query(lambda reading: reading.sessions())]
+        return [dict(session) for session in self._campaigns.query(lambda reading: reading.sessions())]
 
     def add_session(self, session: Any, without: Sequence[str] = ()) -> None:
         """Somebody has logged in; the sessions with the hashes `without` end."""

@@ -4,6 +4,7 @@ the stable ids of its groups.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from coterie.store.rows import ALL_KINDS, TABLES, Ask, Ending, Note, Row, Told
 RESOLUTION, REVISION = "resolution", "revision"
 """Kinds of notes that keep a resolution that was chosen on the way, and a revision."""
 
-DECISIONS = ("freeze", "list", "round", "cell", "lapse", "alarm", RESOLUTION, REVISION)
+DECISIONS = ("freeze", "list", "round", "cell", "lapse", "statements", "alarm", RESOLUTION, REVISION)
 """Kinds of notes that keep a decision of the method."""
 
 ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"
@@ -35,6 +36,9 @@ SURPLUS = "surplus"
 BLOCK = "block"
 """The kind of note that keeps what was done with a block: asks were put together in it, it was closed, or the result
 that follows, which nobody asked for, is of it."""
+
+DEADLINE = "deadline"
+"""The kind of note that says: all that may be measured is another number from here on."""
 
 RULES = "rules"
 """The kind of note that says: what follows was decided by the rules of this number."""
@@ -76,6 +80,9 @@ class RecordedRows:
         elif row.kind == BLOCK:
             entries.append((STEPPED, -1, -1, -1, row.seq))
             self.facts.steps.append(row.data)
+        elif row.kind == DEADLINE:
+            entries.append((STEPPED, -1, -1, -1, row.seq))
+            self.facts.steps.append({"step": DEADLINE, "deadline": row.data["deadline"]})
         elif row.kind == RULES:
             self.rules = int(row.data["number"])
             self.applied = Applied(len(entries), len(self.facts.decisions))
@@ -94,7 +101,7 @@ class RecordedRows:
         self.facts.decisions[:] = without_alarm(self.facts.decisions)
         if made.reopened:
             self.stop = self.outcome = None
-            entries[:] = [one for one in entries if one[0] != ASKED or one[1] >= 0]
+            entries[:] = [entry for entry in entries if entry[0] != ASKED or entry[1] >= 0]
         self.applied = Applied(len(entries), len(self.facts.decisions))
 
 
@@ -102,7 +109,7 @@ def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
     """The record that these rows are, with corrections in place; `next_ticket` is the number of the first new ask."""
     entries: list[tuple[int, int, int, int, int]] = []  # kind, arm, ticket, round, seq
     texts: list[str] = []
-    found = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), [], [], [], []), [])
+    recorded = RecordedRows(Facts([], [], [], [], np.zeros((0, dim)), [], [], [], []), [])
     for row in rows:
         if isinstance(row, Told):
             entries.append((TOLD, row.arm, UNASKED if row.ticket is None else row.ticket, -1, row.seq))
@@ -114,23 +121,37 @@ def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:
         elif isinstance(row, Ending):
             entries.append((FORGOTTEN, -1, row.ticket, -1, row.seq))
         else:
-            found.note(row, entries)
+            recorded.note(row, entries)
     if entries:
         kinds, arms, tickets, rounds, seqs = (list(column) for column in zip(*entries, strict=True))
-        made = found.facts.decisions, found.facts.choices, found.facts.revisions, found.facts.steps
+        made = recorded.facts.decisions, recorded.facts.choices, recorded.facts.revisions, recorded.facts.steps
         values = numbers(texts, dim)
-        for one in found.corrections:
-            if one.row < len(values):  # else a result that these rows do not have
-                values[one.row] = one.new
-        found.facts = Facts(kinds, arms, tickets, rounds, values, *made)
-        found.seqs = seqs
-    return found
+        for correction in recorded.corrections:
+            if correction.row < len(values):  # else a result that these rows do not have
+                values[correction.row] = padded(list(correction.new), dim)
+        recorded.facts = Facts(kinds, arms, tickets, rounds, values, *made)
+        recorded.seqs = seqs
+    return recorded
 
 
 def numbers(texts: list[str], dim: int) -> FloatArray:
-    """The values of many results: what json.loads makes of each, only faster."""
+    """The values of many results: what json.loads makes of each, only faster. Of panels of features they are padded."""
     text = ",".join(texts).replace("[", "").replace("]", "")
-    return np.fromstring(text, sep=",").reshape(len(texts), dim)
+    if "null" not in text and text.count(",") + 1 == len(texts) * dim:
+        return np.fromstring(text, sep=",").reshape(len(texts), dim)
+    return np.array([padded(json.loads(one), dim) for one in texts]).reshape(len(texts), dim)
+
+
+def padded(values: Sequence[float | None], width: int) -> FloatArray:
+    """(width) the numbers of a result, with NaN for those that are missing, and behind the last."""
+    row = np.full(width, np.nan)
+    row[: len(values)] = np.array(values, dtype=np.float64)
+    return row
+
+
+def as_told(values: FloatArray, size: int) -> list[float | None]:
+    """The numbers of a result of so many as JSON has them: None for a hole."""
+    return [None if value != value else value for value in values[:size].tolist()]
 
 
 KEPT = 100

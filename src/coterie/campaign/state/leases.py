@@ -18,7 +18,8 @@ PASSED_ON, TAKEN = "passed on", "taken"
 class Lease:
     """An ask that a worker holds. `answer`: the measurement that took its place; `ended`: how else it ended.
 
-    Of one that was taken, `answer` is the measurement that came too late, if it came.
+    Of one that was taken, `answer` is the measurement that came too late, if it came. `stream`: the item with the
+    panel that was asked for, where there are features; else the item.
     """
 
     key: str
@@ -31,6 +32,11 @@ class Lease:
     named: bool = False  # the answer named this lease, rather than only its arm
     ended: str | None = None
     token: str | None = None  # that it was asked for with
+    stream: int = -1
+
+    def __post_init__(self) -> None:
+        if self.stream < 0:
+            self.stream = self.arm
 
 
 class OpenLeases:
@@ -39,9 +45,9 @@ class OpenLeases:
     def __init__(self, leases: Iterable[Lease] = ()) -> None:
         self._by_ticket: dict[int, Lease] = {}
         self._by_worker: dict[str, dict[int, Lease]] = {}
-        self._by_arm: dict[int, dict[int, Lease]] = {}
+        self._by_stream: dict[int, dict[int, Lease]] = {}
         self._earlier: dict[int, list[Lease]] = {}  # by ticket: leases that were passed on
-        self._taken: dict[tuple[str, int], list[Lease]] = {}  # by worker and arm: those taken whose result may come
+        self._taken: dict[tuple[str, int], list[Lease]] = {}  # by worker and stream: those taken whose result may come
         self._of_tokens: Counter[str | None] = Counter()
         self._first_end = math.inf  # none of them is over before
         for lease in leases:
@@ -50,14 +56,14 @@ class OpenLeases:
     @classmethod
     def of(cls, leases: Iterable[Lease]) -> OpenLeases:
         """Those that are open of all leases of a campaign, and those that somebody else got too."""
-        left = sorted((one for one in leases if one.answer is None), key=lambda one: one.ticket)
-        found = cls(one for one in left if one.ended is None)
-        for one in left:
-            if one.ended == PASSED_ON:
-                found._earlier.setdefault(one.ticket, []).append(one)
-            elif one.ended == TAKEN:
-                found._taken.setdefault((one.worker, one.arm), []).append(one)
-        return found
+        left = sorted((lease for lease in leases if lease.answer is None), key=lambda lease: lease.ticket)
+        opened = cls(lease for lease in left if lease.ended is None)
+        for lease in left:
+            if lease.ended == PASSED_ON:
+                opened._earlier.setdefault(lease.ticket, []).append(lease)
+            elif lease.ended == TAKEN:
+                opened._taken.setdefault((lease.worker, lease.stream), []).append(lease)
+        return opened
 
     def __len__(self) -> int:
         return len(self._by_ticket)
@@ -76,15 +82,17 @@ class OpenLeases:
         """Those that a worker holds, oldest first."""
         return self._by_worker.get(worker, {}).values()
 
-    def of_arm(self, arm: int) -> Iterable[Lease]:
-        """Those of an arm, oldest first; behind each, those that it was passed on from."""
-        for lease in self._by_arm.get(arm, {}).values():
+    def of_arm(self, stream: int) -> Iterable[Lease]:
+        """Those of an arm, or a stream, oldest first; behind each, those that it was passed on from."""
+        for lease in self._by_stream.get(stream, {}).values():
             yield lease
             yield from self._earlier.get(lease.ticket, ())
 
-    def taken(self, worker: str, arm: int) -> Lease | None:
-        """The oldest lease of a worker for an arm that somebody else has answered, and whose result may come yet."""
-        return next(iter(self._taken.get((worker, arm), ())), None)
+    def taken(self, worker: str, stream: int) -> Lease | None:
+        """The oldest lease of a worker for an arm, or a stream, that somebody else has answered, and whose result may
+        come yet.
+        """
+        return next(iter(self._taken.get((worker, stream), ())), None)
 
     def count_of_token(self, token: str) -> int:
         """How many were asked for with a token."""
@@ -99,10 +107,10 @@ class OpenLeases:
         """Those whose time is over, oldest first."""
         if now < self._first_end:
             return []
-        found = [lease for lease in self.values() if lease.expires_at <= now]
+        ended = [lease for lease in self.values() if lease.expires_at <= now]
         later = (lease.expires_at for lease in self.values() if lease.expires_at > now)
-        self._first_end = min(later, default=math.inf) if not found else now  # those found are there still
-        return found
+        self._first_end = min(later, default=math.inf) if not ended else now  # those found are there still
+        return ended
 
     def add(self, lease: Lease) -> None:
         """A lease is given: the newest one, or one that takes over an open ask from somebody else."""
@@ -114,16 +122,16 @@ class OpenLeases:
             self._earlier.setdefault(lease.ticket, []).append(earlier)
         self._by_ticket[lease.ticket] = lease
         self._hold(lease)
-        self._by_arm.setdefault(lease.arm, {})[lease.ticket] = lease
+        self._by_stream.setdefault(lease.stream, {})[lease.ticket] = lease
         self._of_tokens[lease.token] += 1
         self._first_end = min(self._first_end, lease.expires_at)
 
     def _hold(self, lease: Lease) -> None:
-        its = self._by_worker.setdefault(lease.worker, {})
-        in_order = not its or next(reversed(its)) < lease.ticket
-        its[lease.ticket] = lease
+        held = self._by_worker.setdefault(lease.worker, {})
+        in_order = not held or next(reversed(held)) < lease.ticket
+        held[lease.ticket] = lease
         if not in_order:
-            self._by_worker[lease.worker] = dict(sorted(its.items()))
+            self._by_worker[lease.worker] = dict(sorted(held.items()))
 
     def renew(self, lease: Lease, worker: str, asked_at: float, expires_at: float, token: str | None) -> None:
         """A lease goes on, perhaps with somebody else."""
@@ -143,32 +151,34 @@ class OpenLeases:
         """An ask ends: the lease that held it, and those that it was passed on from."""
         lease = self._by_ticket.pop(ticket)
         self._drop(self._by_worker, lease.worker, ticket)
-        self._drop(self._by_arm, lease.arm, ticket)
+        self._drop(self._by_stream, lease.stream, ticket)
         self._of_tokens[lease.token] -= 1
         return [lease, *self._earlier.pop(ticket, ())]
 
     def answer(self, ticket: int, key: str | None, worker: str | None) -> Lease:
         """An ask is answered: by the lease that was named, or that the worker holds; the others are taken."""
         holders = self.pop(ticket)
-        named = [one for one in holders if one.key == key] or [one for one in holders if one.worker == worker]
-        found = next(iter(named), holders[0])
-        for one in holders:
-            if one is not found:
-                one.ended = TAKEN
-                self._taken.setdefault((one.worker, one.arm), []).append(one)
-        return found
+        named = [holder for holder in holders if holder.key == key] or [
+            holder for holder in holders if holder.worker == worker
+        ]
+        answered = next(iter(named), holders[0])
+        for holder in holders:
+            if holder is not answered:
+                holder.ended = TAKEN
+                self._taken.setdefault((holder.worker, holder.stream), []).append(holder)
+        return answered
 
     def came_too_late(self, lease: Lease, answer: str) -> None:
         """The result of a lease has come that somebody else had answered."""
         lease.answer, lease.named = answer, True
-        its = self._taken.get((lease.worker, lease.arm), [])
-        self._taken[lease.worker, lease.arm] = [one for one in its if one is not lease]
+        late = self._taken.get((lease.worker, lease.stream), [])
+        self._taken[lease.worker, lease.stream] = [other for other in late if other is not lease]
 
     @staticmethod
     def _drop(index: dict[str, dict[int, Lease]] | dict[int, dict[int, Lease]], key: str | int, ticket: int) -> None:
-        its = index[key]  # type: ignore[index]
-        del its[ticket]
-        if not its:
+        kept = index[key]  # type: ignore[index]
+        del kept[ticket]
+        if not kept:
             del index[key]  # type: ignore[arg-type]
 
 

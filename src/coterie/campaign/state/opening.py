@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from coterie.campaign.settings import CampaignSettings, check_rules
@@ -78,7 +78,7 @@ def caught_up(
     if state is not None and (state.seq, hash) == (row["last_seq"], row["chain"]):
         return state
     opened.state = None  # so that a log that cannot be applied leaves nothing half-done
-    with _no_collecting():
+    with nullcontext() if news is not None else _no_collecting():
         if state is None or not 0 < state.seq < row["last_seq"]:
             # Not in memory yet; or the store was put back to an older copy, and perhaps has gone on from there.
             state, hash = _restored(opened, row, journal)

@@ -67,12 +67,12 @@ def state_bytes(state: State) -> Callable[[], bytes | None] | None:
 
     It gives None if they are too many. None if the method keeps no memory, or if it is clear that they are too many.
     """
-    if _least_bytes(state) > LARGEST:
+    if _least_bytes(state) > LARGEST or state.session.features is not None:  # their methods keep no memory
         return None
-    found = memory_of(state.session)
-    if found is None:
+    memory = memory_of(state.session)
+    if memory is None:
         return None
-    session, arrays = found
+    session, arrays = memory
     plain = {name: getattr(state, name) for name in _PLAIN} | {
         "format": _FORMAT,
         "code": code_digest(),
@@ -83,7 +83,7 @@ def state_bytes(state: State) -> Callable[[], bytes | None] | None:
         "answer_times": list(state.answer_times),
         "days": state.days,
         "surplus": dict(state.surplus),
-        "missed": [list(one) for one in state.missed],
+        "missed": [list(miss) for miss in state.missed],
         "corrections": list(state.corrections),
         "newest": state.newest.to_json(),
     }
@@ -146,13 +146,13 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     if plain["format"] != _FORMAT or plain["code"] != code_digest():
         raise ValueError("it was made by another build of Coterie")
     session = from_memory(settings.run, plain["session"], _Arrays(outer))
-    if session.revisions:
+    if session.revisions or session.deadline is not None:
         settings = settings.as_revised(session.settings)
     state = State(settings, session, lambda: _registry(session, outer, plain["lease_workers"]), seq=plain["seq"])
     for name in _PLAIN:
         setattr(state, name, plain[name])
     state.newest = NewestRows.from_json(plain["newest"])
-    state.missed = [Missed(*one) for one in plain["missed"]]
+    state.missed = [Missed(*fields) for fields in plain["missed"]]
     state.workers = {name: Worker(*worker) for name, worker in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None
     state.answer_times.extend(plain["answer_times"])
@@ -164,15 +164,15 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
 
 def _registry(session: Session, outer: Any, workers: list[str]) -> Registry:
     """All leases and results."""
-    log, found = session.log_arrays, Registry()
+    log, registry = session.log_arrays, Registry()
     told = [lease or None for lease in _texts(outer["told_leases"])]
     before = len(told)  # the log may have grown since
-    found.results = list(zip(log.arms[:before], log.values[:before], told, strict=True))
-    found.ids = {name: place for place, name in enumerate(_texts(outer["ids"]))}
-    found.tokens = {place: token for place, token in enumerate(_texts(outer["told_tokens"])) if token}
-    _restore_sums(found, session.dim)
-    _restore_leases(found, outer, workers)
-    return found
+    registry.results = list(zip(log.arms[:before], log.values[:before], told, strict=True))
+    registry.ids = {name: place for place, name in enumerate(_texts(outer["ids"]))}
+    registry.tokens = {place: token for place, token in enumerate(_texts(outer["told_tokens"])) if token}
+    _restore_sums(registry, session.dim)
+    _restore_leases(registry, outer, workers)
+    return registry
 
 
 class _Arrays(dict[str, Any]):
@@ -191,24 +191,24 @@ class _Arrays(dict[str, Any]):
         return super().__iter__()
 
 
-def _restore_sums(found: Registry, dim: int) -> None:
-    arms = np.array([arm for arm, _, _ in found.results], dtype=np.int64)
+def _restore_sums(registry: Registry, dim: int) -> None:
+    arms = np.array([arm for arm, _, _ in registry.results], dtype=np.int64)
     order = np.argsort(arms, kind="stable")
-    values = np.array([one for _, one, _ in found.results]).reshape(-1, dim)
+    values = np.array([value for _, value, _ in registry.results]).reshape(-1, dim)
     starts = np.flatnonzero(np.diff(arms[order], prepend=-1))
     for start, end in zip(starts, np.append(starts[1:], order.size), strict=True):
         # One after the other, as they were added when they were told: to the last bit.
         total = np.cumsum(values[order[start:end]], axis=0)[-1]
-        found.sums[int(arms[order[start]])] = (int(end - start), total)
+        registry.sums[int(arms[order[start]])] = (int(end - start), total)
 
 
-def _restore_leases(found: Registry, outer: Any, workers: list[str]) -> None:
+def _restore_leases(registry: Registry, outer: Any, workers: list[str]) -> None:
     texts = [_texts(outer[f"lease.{name}"]) for name in ("keys", "answers", "endings", "tokens")]
     numbers, times = outer["lease.numbers"].tolist(), outer["lease.times"].tolist()
     for key, answer, ended, token, (ticket, arm, worker, named), (asked, expires) in zip(
         *texts, numbers, times, strict=True
     ):
-        found.leases[key] = Lease(
+        registry.leases[key] = Lease(
             key, ticket, arm, workers[worker], asked, expires, answer or None, bool(named), ended or None, token or None
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from coterie.campaign.state.facts import (
     ARCHIVED,
     BLOCK,
     CORRECTION,
+    DEADLINE,
     DECISIONS,
     LEASE_TIME,
     REVISION,
@@ -31,6 +32,7 @@ from coterie.campaign.state.facts import (
     RecordedRows,
     apply_change,
     next_id_after,
+    padded,
     read_facts,
 )
 from coterie.campaign.state.leases import EXPIRED, LATE, PASSED_ON, UNDONE, Lease, Missed, OpenLeases
@@ -138,6 +140,14 @@ class State:
         """Of each arm that was measured: how many results, and their sum."""
         return self.registry.sums
 
+    def told_of(self, item: int) -> int:
+        """How many results an item has."""
+        panels = range(self.settings.n_panels)
+        first = item * len(panels)
+        if len(panels) > len(self.sums):
+            return sum(count for arm, (count, _) in self.sums.items() if self.settings.item_of(arm) == item)
+        return sum(self.sums[first + panel][0] for panel in panels if first + panel in self.sums)
+
     @property
     def n_results(self) -> int:
         """How many results were told."""
@@ -146,7 +156,7 @@ class State:
     @classmethod
     def of(cls, settings: CampaignSettings, rows: Sequence[Row]) -> State:
         """The state after these rows, the whole log. Where it ends with a stop, no rule is asked for anything."""
-        recorded = read_facts(rows, settings.dim, 0)
+        recorded = read_facts(rows, settings.width, 0)
         state = cls(settings, _session_of(settings, recorded), rules=settings.rules)
         state.session.corrections = recorded.corrections
         state._record_all(rows, recorded)
@@ -161,7 +171,7 @@ class State:
     def stated_deviations(self) -> FloatArray | None:
         """The standard deviation of each number of a measurement; None where it is not known."""
         noise = self.session.noise
-        return np.sqrt(np.diagonal(noise.covariance)) if isinstance(noise, Noise) else None
+        return noise.deviations if isinstance(noise, Noise) else None
 
     @property
     def deviations(self) -> FloatArray | None:
@@ -169,7 +179,7 @@ class State:
 
         None as long as there are few repeats. It is for remarks to people, not for proofs.
         """
-        if self.stated_deviations is not None:
+        if self.stated_deviations is not None or self.settings.run.features is not None:
             return self.stated_deviations
         if self.n_results >= 1.25 * self.usual_spread[0]:
             self.usual_spread = (self.n_results, self._usual_spread())
@@ -194,7 +204,7 @@ class State:
 
     def catch_up(self, rows: Sequence[Row]) -> None:
         """Apply rows that were added since; `OtherRules` if that needs the whole log."""
-        recorded = read_facts(rows, self.settings.dim, self.session.next_ticket)
+        recorded = read_facts(rows, self.settings.width, self.session.next_ticket)
         if recorded.corrections:
             raise OtherRules("a value was corrected")
         if recorded.rules is not None and recorded.rules != self.session.rules:
@@ -223,8 +233,8 @@ class State:
             self._told(row, values)
         elif isinstance(row, Ending):
             lease, *earlier = self.open.pop(row.ticket)
-            for one in (lease, *earlier):
-                one.ended = row.kind
+            for held in (lease, *earlier):
+                held.ended = row.kind
             self.missed.append(Missed(row.kind, lease.arm, lease.worker, row.seq))
             if row.kind == UNDONE:
                 self.session.mark_undone(row.ticket)
@@ -249,7 +259,9 @@ class State:
             earlier = self.open[row.ticket]
             self.passed_on += 1
             self.missed.append(Missed(EXPIRED, earlier.arm, earlier.worker, row.seq))
-        lease = Lease(row.lease, row.ticket, row.arm, row.worker, row.asked_at, row.expires_at, token=row.token)
+        item = self.settings.item_of(row.arm)
+        times = row.asked_at, row.expires_at
+        lease = Lease(row.lease, row.ticket, item, row.worker, *times, token=row.token, stream=row.arm)
         self.leases[row.lease] = lease
         self.open.add(lease)
 
@@ -274,13 +286,13 @@ class State:
             if late:
                 self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
         elif row.lease is not None and (lease := self.leases[row.lease]).ended == EXPIRED:
-            self.missed.append(Missed(LATE, row.arm, lease.worker, row.seq))
+            self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
 
     def counted_places(self) -> NDArray[np.bool_]:
         """Which results count: not those that wait for an earlier ask, nor those told after the stop."""
-        found = np.zeros(self.n_results, dtype=bool)
-        found[self.session.counted] = True
-        return found
+        counts = np.zeros(self.n_results, dtype=bool)
+        counts[self.session.counted] = True
+        return counts
 
     def _noted(self, row: Note) -> None:
         if row.kind == "groups":
@@ -288,7 +300,7 @@ class State:
             self.groups = apply_change(self.groups, change)
             self.next_group = next_id_after(self.next_group, change)
         elif row.kind == "evidence":
-            self.evidence_t = int(row.data["t"])
+            self.evidence_t = int(self.newest.points[-1]["t"])
         elif row.kind in DECISIONS:
             self.decisions += 1
             self.alarms_noted += row.kind == ALARM
@@ -296,6 +308,9 @@ class State:
                 self._revised(row.data)
         elif row.kind == BLOCK:
             self.steps += 1
+        elif row.kind == DEADLINE:
+            self.steps += 1
+            self.settings = self.settings.as_revised(self.session.settings)
         elif row.kind == CORRECTION:
             self._corrected(row)
         elif row.kind == RULES:
@@ -320,16 +335,17 @@ class State:
         told = row.data
         lease = self.leases[told["lease"]]
         self.open.came_too_late(lease, told["id"])
-        self.surplus[told["id"]] = [lease.arm, told["values"], lease.key]
+        self.surplus[told["id"]] = [lease.stream, told["values"], lease.key]
         self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
 
     def _corrected(self, row: Note) -> None:
         """The values of a result are other ones; what is known of the stop is noted again, if it stands."""
         note = row.data | {"seq": row.seq, "at": row.at}
         self.corrections.append(note)
-        place, arm = int(note["row"]), int(note["arm"])
-        self.results[place] = (arm, np.array(note["new"], dtype=np.float64), self.results[place][2])
-        own = np.array([values for its, values, _ in self.results if its == arm])
+        place = int(note["row"])
+        arm = self.results[place][0]
+        self.results[place] = (arm, padded(note["new"], self.settings.width), self.results[place][2])
+        own = np.array([values for measured, values, _ in self.results if measured == arm])
         self.sums[arm] = (len(own), np.cumsum(own, axis=0)[-1])  # one after the other, as they were told
         self.decisions, self.alarms_noted = self.decisions - self.alarms_noted, 0
         self.applied = self.session.applied

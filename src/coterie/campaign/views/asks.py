@@ -46,26 +46,25 @@ def waiting_for(state: State, now: float) -> list[dict[str, Any]]:
     """
     if state.done:
         return []
-    found = [state.open[ticket.number] for ticket in state.session.awaited]
-    if any(passed_on_at(state, one) <= now for one in found):
+    awaited = [state.open[ticket.number] for ticket in state.session.awaited]
+    if any(passed_on_at(state, lease) <= now for lease in awaited):
         return []
-    return [held(state, one) for one in found[:MOST_LISTED]]
+    return [held(state, lease) for lease in awaited[:MOST_LISTED]]
 
 
 def holding(state: State) -> list[dict[str, Any]]:
     """The open asks that results of the same item wait behind, oldest first."""
     if state.session.waiting == 0 or state.done:
         return []
-    found = (one for one in state.open.values() if state.session.waiting_behind(one.ticket))
-    return [held(state, one) for one, _ in zip(found, range(MOST_LISTED), strict=False)]
+    holders = (lease for lease in state.open.values() if state.session.waiting_behind(lease.ticket))
+    return [held(state, lease) for lease, _ in zip(holders, range(MOST_LISTED), strict=False)]
 
 
 def held(state: State, lease: Lease) -> dict[str, Any]:
     """An ask that is waited for. `until`: when it is given up or asked of somebody else; None: nobody knows."""
     until = passed_on_at(state, lease)
     return {
-        "arm": lease.arm,
-        "name": state.settings.name_of(lease.arm),
+        **state.settings.named(lease.stream),
         "lease": lease.key,
         "worker": lease.worker,
         "asked": timestamp(lease.asked_at),
@@ -82,7 +81,7 @@ MOST_MISSED_LISTED = 1000
 def before_stop(state: State) -> list[Missed]:
     """What was missed before the groups were found: what nobody needed any more is left out."""
     end = state.stopped_at
-    return state.missed if end is None else [one for one in state.missed if one.seq < end]
+    return state.missed if end is None else [miss for miss in state.missed if miss.seq < end]
 
 
 def failures(state: State) -> dict[str, Any]:
@@ -91,20 +90,20 @@ def failures(state: State) -> dict[str, Any]:
     Items and workers of whom something was missed are listed, those with the most first.
     """
     given = state.missed
-    counts = Counter(one.kind for one in given)
+    counts = Counter(miss.kind for miss in given)
     asked = state.session.next_ticket
     by_arm = Counter(state.session.arms_asked) if given else Counter[int]()
     items = [
-        {"arm": arm, "name": state.settings.name_of(arm), "asked": by_arm[arm], **its}
-        for arm, its in _counted([(one.arm, one.kind) for one in given])
+        {"arm": arm, "name": state.settings.name_of(arm), "asked": by_arm[arm], **kinds}
+        for arm, kinds in _counted([(miss.arm, miss.kind) for miss in given])
     ]
     return {
         "asked": asked,
         **{kind: counts[kind] for kind in KINDS},
         "items": items,
         "workers": [
-            {"worker": name, "asked": state.workers[name].asked, **its}
-            for name, its in _counted([(one.worker, one.kind) for one in given])
+            {"worker": name, "asked": state.workers[name].asked, **kinds}
+            for name, kinds in _counted([(miss.worker, miss.kind) for miss in given])
         ],
         "passed_on": state.passed_on,
         "text": sentence(counts, asked, items, state.passed_on),
@@ -113,20 +112,20 @@ def failures(state: State) -> dict[str, Any]:
 
 def _counted(pairs: list[tuple[Any, str]]) -> list[tuple[Any, dict[str, int]]]:
     """Of each item or worker, how many of each kind; those with the most first."""
-    found: dict[Any, Counter[str]] = {}
+    counts: dict[Any, Counter[str]] = {}
     for who, kind in pairs:
-        found.setdefault(who, Counter())[kind] += 1
-    order = sorted(found, key=lambda who: (-found[who].total(), str(who)))[:MOST_MISSED_LISTED]
-    return [(who, {kind: found[who][kind] for kind in KINDS}) for who in order]
+        counts.setdefault(who, Counter())[kind] += 1
+    order = sorted(counts, key=lambda who: (-counts[who].total(), str(who)))[:MOST_MISSED_LISTED]
+    return [(who, {kind: counts[who][kind] for kind in KINDS}) for who in order]
 
 
 def by_worker(state: State) -> dict[str, dict[str, int]]:
     """Of each worker, how many of each kind."""
-    found: dict[str, dict[str, int]] = {}
-    for one in state.missed:
-        its = found.setdefault(one.worker, dict.fromkeys(KINDS, 0))
-        its[one.kind] += 1
-    return found
+    counts: dict[str, dict[str, int]] = {}
+    for miss in state.missed:
+        kinds = counts.setdefault(miss.worker, dict.fromkeys(KINDS, 0))
+        kinds[miss.kind] += 1
+    return counts
 
 
 _SAID = {FAILED: "failed", EXPIRED: "expired", LATE: "answered late", UNDONE: "undone"}
@@ -139,8 +138,8 @@ def sentence(counts: Counter[str], asked: int, items: Sequence[dict[str, Any]] =
         return None
     said = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     also = f" ({passed_on} asked of somebody else too, and the first result counts)" if passed_on else ""
-    failed = [(one, one[FAILED] + one[EXPIRED]) for one in items if one[FAILED] + one[EXPIRED]]
-    each = [f"item {one['name']}: {count} of {one['asked']}" for one, count in failed[:_MOST_SAID]]
+    failed = [(item, item[FAILED] + item[EXPIRED]) for item in items if item[FAILED] + item[EXPIRED]]
+    each = [f"item {item['name']}: {count} of {item['asked']}" for item, count in failed[:_MOST_SAID]]
     more = f" and {len(failed) - len(each)} more items" if len(failed) > len(each) else ""
     which = f" Failed asks: {', '.join(each)}{more}." if each else ""
     asks = f"{asked} ask{'' if asked == 1 else 's'}"
@@ -149,7 +148,7 @@ def sentence(counts: Counter[str], asked: int, items: Sequence[dict[str, Any]] =
 
 def as_events(missed: Sequence[Missed]) -> list[dict[str, Any]]:
     """What was missed, as events of the log that `coterie verify` reads."""
-    return [{"event": "missed", "arm": one.arm, "kind": one.kind, "worker": one.worker} for one in missed]
+    return [{"event": "missed", "arm": miss.arm, "kind": miss.kind, "worker": miss.worker} for miss in missed]
 
 
 WORKERS = "workers"
@@ -169,22 +168,22 @@ def worker_alarm(state: State) -> DataAlarm | None:
     at once. A worker whose instrument shows other values than that of the others, and who happens to fail more, raises
     it too.
     """
-    if len(state.workers) < 2 or not any(one.kind in (FAILED, EXPIRED) for one in state.missed):
+    if len(state.workers) < 2 or not any(miss.kind in (FAILED, EXPIRED) for miss in state.missed):
         return None
     n = state.n_results
     step = 1 if n < _EXACT or state.done else 2 ** (n.bit_length() - 9)
     key = (n // step * step, state.done, len(state.missed) if step == 1 else 0)
-    found = state.computed.get(WORKERS)
-    if found is None or found[0] != key:
-        found = state.computed[WORKERS] = (key, _alarm(state))
-    alarm: DataAlarm | None = found[1]
+    kept = state.computed.get(WORKERS)
+    if kept is None or kept[0] != key:
+        kept = state.computed[WORKERS] = (key, _alarm(state))
+    alarm: DataAlarm | None = kept[1]
     return alarm
 
 
 def worker_alarm_json(state: State) -> list[dict[str, Any]]:
     """The alarm as plain JSON values, or nothing."""
-    found = worker_alarm(state)
-    return [] if found is None else [found.to_json() | {"text": str(found)}]
+    alarm = worker_alarm(state)
+    return [] if alarm is None else [alarm.to_json() | {"text": str(alarm)}]
 
 
 def _alarm(state: State) -> DataAlarm | None:
@@ -201,13 +200,13 @@ def _alarm(state: State) -> DataAlarm | None:
     if not flags.any() or flags.all():
         return None
     arms = record.counted_arms
-    found = order_evidence(arms, record.counted_values, record.n_arms, lateness_weights(arms, flags))
-    if not found.reached:
+    evidence = order_evidence(arms, record.counted_values, record.n_arms, lateness_weights(arms, flags))
+    if not evidence.reached:
         return None
-    upwards = found.arm_upwards if found.of_one else found.upwards
-    column = found.arm_column if found.of_one else found.column
+    upwards = evidence.arm_upwards if evidence.of_one else evidence.upwards
+    column = evidence.arm_column if evidence.of_one else evidence.column
     which = "" if state.settings.dim == 1 else f" in number {column + 1} of a result"
-    whose = f" (item {state.settings.name_of(found.arm)})" if found.of_one else ""
+    whose = f" (item {state.settings.name_of(evidence.arm)})" if evidence.of_one else ""
     said = _named(names, workers, record)
     seen = (
         f"Failures go with workers and values: results of workers who fail more often than others ({said}) are "
@@ -218,18 +217,20 @@ def _alarm(state: State) -> DataAlarm | None:
         f"See whether {thrown} readings are thrown away, and whether all instruments agree: report every reading, "
         "whatever it is. A proof assumes that whether a measurement fails has nothing to do with what it gives."
     )
-    value, threshold = (found.single, found.single_threshold) if found.of_one else (found.joint, found.joint_threshold)
+    value, threshold = (
+        (evidence.single, evidence.single_threshold) if evidence.of_one else (evidence.joint, evidence.joint_threshold)
+    )
     return DataAlarm(WORKERS, seen, advice, value, threshold)
 
 
 def _workers(state: State, asks: int) -> tuple[list[str], IntArray]:
     """All workers who have asked, and of each ask the place of its worker among them (-1: not known)."""
     names: dict[str, int] = {}
-    found = np.full(asks, -1, dtype=np.int64)
+    numbers = np.full(asks, -1, dtype=np.int64)
     for lease in state.leases.values():
         if lease.ticket < asks:
-            found[lease.ticket] = names.setdefault(lease.worker, len(names))
-    return list(names), found
+            numbers[lease.ticket] = names.setdefault(lease.worker, len(names))
+    return list(names), numbers
 
 
 def _often_failing(record: RecordArrays, workers: IntArray, count: int) -> NDArray[np.bool_]:

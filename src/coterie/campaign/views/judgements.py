@@ -12,6 +12,7 @@ from coterie.campaign.state.state import State
 from coterie.campaign.views.asks import worker_alarm_json
 from coterie.methods import method_named
 from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.features import ABOUT_HOLES
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import assumption_in_words, error_in_words, groups_in_words, rates_in_words
@@ -38,7 +39,7 @@ def alarm(state: State) -> dict[str, Any] | None:
 def alarms(state: State) -> list[dict[str, Any]]:
     """What speaks against the way in which the data were made: noise, drift, failures, lateness, workers."""
     shifted = _shift_by_days(state)
-    kept = [one for one in alarms_json(state.session) if shifted is None or one["kind"] != shifted.kind]
+    kept = [alarm for alarm in alarms_json(state.session) if shifted is None or alarm["kind"] != shifted.kind]
     by_days = [] if shifted is None else [shifted.to_json() | {"text": str(shifted)}]
     return [*kept, *by_days, *worker_alarm_json(state)]
 
@@ -68,7 +69,7 @@ def _shift_by_days(state: State) -> DataAlarm | None:
 
 def harmful(state: State) -> list[dict[str, Any]]:
     """Of the alarms, those that speak against the groups."""
-    return [one for one in alarms(state) if not one["harmless"]]
+    return [alarm for alarm in alarms(state) if not alarm["harmless"]]
 
 
 def homogeneity(state: State) -> dict[str, Any] | None:
@@ -88,22 +89,24 @@ def misfits(state: State) -> list[dict[str, Any]]:
     equal = isinstance(state.settings.run.question, ExactGroups)
     if not state.done or labels is None or not equal or not isinstance(state.session.noise, Noise):
         return []
+    if state.session.log_arrays.by_panel:
+        return []  # it looks at whole items
     if state.misfits[0] != state.seq:
         late = np.flatnonzero(~state.counted_places())
         if state.session.retired:
             late = late[labels[state.session.log_arrays.arms_of(late)] >= 0]
-        found: list[int] = []
+        places: list[int] = []
         if late.size > 0:
             from coterie.tables.checks.misfits import (
                 anytime_misfits,  # here: it needs scipy, and most campaigns do not need it
             )
 
-            found = anytime_misfits(labels, *_results_at(state, late))
-            odd = late_value(state) if found else None
+            places = anytime_misfits(labels, *_results_at(state, late))
+            odd = late_value(state) if places else None
             rest = late if odd is None else late[late != odd.row]
             if odd is not None and not (rest.size and anytime_misfits(labels, *_results_at(state, rest))):
-                found = []  # one value is the cause: no item is blamed for it
-        state.misfits = (state.seq, found)
+                places = []  # one value is the cause: no item is blamed for it
+        state.misfits = (state.seq, places)
     return [
         {"arm": arm, "name": state.settings.name_of(arm), "group_id": group_id(state, int(labels[arm]))}
         for arm in state.misfits[1]
@@ -118,11 +121,13 @@ def _results_at(state: State, places: IntArray) -> tuple[IntArray, FloatArray]:
 
 def doubt(state: State) -> str | None:
     """What misfits mean, in a sentence; or the one value told after the stop that does not fit."""
-    found = misfits(state)
-    if not found:
+    doubted = misfits(state)
+    if not doubted:
         odd = late_value(state)
         return None if odd is None else f"Told after the stop, and no part of the proof: {odd_value(state, odd)}"
-    names = ", ".join(one["name"] for one in found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+    names = ", ".join(item["name"] for item in doubted[:6]) + (
+        f" and {len(doubted) - 6} more" if len(doubted) > 6 else ""
+    )
     from coterie.tables.checks.misfits import MISFIT_PROBABILITY
 
     level = f"{MISFIT_PROBABILITY:g}"
@@ -146,6 +151,8 @@ def assumed(state: State) -> str:
     run = settings.run
     of_noise = assumption_in_words(run.noise, asked.kind, run.blocks, run.strict_blocks)
     rest = f"{noise_in_words(settings)}: {of_noise}"
+    if run.features is not None and run.features.holes:
+        rest += f"; {ABOUT_HOLES}"
     if isinstance(asked, ExactGroups):
         asked_and_assumed = f"Assumed: exactly {asked.n_clusters} groups; {rest}."
     else:
@@ -160,7 +167,8 @@ def noise_in_words(settings: Settings) -> str:
     stated = settings.noise
     if not isinstance(stated, list) or isinstance(stated[0], list):
         return settings.run.noise.words
-    called = [""] * len(stated) if settings.value_names is None else [f" ({name})" for name in settings.value_names]
+    names = settings.value_names if settings.run.features is None else settings.run.features.names
+    called = [""] * len(stated) if names is None else [f" ({name})" for name in names]
     listed = [f"{value:g}{name}" for value, name in zip(stated, called, strict=True)]
     return f"noise of standard deviations {', '.join(listed[:12])}{', …' if len(listed) > 12 else ''}"
 
@@ -184,7 +192,7 @@ def verdict(state: State) -> str:
         said += f" One value may be a slip: {odd}"
     against = harmful(state) if state.done else []
     if against:
-        kinds = ", ".join(dict.fromkeys(one["kind"] for one in against))
+        kinds = ", ".join(dict.fromkeys(alarm["kind"] for alarm in against))
         said += f" But do not rely on it: the data speak against how they were made ({kinds}; see the alarm)."
     return said + (f" {corrected[0].upper()}{corrected[1:]}." if corrected else "")
 
@@ -264,12 +272,12 @@ def standing_value(state: State) -> str | None:
     known = state.computed.get(_FAR)
     if known is None or known[0] != state.seq:
         rows = state.session.counted
-        found: list[FarValue] = []
-        while len(found) < _MOST_SLIPS and (far := far_value(state.session, rows)) is not None:
-            found.append(far)
+        values: list[FarValue] = []
+        while len(values) < _MOST_SLIPS and (far := far_value(state.session, rows)) is not None:
+            values.append(far)
             rows = rows[rows != far.row]
-        alone = bool(found) and far_value(state.session, rows, nearer=0.5) is None
-        said = odd_value(state, found[0]) if alone else None
+        alone = bool(values) and far_value(state.session, rows, nearer=0.5) is None
+        said = odd_value(state, values[0]) if alone else None
         state.computed[_FAR] = known = (state.seq, said)
     text: str | None = known[1]
     return text

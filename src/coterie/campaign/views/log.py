@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import checked_field, timestamp
-from coterie.campaign.state.facts import REVISION, without_long_claims
+from coterie.campaign.state.facts import REVISION, as_told, without_long_claims
 from coterie.campaign.state.state import State
 from coterie.campaign.tokens import id_of
 from coterie.problem.checks import check_count
@@ -49,14 +49,14 @@ def measurements(seen: CampaignReading, after: int, limit: int) -> dict[str, Any
     rows = seen.journal.rows(seen.row, after, limit + 1, (Told,)).rows
     counted = state.counted_places()
     called = token_names(seen, rows)
-    found = []
+    shown = []
     for row in rows[:limit]:
         assert isinstance(row, Told)
         place = state.ids[row.id]
         by = _writer(row, called)
         now = present_values(state, row)
-        found.append(_told(row, state.settings) | now | {"counted": bool(counted[place]), **by})
-    return {"measurements": found, "next": rows[limit - 1].seq if len(rows) > limit else None}
+        shown.append(_told(row, state.settings) | now | {"counted": bool(counted[place]), **by})
+    return {"measurements": shown, "next": rows[limit - 1].seq if len(rows) > limit else None}
 
 
 def token_names(seen: CampaignReading, rows: Sequence[Row]) -> dict[str, str]:
@@ -75,8 +75,7 @@ def _told(row: Told, settings: Settings) -> dict[str, Any]:
     return {
         "seq": row.seq,
         "id": row.id,
-        "arm": row.arm,
-        "name": settings.name_of(row.arm),
+        **settings.named(row.arm),
         "values": json.loads(row.values),
         "lease": row.lease,
         "worker": row.worker,
@@ -97,7 +96,7 @@ def events(seen: CampaignReading, after: int, limit: int | None) -> dict[str, An
 def events_of(seen: CampaignReading, rows: Sequence[Row], settings: Settings) -> list[dict[str, Any]]:
     """Rows of the log as events, each with the token that wrote it, if one did."""
     called = token_names(seen, rows)
-    return [event(one, settings) | _writer(one, called) for one in rows]
+    return [event(row, settings) | _writer(row, called) for row in rows]
 
 
 def newest_events(seen: CampaignReading, before: int | None, count: int) -> dict[str, Any]:
@@ -105,9 +104,9 @@ def newest_events(seen: CampaignReading, before: int | None, count: int) -> dict
     newest = int(seen.row["last_seq"])
     last = newest if before is None else min(before - 1, newest)
     first = max(0, last - count)
-    found = events(seen, first, last - first)["events"] if last > first else []
+    shown = events(seen, first, last - first)["events"] if last > first else []
     named = {"id": seen.row["id"], "name": seen.row["name"], "dim": settings_of(seen.row).dim}
-    return {**named, "events": found, "first": first + 1, "last": last, "newest": newest}
+    return {**named, "events": shown, "first": first + 1, "last": last, "newest": newest}
 
 
 def event(row: Row, settings: Settings) -> dict[str, Any]:
@@ -118,8 +117,7 @@ def event(row: Row, settings: Settings) -> dict[str, Any]:
         return {
             "kind": "asked",
             "seq": row.seq,
-            "arm": row.arm,
-            "name": settings.name_of(row.arm),
+            **settings.named(row.arm),
             "lease": row.lease,
             "worker": row.worker,
             "at": timestamp(row.asked_at),
@@ -147,17 +145,20 @@ def course(kept: Sequence[Mapping[str, Any]], points: Any) -> dict[str, list[Any
     return {key: [point[key] for point in kept] for key in ("t", "statistic", "threshold")}
 
 
-_SHOWN = ("seq", "id", "measurement", "arm", "name", "old", "new", "reason", "by", "reopened")
+_SHOWN = ("seq", "id", "measurement", "arm", "name", "feature", "old", "new", "reason", "by", "reopened")
 
 
 def corrections(state: State) -> list[dict[str, Any]]:
     """All corrections, oldest first."""
-    return [{key: one[key] for key in _SHOWN} | {"at": timestamp(one["at"])} for one in state.corrections]
+    return [
+        {key: correction[key] for key in _SHOWN if key in correction} | {"at": timestamp(correction["at"])}
+        for correction in state.corrections
+    ]
 
 
 def present_values(state: State, row: Told) -> dict[str, Any]:
     """The values of a measurement as they count; `told` has what was told at first, if it was corrected."""
-    values = state.results[state.ids[row.id]][1].tolist()
+    values = as_told(state.results[state.ids[row.id]][1], state.settings.size_of(row.arm))
     told = json.loads(row.values)
-    was_corrected = any(one["measurement"] == row.id for one in state.corrections)
+    was_corrected = any(correction["measurement"] == row.id for correction in state.corrections)
     return {"values": values, "told": told} if was_corrected else {"values": values}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from coterie.problem.question import Question, Resolution
 from coterie.session.partial import MOST_ITEMS, Moment, ProvenPairs, moment_of, proven_at
 from coterie.session.resolution_curve import curve_at, no_distances
 
+if TYPE_CHECKING:
+    from coterie.session.handover import Handover
+
 LISTED_PAIRS = 1000
 """So many pairs of each kind are listed, unless more are asked for."""
 
@@ -35,7 +38,7 @@ MOST_PAIRS = 10_000
 
 CURVE_POINTS = 200
 
-_MATRIX = "matrix"
+_MATRIX, _HANDOVER = "matrix", "handover"
 _SMALL = 300
 _large = threading.Lock()
 """Campaigns of more items than `_SMALL`, one at a time: matrices of all pairs are large, and take seconds."""
@@ -51,11 +54,18 @@ class TakenResults:
     campaign: dict[str, Any]
     names: Sequence[str]
     group_ids: Sequence[int]
+    spent: float = 0.0  # of the deadline, if there is one
+    found: bool = False  # the groups are proven
 
 
 def take_results(seen: CampaignReading) -> TakenResults:
     """What partial answers need, at this moment."""
     state, session = seen.state, seen.state.session
+    if session.features is not None:
+        raise Conflict(
+            f"campaign {seen.row['name']!r} measures features one by one, and this looks at whole items: see its cells",
+            code="by_feature",
+        )
     key = (session.t, session.done, state.decisions, session.settings.question)
     return TakenResults(
         state,
@@ -72,6 +82,8 @@ def take_results(seen: CampaignReading) -> TakenResults:
         },
         [state.settings.name_of(arm) for arm in range(state.settings.n_arms)],
         _ids_by_label(session.labels, state.groups),
+        session.spent,
+        session.proven,
     )
 
 
@@ -79,10 +91,10 @@ def _ids_by_label(labels: IntArray | None, groups: IntArray | None) -> list[int]
     """The stable ids of the groups, by their numbers in `labels`; 0 where there is none."""
     if labels is None or groups is None:
         return [] if labels is None else [0] * (int(labels.max()) + 1)
-    found = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+    ids = np.zeros(int(labels.max()) + 1, dtype=np.int64)
     inside = labels >= 0
-    found[labels[inside]] = groups[inside]
-    return found.tolist()
+    ids[labels[inside]] = groups[inside]
+    return ids.tolist()
 
 
 # What is proven.
@@ -102,11 +114,21 @@ def take_for_partial(seen: CampaignReading) -> TakenResults:
 
 def partial(taken: TakenResults, pairs: int = LISTED_PAIRS) -> dict[str, Any]:
     """What is proven: pairs apart and alike, and of each item its letters and the groups that it may belong to."""
-    found = _kept(taken, "partial", lambda: _all_answers(taken))
-    cut = {key: value for key, value in found.items() if key != _MATRIX}
+    answers = _kept(taken, "partial", lambda: _all_answers(taken))
+    cut = {key: value for key, value in answers.items() if key not in (_MATRIX, _HANDOVER)}
     for kind in ("apart", "alike"):
-        cut[kind] = found[kind] | {"listed": found[kind]["listed"][:pairs]}
-    return taken.campaign | cut | {"cut": _cut_sentence(cut)}
+        cut[kind] = answers[kind] | {"listed": answers[kind]["listed"][:pairs]}
+    return taken.campaign | cut | {"cut": _cut_sentence(cut)} | _handed_over(taken, answers[_HANDOVER])
+
+
+def _handed_over(taken: TakenResults, handed: Handover | None) -> dict[str, Any]:
+    """With a deadline: what of it is used, how many items are placed, and how wrong the guess for the others may be."""
+    deadline = taken.moment.settings.deadline
+    if handed is None or deadline is None:
+        return {}
+    now = replace(handed, spent=taken.spent, deadline=deadline, left=max(deadline - taken.spent, 0.0)).to_json()
+    kept = ("spent", "deadline", "left", "misplaced_at_least", "confusable", "words")
+    return {"handover": {key: now[key] for key in kept}}
 
 
 def with_matrix(taken: TakenResults) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -117,7 +139,7 @@ def with_matrix(taken: TakenResults) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def letters(taken: TakenResults) -> Sequence[str]:
     """The letters of each item."""
-    return [one["letters"] for one in partial(taken, 0)["items"]]
+    return [item["letters"] for item in partial(taken, 0)["items"]]
 
 
 def _all_answers(taken: TakenResults) -> dict[str, Any]:
@@ -145,25 +167,32 @@ def _all_answers(taken: TakenResults) -> dict[str, Any]:
         "settled": int(proven.settled.sum()),
         "items": items,
         _MATRIX: evidence_matrix(proven, ids, taken.names),
+        _HANDOVER: None if taken.moment.settings.deadline is None else _handover(taken, proven),
     }
+
+
+def _handover(taken: TakenResults, proven: ProvenPairs) -> Handover:
+    from coterie.session.handover import handover_at  # here: SciPy takes a while to load
+
+    return handover_at(taken.moment, proven.listed(), taken.spent, taken.found)
 
 
 def _first_pairs(matrix: np.ndarray) -> dict[str, Any]:
     """How many pairs (low, high) there are, and the first of them."""
     upper = np.triu(matrix, 1)
-    found: list[list[int]] = []
+    pairs: list[list[int]] = []
     for low in np.flatnonzero(upper.any(axis=1)).tolist():
-        found += [[low, high] for high in np.flatnonzero(upper[low]).tolist()]
-        if len(found) >= MOST_PAIRS:
+        pairs += [[low, high] for high in np.flatnonzero(upper[low]).tolist()]
+        if len(pairs) >= MOST_PAIRS:
             break
-    return {"count": int(upper.sum()), "listed": found[:MOST_PAIRS]}
+    return {"count": int(upper.sum()), "listed": pairs[:MOST_PAIRS]}
 
 
-def _cut_sentence(found: dict[str, Any]) -> str | None:
+def _cut_sentence(answers: dict[str, Any]) -> str | None:
     parts = [
-        f"{len(one['listed'])} of the {one['count']} pairs proven {kind}"
+        f"{len(part['listed'])} of the {part['count']} pairs proven {kind}"
         for kind in ("apart", "alike")
-        if len((one := found[kind])["listed"]) < one["count"]
+        if len((part := answers[kind])["listed"]) < part["count"]
     ]
     if not parts:
         return None
@@ -198,8 +227,8 @@ def take_for_curve(seen: CampaignReading) -> TakenResults:
 
 def curve(taken: TakenResults, points: int = CURVE_POINTS) -> dict[str, Any]:
     """For each radius, how many groups there are at least, and how many are enough, both proven."""
-    found = _kept(taken, "curve", lambda: curve_at(taken.moment, points=points).to_json(), points)
-    return taken.campaign | found
+    curve_json = _kept(taken, "curve", lambda: curve_at(taken.moment, points=points).to_json(), points)
+    return taken.campaign | curve_json
 
 
 def checked_counts(pairs: Any = LISTED_PAIRS, points: Any = CURVE_POINTS) -> tuple[int, int]:
@@ -217,14 +246,14 @@ def _check_size(n_arms: int, name: str) -> None:
         )
 
 
-def _kept(taken: TakenResults, what: str, compute: Callable[[], dict[str, Any]], size: int = 0) -> dict[str, Any]:
+def _kept(taken: TakenResults, name: str, compute: Callable[[], dict[str, Any]], size: int = 0) -> dict[str, Any]:
     """What was computed before, of this size, if nothing has counted since."""
     key, kept = (*taken.key, size), taken.state.computed
     with _large if len(taken.names) > _SMALL else nullcontext():
-        found = kept.get(what)
-        if found is None or found[0] != key:
-            found = kept[what] = (key, compute())
-    answer: dict[str, Any] = found[1]
+        known = kept.get(name)
+        if known is None or known[0] != key:
+            known = kept[name] = (key, compute())
+    answer: dict[str, Any] = known[1]
     return answer
 
 

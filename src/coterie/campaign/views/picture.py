@@ -119,8 +119,8 @@ def _proven(means: ItemMeans, record: Record) -> ItemMeans:
     An interval that is open, or far wider than the picture, is not drawn.
     """
     noise = record.settings.noise
-    in_blocks = record.settings.blocks is not None
-    if record.revised or in_blocks or not is_quick(noise, record.settings.n_arms * record.settings.dim):
+    offsets = record.settings.blocks == "offset"
+    if record.revised or offsets or not is_quick(noise, record.settings.n_arms * record.settings.dim):
         return means
     intervals = intervals_at(record, "items")
     with np.errstate(invalid="ignore"):

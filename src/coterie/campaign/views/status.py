@@ -14,6 +14,7 @@ from coterie.campaign.state.facts import RESOLUTION
 from coterie.campaign.state.leases import KINDS, Lease
 from coterie.campaign.state.state import State
 from coterie.campaign.views.asks import as_events, before_stop, by_worker, failures, holding, waiting_for
+from coterie.campaign.views.cells import center_of
 from coterie.campaign.views.judgements import (
     alarm,
     alarms,
@@ -94,7 +95,7 @@ def status(state: State, row: Any, now: float, most: int | None = None) -> dict[
         "pulls": None if cut else pulls.tolist(),
         "pulls_summary": {"least": int(pulls.min()), "median": float(np.median(pulls)), "most": int(pulls.max())},
         "labels": None if cut or labels is None else labels.tolist(),
-        "centers": None if centers is None else centers.tolist(),
+        "centers": None if centers is None or session.features is not None else centers.tolist(),
         "groups": groups(state, FEW_MEMBERS if cut else None),
         "evidence": shown,
         "progress": session.progress.to_json(),
@@ -124,25 +125,37 @@ def status(state: State, row: Any, now: float, most: int | None = None) -> dict[
         "certifies": method_named(settings.method).certifies,
         "cost": session.cost,
         "cost_left": session.cost_left,
+        **({} if session.features is None else {"found_features": session.found_features}),
+        **deadline(state),
         **given,
         "lease_seconds": state.lease_seconds,
     }
 
 
+def deadline(state: State) -> dict[str, Any]:
+    """What is used of the deadline, open asks included, and whether it leaves nothing to ask for; nothing without."""
+    session = state.session
+    if session.deadline is None:
+        return {}
+    reached = session.out_of_budget and not session.done
+    left = max(session.deadline - session.spent, 0.0)
+    return {"deadline_used": session.spent, "deadline_left": left, "deadline_reached": reached}
+
+
 def forecast(state: State) -> dict[str, Any]:
     """Measurements that are expected to be needed still, and an interval for them; None if nobody knows."""
-    found = state.session.remaining
+    remaining = state.session.remaining
     names = ("forecast", "forecast_low", "forecast_high")
-    if found is None:
+    if remaining is None:
         return dict.fromkeys(names)
-    return dict(zip(names, map(plain, (found.remaining, found.low, found.high)), strict=True))
+    return dict(zip(names, map(plain, (remaining.remaining, remaining.low, remaining.high)), strict=True))
 
 
 def budget(state: State, row: Any, more: Any) -> dict[str, Any]:
     """What so many more measurements are expected to bring."""
     session = state.session
-    found = session.within(checked_field("more", check_more, more))
-    return {"id": row["id"], "name": row["name"], "t": session.t, "done": session.done, **found.to_json()}
+    outlook = session.within(checked_field("more", check_more, more))
+    return {"id": row["id"], "name": row["name"], "t": session.t, "done": session.done, **outlook.to_json()}
 
 
 def question(state: State) -> dict[str, Any]:
@@ -159,11 +172,11 @@ def resolutions(state: State) -> list[dict[str, Any]]:
     first = state.settings.run.resolution
     if first is None:
         return []
-    found = [first.to_json()["resolution"] | {"chosen_at": 0, "epoch": 0}]
-    for one in state.session.decisions:
-        if one["event"] == RESOLUTION:
-            found.append(one["resolution"] | {"chosen_at": one["chosen_at"], "epoch": one["epoch"]})
-    return found
+    chosen = [first.to_json()["resolution"] | {"chosen_at": 0, "epoch": 0}]
+    for decision in state.session.decisions:
+        if decision["event"] == RESOLUTION:
+            chosen.append(decision["resolution"] | {"chosen_at": decision["chosen_at"], "epoch": decision["epoch"]})
+    return chosen
 
 
 def borders(state: State) -> list[dict[str, Any]]:
@@ -185,8 +198,7 @@ def borders(state: State) -> list[dict[str, Any]]:
 def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
     return {
         "lease": lease.key,
-        "arm": lease.arm,
-        "name": state.settings.name_of(lease.arm),
+        **state.settings.named(lease.stream),
         "worker": lease.worker,
         "asked": timestamp(lease.asked_at),
         "expires": timestamp(lease.expires_at),
@@ -197,15 +209,14 @@ def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
 def measured(state: State, arm: Any) -> dict[str, Any]:
     """How often an item was measured."""
     place = check_arm_of(state, arm, "arm")
-    count = state.sums[place][0] if place in state.sums else 0
-    return {"arm": place, "name": state.settings.name_of(place), "measurements": count}
+    return {"arm": place, "name": state.settings.name_of(place), "measurements": state.told_of(place)}
 
 
 def lease(state: State, key: Any, now: float) -> dict[str, Any]:
     """A lease, open or not."""
-    found = find_lease(state, key, "lease")
-    stands = found.ended or ("open" if found.answer is None else "answered")
-    return {**_lease(state, found, now), "state": stands, "measurement": found.answer}
+    meant = find_lease(state, key, "lease")
+    stands = meant.ended or ("open" if meant.answer is None else "answered")
+    return {**_lease(state, meant, now), "state": stands, "measurement": meant.answer}
 
 
 def evidence(state: State) -> dict[str, Any]:
@@ -237,7 +248,10 @@ def groups(state: State, most: int | None = None) -> list[dict[str, Any]]:
     labels, centers, references = state.session.labels, state.session.centers, state.session.references
     if labels is None or centers is None or state.groups is None:
         return []
-    found = []
+    listed: list[dict[str, Any]] = []
+    features, cells, known = state.session.features, None, []
+    if features is not None:
+        cells, known = state.session.cells, state.session.found_features
     for label in range(int(labels.max()) + 1):
         arms = np.flatnonzero(labels == label)
         group = {
@@ -246,13 +260,13 @@ def groups(state: State, most: int | None = None) -> list[dict[str, Any]]:
             "size": int(arms.size),
             "arms": arms[:most].tolist(),
             "names": [state.settings.name_of(int(arm)) for arm in arms[:most]],
-            "center": centers[label].tolist(),
+            "center": centers[label].tolist() if features is None else center_of(cells, features.names, known, arms),
         }
         if references is not None:
             arm = references[label]
             group["reference"] = {"arm": arm, "name": state.settings.name_of(arm)}
-        found.append(group)
-    return sorted(found, key=lambda group: group["id"])
+        listed.append(group)
+    return sorted(listed, key=lambda group: group["id"])
 
 
 def workers(state: State) -> list[dict[str, Any]]:
@@ -295,20 +309,40 @@ def certificate(state: State, row: Any) -> dict[str, Any]:
         )
     from coterie.session.intervals import certificate_with_intervals  # here: most who look at a campaign want no proof
 
-    found = certificate_with_intervals(state.session)
-    if found is None and state.done:
+    content = certificate_with_intervals(state.session)
+    if content is None and state.done:
         raise Conflict(
             f"campaign {row['name']!r} was finished by an older release that did not record its certificate, and the "
             "rules have changed since: its groups and measurements are here. For a new certificate export the "
             "measurements and import them into a new campaign.",
             code="no_certificate",
         )
-    if found is None:
+    if content is None:
         raise NotDone(f"campaign {row['name']!r} has no certificate yet: {verdict(state)}")
-    # For people who read it. Groups as `groups` numbers them.
+    return _for_people(state, content)
+
+
+def partial_certificate(state: State, row: Any) -> dict[str, Any]:
+    """What is proven so far, as `coterie.verify` checks it."""
+    from coterie.session.handover import session_certificate_of_partial  # here: SciPy takes a while to load
+
+    content = session_certificate_of_partial(state.session) if method_named(state.settings.method).certifies else None
+    if content is None:
+        why = "is proven: export its certificate" if state.session.proven else f"is {verdict(state)}"
+        raise Conflict(
+            "a certificate of what is proven so far is for K groups and a known noise, before the whole proof, if "
+            "every item was measured, nothing was revised and no alarm is raised; campaign "
+            f"{row['name']!r} {why}",
+            code="no_certificate",
+        )
+    return _for_people(state, content)
+
+
+def _for_people(state: State, content: dict[str, Any]) -> dict[str, Any]:
+    """A certificate with names, and with groups as `groups` numbers them."""
     named = {"names": [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]}
     own = {"groups": None if state.groups is None else state.groups.tolist()}
-    plain = {key: value for key, value in found.items() if key != "failures"}  # those of the session have no workers
+    plain = {key: value for key, value in content.items() if key != "failures"}  # those of the session have no workers
     from coterie.certificate.beside import stated_beside  # here, too
 
     return plain | named | own | stated_beside(plain, log_events(state))
@@ -319,7 +353,7 @@ def log_events(state: State) -> list[dict[str, Any]]:
     names = [state.settings.name_of(arm) for arm in range(state.settings.n_arms)]
     from coterie.certificate.log import MISSED
 
-    head, *own = (one for one in state.session.events if one["event"] != MISSED)
+    head, *own = (event for event in state.session.events if event["event"] != MISSED)
     return [head | {"names": names}, *own, *as_events(before_stop(state))]
 
 
@@ -333,7 +367,7 @@ def items(state: State, after: int, limit: int) -> dict[str, Any]:
     arms = np.arange(min(after, end), end)
     groups = np.zeros(arms.size, dtype=np.int64) if state.groups is None else state.groups[arms]
     retired, costs = set(session.retired), settings.run.costs
-    found = [
+    listed = [
         {
             "arm": arm,
             "name": settings.name_of(arm),
@@ -344,4 +378,4 @@ def items(state: State, after: int, limit: int) -> dict[str, Any]:
         | ({} if costs is None else {"cost": float(costs[arm])})
         for arm, pulls, group in zip(arms.tolist(), session.pulls[arms].tolist(), groups.tolist(), strict=True)
     ]
-    return {"items": found, "next": end if end < settings.n_arms else None}
+    return {"items": listed, "next": end if end < settings.n_arms else None}

@@ -58,6 +58,8 @@ ROUND: dict[str, tuple[Part, ...]] = {
     ),
     "gaussian": (Part("U", "kd", "finite"), FRACTIONS),
     "counts": (Part("L", "kd", "finite"), FRACTIONS),
+    "poisson": (Part("L", "kd", "finite"), FRACTIONS),
+    "exponential": (Part("L", "kd", "finite"), FRACTIONS),
     "bounded": (Part("G", "kd", "finite"), FRACTIONS, Part("Δ²", "kk", "not negative")),
     "at-most": (Part("U", "kd", "finite"), FRACTIONS),
     "symmetric": (Part("G", "kd", "finite"), FRACTIONS, Part("s²", "p", "positive")),

@@ -22,9 +22,15 @@ SIGNED = 300
 
 
 class BlockRows:
-    """The rows of a table by item and block, sorted."""
+    """The rows of a table by item and block, sorted.
 
-    def __init__(self, arms: IntArray, blocks: IntArray, values: FloatArray) -> None:
+    `measured`: of every block, which numbers its rows have; others are 0, and have no ranks.
+    """
+
+    def __init__(
+        self, arms: IntArray, blocks: IntArray, values: FloatArray, measured: list[list[bool]] | None = None
+    ) -> None:
+        self.measured = measured
         rows = sorted(zip(arms.tolist(), blocks.tolist(), map(tuple, (values + 0.0).tolist()), strict=True))
         self.arms, self.blocks = (np.array([row[k] for row in rows]) for k in (0, 1))
         self.values = np.array([row[2] for row in rows])
@@ -153,11 +159,21 @@ class Rearranged:
         ends = np.cumsum([len(part) for part in results])[:-1]
         factors = np.concatenate([np.full(a + b, math.sqrt(a * b / (a + b) / (a + b - 1.0))) for a, b in shape])
         units = []
-        for table in (values, stats.rankdata(values, axis=0)):
+        for table in (values, self._ranks(values, np.repeat(blocks, [len(part) for part in results]))):
             centred = np.concatenate([part - part.mean(axis=0) for part in np.split(table, ends)])
             units.append(_in_units(centred, factors[:, None] * centred, rows.dim, len(results)))
         own = np.concatenate([np.arange(a + b) < a for a, b in shape]).astype(float)
         return share_at_least(arranged, own, units, whole), whole
+
+    def _ranks(self, values: FloatArray, blocks: IntArray) -> FloatArray:
+        measured = self._rows.measured
+        if measured is None:
+            return np.asarray(stats.rankdata(values, axis=0))
+        ranks = np.zeros_like(values)
+        for number in range(self._rows.dim):
+            own = [row for row, block in enumerate(blocks.tolist()) if measured[block][number]]
+            ranks[own, number] = stats.rankdata(values[own, number])
+        return ranks
 
     def _deal(self, shape: list[Pair], draws: int, every: bool) -> np.ndarray:
         if every:

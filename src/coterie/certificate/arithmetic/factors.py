@@ -17,7 +17,17 @@ from coterie.certificate.arithmetic import variance
 from coterie.certificate.arithmetic.bets import SCORES, BetRecord, BetRound, Sides, padded, sides_of
 from coterie.certificate.freezes import Frozen
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import AnyNoise, AtMost, Bounded, Counts, Gaussian, Statement, Symmetric
+from coterie.problem.families import (
+    AnyNoise,
+    AtMost,
+    Bounded,
+    Counts,
+    Exponential,
+    Gaussian,
+    Poisson,
+    Statement,
+    Symmetric,
+)
 
 MOST_AT_STAKE = 0.95  # of a bet on bounded results
 LARGEST_SIGN = 1.5  # |x| of a bet on the sign of a contrast is clipped here
@@ -71,6 +81,8 @@ def log_factors(stated: Statement, bet_round: BetRound, sides: Sides) -> FloatAr
     """What a round adds to log e of its tests, of a family whose evidence is a product over rounds."""
     if isinstance(stated, Counts):
         return counts(bet_round, sides, stated)
+    if isinstance(stated, Poisson | Exponential):
+        return rates(bet_round, sides, events=isinstance(stated, Poisson))
     if isinstance(stated, Bounded):
         return bounded(bet_round, sides, stated)
     if isinstance(stated, AtMost):
@@ -96,6 +108,22 @@ def counts(bet_round: BetRound, sides: Sides, stated: Counts) -> FloatArray:
     return total
 
 
+def rates(bet_round: BetRound, sides: Sides, events: bool) -> FloatArray:
+    """Events: Π_q ψ_q^s / E[ψ_q^s], s binomial given all events of both sides. Times: Π_q of densities of the share."""
+    parts = bet_round.bet.parts
+    fraction = parts["f"][sides.own, sides.other]
+    log_ratio = fraction[:, None] * (parts["L"][sides.own] - parts["L"][sides.other])  # log ψ
+    a, pulls = (count[:, None] for count in sides.counts)
+    of_arm, of_pool = sides.totals(bet_round.values)
+    if events:
+        log_mean = np.logaddexp(np.log(a) + log_ratio, np.log(pulls)) - np.log(a + pulls)  # of ψ, of a single event
+        logs = of_arm * log_ratio - (of_arm + of_pool) * log_mean
+    else:
+        tilted = np.logaddexp(np.log(of_arm) + log_ratio, np.log(of_pool)) - np.log(of_arm + of_pool)  # 1 − B + ψ·B
+        logs = a * log_ratio - (a + pulls) * tilted
+    return np.asarray(logs.sum(axis=1))
+
+
 def bounded(bet_round: BetRound, sides: Sides, stated: Bounded) -> FloatArray:
     """Betting: 1 + λ·C, with λ so small that it is at least 0.05 whatever the results."""
     parts = bet_round.bet.parts
@@ -105,6 +133,39 @@ def bounded(bet_round: BetRound, sides: Sides, stated: Bounded) -> FloatArray:
     at_stake = np.abs(stake) @ np.broadcast_to(np.subtract(stated.hi, stated.lo), gap.shape[1])
     stake *= np.minimum(1.0, MOST_AT_STAKE / np.where(at_stake > 0.0, at_stake, 1.0))[:, None]
     return np.asarray(np.log1p(np.einsum("id,id->i", stake, sides.contrast(bet_round.positions))))
+
+
+def jointly_bounded(
+    record: BetRecord, freeze: Frozen, rounds: Sequence[BetRound], arms: IntArray, last: IntArray
+) -> FloatArray:
+    """log Π(1 + λ·C + λ'·C') of two contrasts of arms at a time: (n, 4) arms, each after the cell `last`.
+
+    docs/BLOCKS.md, section 5. λ = f·(G_l−G_k)/(v + f²Δ² + f'²Δ'²), both smaller by one factor if more than 0.95 would
+    be at stake; a cell without one of the arms has no contrast of these two.
+    """
+    stated = record.noise.statement
+    assert isinstance(stated, Bounded)
+    width = np.broadcast_to(np.subtract(stated.hi, stated.lo), record.noise.dim)
+    total, n = np.zeros(len(arms)), len(arms)
+    for cell in rounds:
+        use = np.flatnonzero(last >= cell.number)
+        stakes: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []  # tests, f·(G_l−G_k), C, v
+        squares = np.zeros(n)
+        for pair in (arms[:, :2], arms[:, 2:]):
+            sides = sides_of(cell, freeze, "arm", pair[:, 0], pair[:, 1], use)
+            parts = cell.bet.parts
+            fraction = parts["f"][sides.own, sides.other]
+            squares[sides.tests] += fraction**2 * parts["Δ²"][sides.own, sides.other]
+            gap = fraction[:, None] * (parts["G"][sides.own] - parts["G"][sides.other])
+            stakes.append((sides.tests, gap, sides.contrast(cell.positions), sides.spread))
+        gain, risk = np.zeros(n), np.zeros(n)
+        for tests, gap, contrast, spread in stakes:
+            stake = gap / (spread + squares[tests])[:, None]
+            gain[tests] += np.einsum("id,id->i", stake, contrast)
+            risk[tests] += np.abs(stake) @ width
+        gain *= np.where(risk > MOST_AT_STAKE, MOST_AT_STAKE / np.maximum(risk, MOST_AT_STAKE), 1.0)
+        total += np.log1p(gain)
+    return total
 
 
 def at_most(bet_round: BetRound, sides: Sides) -> FloatArray:

@@ -17,10 +17,10 @@ import numpy as np
 
 from coterie.certificate.arithmetic.known import Record
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import Model, Unknown
+from coterie.problem.families import LIKE_ANY, Model, Unknown
 from coterie.problem.noise import Noise
 
-SEARCHED = ("any", "bounded", "at-most", "symmetric")
+SEARCHED = (*sorted(LIKE_ANY), "bounded", "at-most", "symmetric")
 NEAR = 0.2
 """By how much stated evidence may differ for these: the best common mean is searched for, in another way here."""
 
@@ -107,7 +107,7 @@ def _number(noise: Unknown, x: FloatArray, item: IntArray, n: int, q: int, sprea
         return _predictions(_Bins(hits), item, n, x, [n // 2 + 2, n, 2 * n])
     looked = min(max(_MOST_LOOKED, 4 * n), 10 * _MOST_LOOKED)
     x, item = x[:looked], item[:looked]
-    if noise.kind == "any":
+    if noise.kind in LIKE_ANY:
         return _any(x, item, n)
     sets = _Sets(x, item, n)
     if noise.kind == "bounded":

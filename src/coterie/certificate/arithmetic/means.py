@@ -39,7 +39,7 @@ def _root(f: Function, below: float, above: float) -> float:
     return float(brentq(f, below, above, xtol=1e-300, rtol=1e-13, maxiter=500))
 
 
-def known_radius(sizes: Sequence[int], level: float) -> float:
+def known_radius(sizes: Sequence[float], level: float) -> float:
     """How far the mean of a stream, or the difference of two, is from the truth at most, in standard deviations."""
     if not all(sizes):
         return math.inf
@@ -72,6 +72,12 @@ def upper_deviations(arms: IntArray, values: FloatArray, shape: str, level: floa
             squares, count = squares + (position - total / n) ** 2, count + 1
         sums[arm] = n + 1, total + position
         reach = np.maximum(reach, np.abs(position))
+    return deviations_of(squares, reach, count, shape, level)
+
+
+def deviations_of(squares: FloatArray, reach: FloatArray, count: int, shape: str, level: float) -> FloatArray:
+    """(d) σ₊ by squares of so many residuals of each number; `reach`: how far apart results are."""
+    dim = squares.size
     if shape == "scalar":
         squares, reach, count = np.full(dim, squares.sum()), np.full(dim, reach.max()), count * dim
     else:
@@ -277,15 +283,15 @@ def betting_sides(x: FloatArray, level: float) -> Sides:
     return Sides(small, large, 0.0, 1.0, (0.0, 1.0))
 
 
-def catoni_sides(x: FloatArray) -> Sides:
-    """A variance of at most 1: bets of fixed sizes, with weights, half of each on each side."""
+def catoni_sides(x: FloatArray, precision: FloatArray | float = 1.0) -> Sides:
+    """A variance of at most 1/precision²: bets of fixed sizes, with weights, half of each on each side."""
 
     rates, weights = (np.array(column) for column in zip(*_BETS, strict=True))
     spent = np.log(weights / 2.0) - len(x) * np.log1p(rates**2 / 2.0)
 
     def side(sign: float) -> Function:
         def value(m: float) -> float:
-            y = rates[:, None] * (x - m)
+            y = rates[:, None] * (precision * (x - m))
             size = np.abs(y)
             bent = np.sign(y) * np.log(1.0 + size + size**2 / 2.0)
             return _log_sum((spent + sign * bent.sum(axis=1)).tolist())

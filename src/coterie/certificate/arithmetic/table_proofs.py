@@ -22,6 +22,7 @@ from coterie.problem.question import Resolution
 
 if TYPE_CHECKING:
     from coterie.certificate.arithmetic.table_blocks import BlockTests
+    from coterie.certificate.arithmetic.table_holes import HoleTests
 
 LISTED = 9
 SLACK = 1e-6
@@ -79,7 +80,7 @@ def _simpson(grid: FloatArray) -> FloatArray:
 class Closure:
     """The pairs that are alike in no partition that fits, and the partitions themselves where they can be listed."""
 
-    def __init__(self, tests: TableTests | BlockTests, delta: float) -> None:
+    def __init__(self, tests: TableTests | BlockTests | HoleTests, delta: float) -> None:
         self._tests, self._level = tests, delta * (1.0 + SLACK)
         self.n_arms = tests.n_arms
         self._groups = getattr(tests, "groups", None)
@@ -193,7 +194,7 @@ def _within(blocks: list[list[int]]) -> list[Pair]:
     return [(min(i, j), max(i, j)) for block in blocks for a, i in enumerate(block) for j in block[:a]]
 
 
-def _in_a_row(tests: TableTests | BlockTests) -> list[int]:
+def _in_a_row(tests: TableTests | BlockTests | HoleTests) -> list[int]:
     """The items along the direction in which their means differ most; any order would be valid."""
     rows = np.concatenate(tests.stacks)
     scale = rows.std(axis=0)

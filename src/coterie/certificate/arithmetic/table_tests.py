@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy import stats
-from scipy.special import gammaln
+from scipy.special import fdtr, fdtrc, gammaln
 
 from coterie.problem.checks import FloatArray
-from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
+from coterie.problem.families import AtMost, Bounded, Counts, Exponential, Gaussian, Model, Poisson
 from coterie.problem.noise import Noise
 
 FEW, FIRST, MOST, EARLY, TIE = 20_000, 9_999, 199_999, 0.01, 1e-9
@@ -48,6 +48,8 @@ class TableTests:
             return self._gaussian()
         if isinstance(stated, Counts):
             return self._counts(stated.trials)
+        if isinstance(stated, Poisson | Exponential):
+            return self._rates(isinstance(stated, Poisson))
         if isinstance(stated, Bounded):
             return self._bounded(stated)
         self.seed = self._seed()
@@ -105,6 +107,24 @@ class TableTests:
         logs = logs - logs.max()
         weights = np.exp(logs)
         return float(min(1.0, weights[logs <= logs[int(hits[0] - values[0])] + 1e-7].sum() / weights.sum()))
+
+    # Rates.
+
+    def _rates(self, events: bool) -> str:
+        for i, j in self.pairs:
+            n, m = len(self.stacks[i]), len(self.stacks[j])
+            each = []
+            for k in range(self.dim):
+                first, second = (math.fsum(self.stacks[arm][:, k].tolist()) for arm in (i, j))
+                if events:
+                    law = stats.binom(round(first + second), n / (n + m))
+                    tails = float(law.cdf(first)), float(law.sf(first - 1.0))
+                else:  # the ratio of two mean times
+                    ratio = (first / n) / (second / m)
+                    tails = float(fdtr(2 * n, 2 * m, ratio)), float(fdtrc(2 * n, 2 * m, ratio))
+                each.append(min(1.0, 2.0 * min(tails)))
+            self.p[i, j] = of_smallest(each)
+        return "binomial" if events else "beta"
 
     # Bets of fixed size.
 

@@ -40,9 +40,13 @@ _PART = 2_000_000  # random words drawn at a time
 
 
 class Blocked:
-    """The rows of a finished table by item and block, sorted: nothing depends on how the file was sorted."""
+    """The rows of a finished table by item and block, sorted: nothing depends on how the file was sorted.
 
-    def __init__(self, arms: IntArray, blocks: IntArray, rows: FloatArray) -> None:
+    `measured` (blocks, d): which numbers the rows of a block have, if they lack some; those are 0.
+    """
+
+    def __init__(self, arms: IntArray, blocks: IntArray, rows: FloatArray, measured: np.ndarray | None = None) -> None:
+        self.measured = measured
         rows = rows + 0.0  # −0 becomes 0
         order = np.lexsort((*rows.T[::-1], blocks, arms))
         self.arms, self.blocks, self.rows = arms[order], blocks[order], rows[order]
@@ -128,7 +132,8 @@ def rearranged_tests(table: Blocked, kind: str, order: IntArray, delta: float) -
         places = sorted(range(len(both)), key=lambda place: (shape[place], place))
         shape = [shape[place] for place in places]
         cells = [np.concatenate([table.cell(i, both[place]), table.cell(j, both[place])]) for place in places]
-        scores[i, j] = _scores_within(cells, shape)
+        measured = None if table.measured is None else table.measured[both[places]]
+        scores[i, j] = _scores_within(cells, shape, measured)
         by_shape[tuple(shape)].append((i, j))
     every, least = True, 1.0
     for key, of_shape in by_shape.items():
@@ -184,7 +189,9 @@ def _dealt_within(shape: tuple[tuple[int, int], ...], draws: int, seed: int) -> 
     return arrangements, False
 
 
-def _scores_within(cells: list[FloatArray], shape: list[tuple[int, int]]) -> FloatArray:
+def _scores_within(
+    cells: list[FloatArray], shape: list[tuple[int, int]], measured: np.ndarray | None = None
+) -> FloatArray:
     """(n, 2d): values and ranks freed of their blocks, so that squared lengths of their sums over the results dealt to
     the first item, d columns at a time, are the two statistics. `cells`: the results of both items in each block.
     """
@@ -194,7 +201,7 @@ def _scores_within(cells: list[FloatArray], shape: list[tuple[int, int]]) -> Flo
     # Σ over a of a + A results, without replacement, has covariance a·A/(N(N − 1))·Σ s sᵀ in a block of N.
     share = np.sqrt([a * b / ((a + b) * (a + b - 1.0)) for a, b in shape])[which][:, None]
     columns = []
-    for scores in (values, rankdata(values, axis=0)):
+    for scores in (values, _ranks(values, None if measured is None else measured[which])):
         means = np.zeros((len(cells), dim))
         np.add.at(means, which, scores)
         centred = scores - (means / np.bincount(which)[:, None])[which]
@@ -207,6 +214,16 @@ def _scores_within(cells: list[FloatArray], shape: list[tuple[int, int]]) -> Flo
             kept = sizes > 1e-9 * sizes[0]
             columns.append((centred @ turn.T) * np.where(kept, 1.0 / np.where(kept, sizes, 1.0), 0.0))
     return np.concatenate(columns, axis=1)
+
+
+def _ranks(values: FloatArray, measured: np.ndarray | None) -> FloatArray:
+    """Of each number, among those that were measured."""
+    if measured is None:
+        return np.asarray(rankdata(values, axis=0))
+    ranks = np.zeros(values.shape)
+    for number, there in enumerate(measured.T):
+        ranks[there, number] = rankdata(values[there, number])
+    return ranks
 
 
 class _Groups:

@@ -29,7 +29,7 @@ from coterie.evidence.exact.pair_tests import BETS, bounded_interval, in_a_row, 
 from coterie.evidence.exact.rearranging import too_many
 from coterie.evidence.exact.two_way import two_way, two_way_bounds, two_way_tests
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import Bounded, Counts, Gaussian, Model
+from coterie.problem.families import LIKE_ANY, Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
 
 _NEGLIGIBLE = -80.0  # logarithms of probabilities, relative to the largest, that are left out
@@ -53,9 +53,10 @@ def test_within_blocks(arms: IntArray, blocks: IntArray, rows: FloatArray, noise
             differences, weights = table.contrasts(*pair)
             p_values[pair] = moment_p(noise.whiten(differences * weights[:, None]), weights, delta)
         return PairTests(table.matrix(p_values), "moments", order)
-    if noise.kind == "any" and table.dim == 1 and too_many(len(table.pairs()), delta):
+    kind = "any" if noise.kind in LIKE_ANY else noise.kind
+    if kind == "any" and table.dim == 1 and too_many(len(table.pairs()), delta):
         return signed_ranks(table, order)
-    return rearranged_tests(table, noise.kind, order, delta)
+    return rearranged_tests(table, kind, order, delta)
 
 
 def bounds_within_blocks(

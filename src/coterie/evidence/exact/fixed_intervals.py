@@ -7,7 +7,7 @@
 | counts | Clopper and Pearson | of each one with a/2 |
 | bounded | all means against which bets stay below 1/a (`pair_tests.bounded_interval`) | of each one with a/2 |
 | at most a covariance | Catoni's, with one bet for this number of rows | of each one with a/2 |
-| any, symmetric | order statistics, by the binomial law (the sign test) | of each one with a/2 |
+| any, symmetric, Poisson, exponential | order statistics, by the binomial law (the sign test) | of each one with a/2 |
 
 Each interval has a = δ_I/J.
 """

@@ -8,6 +8,7 @@
 | Gaussian, d numbers | Hotelling's T² with the pooled covariance; its forms for fewer unknowns | – |
 | known | z, or χ² of d numbers | ranges of one number |
 | counts | Fisher's conditional test of all trials | – |
+| Poisson, exponential | binomial test of the events, beta test of the sums of times, given both items' sum | – |
 | bounded, at most a covariance | bets of fixed size (below): p = 1/E | – |
 
 `seed`: of random rearrangements and pairings. It follows from the rows (`seed_of`), so nobody can try several.
@@ -32,7 +33,7 @@ from collections import defaultdict
 from itertools import combinations, pairwise
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import betainc, gammaln, logsumexp
 
 from coterie.evidence.exact.fits import PairTests
 from coterie.evidence.exact.rearranging import (
@@ -47,7 +48,7 @@ from coterie.evidence.exact.rearranging import (
 )
 from coterie.evidence.exact.two_way import TwoWay, two_way_tests
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import Bounded, Counts, Gaussian, Model
+from coterie.problem.families import Bounded, Counts, Exponential, Gaussian, Model, Poisson
 from coterie.problem.noise import Noise
 
 EDGES = np.linspace(0.0, 1.0, 129)
@@ -142,6 +143,9 @@ def test_pairs(arms: IntArray, rows: FloatArray, n_arms: int, noise: Model, delt
         return two_way_tests(one_way(stacks), noise, order)
     if isinstance(stated, Counts):
         return PairTests(_fisher(stacks, stated.trials), "fisher", order)
+    if isinstance(stated, Poisson | Exponential):
+        events = isinstance(stated, Poisson)
+        return PairTests(_rates(stacks, events), "binomial" if events else "beta", order)
     if isinstance(stated, Bounded):
         low, high = (np.array(np.broadcast_to(end, rows.shape[1])) for end in (stated.lo, stated.hi))
         return PairTests(bounded_p([(stack - low) / (high - low) for stack in stacks]), "bets", order)
@@ -281,6 +285,23 @@ def _fisher(stacks: list[FloatArray], trials: int) -> FloatArray:
         p = np.array([_hypergeometric_p(hits[i, k], totals[i], hits[j, k], totals[j]) for k in range(dim)])
         p_values[i, j] = float(_smallest(p))
     return matrix_of(p_values, n_arms)
+
+
+def _rates(stacks: list[FloatArray], events: bool) -> FloatArray:
+    """Given the events of both items, those of one are binomial; of two sums of times, the share of one is beta."""
+    p_values = {}
+    for i, j in pairs_of(len(stacks)):
+        n, m = len(stacks[i]), len(stacks[j])
+        first, second = stacks[i].sum(axis=0), stacks[j].sum(axis=0)
+        if events:  # P(at most so many) and P(at least so many), by the incomplete beta function
+            share = n / (n + m)
+            below = np.where(second > 0, betainc(np.maximum(second, 1.0), first + 1.0, 1.0 - share), 1.0)
+            above = np.where(first > 0, betainc(np.maximum(first, 1.0), second + 1.0, share), 1.0)
+        else:
+            below = betainc(float(n), float(m), first / (first + second))
+            above = betainc(float(m), float(n), second / (first + second))
+        p_values[i, j] = float(_smallest(np.minimum(1.0, 2.0 * np.minimum(below, above))))
+    return matrix_of(p_values, len(stacks))
 
 
 def _hypergeometric_p(first: int, of_first: int, second: int, of_second: int) -> float:

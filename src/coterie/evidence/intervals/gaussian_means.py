@@ -75,9 +75,8 @@ def deviation_bounds(arms: IntArray, values: FloatArray, shape: str, error: floa
     before it in the stream is Gaussian about a constant. Infinite where there is no bound.
     """
     dim = values.shape[1]
-    nothing = np.full(dim, np.inf)
     if not len(values):
-        return nothing
+        return np.full(dim, np.inf)
     moved = values - values[0]
     squares, count = np.zeros(dim), 0
     order = np.argsort(arms, kind="stable")
@@ -85,7 +84,13 @@ def deviation_bounds(arms: IntArray, values: FloatArray, shape: str, error: floa
         before = np.cumsum(moved[rows], axis=0)[:-1] / np.arange(1, rows.size)[:, None]
         squares += ((moved[rows[1:]] - before) ** 2).sum(axis=0)
         count += rows.size - 1
-    largest = np.abs(moved).max(axis=0)
+    return bounds_of_squares(squares, np.abs(moved).max(axis=0), count, shape, error)
+
+
+def bounds_of_squares(squares: FloatArray, largest: FloatArray, count: int, shape: str, error: float) -> FloatArray:
+    """(d) σ₊ by residuals with so many degrees of freedom; `largest`: how far results are apart at most."""
+    dim = squares.size
+    nothing = np.full(dim, np.inf)
     if shape == "scalar":
         squares, largest, count = np.full(dim, squares.sum()), np.full(dim, largest.max()), count * dim
     root = _variance_root(count, -math.log(error) + (0.0 if shape == "scalar" else math.log(dim)))

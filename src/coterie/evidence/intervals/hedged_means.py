@@ -193,8 +193,11 @@ def betting_evidence(x: FloatArray, log_two_over_a: float) -> Evidence:
 # A variance of at most 1.
 
 
-def catoni_evidence(x: FloatArray) -> Evidence:
-    """Evidence against the mean of results with a variance of at most 1, whatever their law."""
+def catoni_evidence(x: FloatArray, precision: FloatArray | float = 1.0) -> Evidence:
+    """Evidence against the mean of results with a variance of at most 1, whatever their law.
+
+    `precision`: 1/σ of each result, if their largest standard deviations are others.
+    """
     n = len(x)
     spent = np.log(LAMBDA_WEIGHTS) - n * np.log1p(0.5 * LAMBDAS**2) - math.log(2.0)
     moved = x - x[0] if n else x
@@ -206,7 +209,8 @@ def catoni_evidence(x: FloatArray) -> Evidence:
         def curve(m: FloatArray) -> FloatArray:
             parts = []
             for i in range(0, len(m), some):
-                bets = LAMBDAS[:, None] * (moved - (m[i : i + some, None, None] - origin))  # (places, λ, n)
+                away = precision * (moved - (m[i : i + some, None, None] - origin))
+                bets = LAMBDAS[:, None] * away  # (places, λ, n)
                 parts.append(np.logaddexp.reduce(sign * _influence(bets).sum(axis=2) + spent, axis=1))
             return np.concatenate(parts)
 

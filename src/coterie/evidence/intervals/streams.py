@@ -7,7 +7,7 @@
 | bounded | `betting` | `hedged_means.betting_interval` | products of `hedged_means.betting_evidence` |
 | counts | `beta-binomial` | `hedged_means.rate_evidence` | products of it |
 | at most a covariance | `catoni` | `hedged_means.catoni_evidence` | products of it |
-| any, symmetric | `quantile` | `quantiles.quantile_interval` | of each stream one with a/2 |
+| any, symmetric, Poisson, exponential | `quantile` | `quantiles.quantile_interval` | of each stream one with a/2 |
 
 Proofs are in docs/INTERVALS.md. Every function takes the results of streams as (n, d), and works number by number.
 """
@@ -43,7 +43,7 @@ VARIANCE_SHARE = 0.1
 
 FORMULAS = {
     "known": "known", "gaussian": "gaussian", "bounded": "betting", "counts": "beta-binomial", "at-most": "catoni",
-    "any": "quantile", "symmetric": "quantile",
+    "any": "quantile", "symmetric": "quantile", "poisson": "quantile", "exponential": "quantile",
 }  # fmt: skip
 """By the kind of the noise."""
 
@@ -106,7 +106,7 @@ class StreamIntervals:
     def _mean(self, x: FloatArray, q: int) -> Ends:
         stated = None if isinstance(self._noise, Noise) else self._noise.statement
         if isinstance(stated, Bounded):
-            lo, width = _range(stated, q)
+            lo, width = range_of(stated, q)
             return _rescaled(betting_interval((x - lo) / width, self.level + math.log(2.0)), lo, width)
         if isinstance(stated, Counts | AtMost):
             ends = self._evidence(x, q).interval(self.level)
@@ -117,7 +117,7 @@ class StreamIntervals:
         stated = None if isinstance(self._noise, Noise) else self._noise.statement
         if isinstance(stated, Bounded | Counts | AtMost):
             ends = difference_interval(self._evidence(x, q), self._evidence(y, q), self.level)
-            unit = float(self._units[q]) if isinstance(stated, AtMost) else _range(stated, q)[1]
+            unit = float(self._units[q]) if isinstance(stated, AtMost) else range_of(stated, q)[1]
             return _rescaled(ends, 0.0, unit)
         low, high = quantile_interval(x, self._p, self.level + math.log(2.0))
         other_low, other_high = quantile_interval(y, self._p, self.level + math.log(2.0))
@@ -130,14 +130,14 @@ class StreamIntervals:
     def _evidence(self, x: FloatArray, q: int) -> Evidence:
         stated = None if isinstance(self._noise, Noise) else self._noise.statement
         if isinstance(stated, Bounded):
-            lo, width = _range(stated, q)
+            lo, width = range_of(stated, q)
             return betting_evidence((x - lo) / width, self.level + math.log(2.0))
         if isinstance(stated, Counts):
             return rate_evidence(float(x.sum()), float(len(x) * stated.trials))
         return catoni_evidence(x / self._units[q])
 
 
-def _range(stated: Bounded | Counts, q: int) -> tuple[float, float]:
+def range_of(stated: Bounded | Counts, q: int) -> tuple[float, float]:
     """Where results begin, and how far they reach."""
     if isinstance(stated, Counts):
         return 0.0, float(stated.trials)

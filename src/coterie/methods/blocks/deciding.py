@@ -13,9 +13,11 @@ import numpy as np
 from coterie.methods.blocks.bets import Bettor
 from coterie.methods.blocks.cells import Cell
 from coterie.methods.blocks.epoch import Epoch, next_level, share_of_epoch
-from coterie.methods.blocks.estimate import Estimate, Estimator, Places, fit_of, table_of
+from coterie.methods.blocks.estimate import Estimate, Estimator
 from coterie.methods.blocks.factors import factors_for
 from coterie.methods.blocks.pairs import ALPHA, Pairs
+from coterie.methods.blocks.partitions import FREEZE_RISK
+from coterie.methods.blocks.places import Places, fit_of, table_of
 from coterie.methods.blocks.proof import certificate_of, evidence_of, pairs_needed, standing_of
 from coterie.methods.contract import Decision, MethodRun, Pull
 from coterie.methods.reports import Evidence, Standing
@@ -24,10 +26,14 @@ from coterie.problem.families import trials_of
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
 
-RISK_KNOWN, RISK = 0.15, 0.08
-"""The misgrouping risk at which a candidate is frozen: for a noise that is known, and otherwise."""
+FREEZE_RISK_UNKNOWN, SURE_RISK = 0.08, 0.01
+"""The misgrouping risk at which a candidate is frozen, where the noise is not known; and at which it is at once."""
+STEADY = 0.02
+"""Otherwise the candidate has stood for this share of all results."""
 LARGE_GROUP, CORE, SMALL_CORE = 4, 3, 2
 """All of a group of at most so many arms are its core, else so many; the last where a block cannot hold all arms."""
+MOST_JOINED = 10
+"""Of more groups the cores have one arm each where pairs are tested two by two."""
 
 
 class DecidingRun(MethodRun):
@@ -44,7 +50,7 @@ class DecidingRun(MethodRun):
         in_units = settings.noise.in_units
         robust = settings.noise.kind in ("any", "symmetric")
         self._estimator = Estimator(n_arms, n_groups, dim, in_units, robust, self._seed)
-        self._risk = RISK_KNOWN if in_units else RISK
+        self._risk = FREEZE_RISK if in_units else FREEZE_RISK_UNKNOWN
         self._factors, self._bettor = factors_for(settings.noise, n_groups, dim), Bettor(settings.noise, dim)
         self._halves = not (self._drawn and settings.noise.kind == "bounded")
         self.alpha = ALPHA if known else 0.0
@@ -65,6 +71,7 @@ class DecidingRun(MethodRun):
         self.epoch: Epoch | None = None
         self._freezes = 0
         self.estimate: Estimate | None = None
+        self._changed_at = 0  # how many results there were when the estimate got its groups
         self.alarm_arms: tuple[int, ...] | None = None
         self.by_pairs: tuple[int, ...] | None = None  # the representatives, if pairs have proven the groups
         self._done = False
@@ -213,8 +220,11 @@ class DecidingRun(MethodRun):
         self._look_at_pairs(estimate)
         if self._done or self._applying or self._matches(estimate):
             return
-        sure = estimate.risk <= self._risk and (self._noise.in_units or estimate.freedom >= self._least_freedom)
-        if sure:
+        if old is None or not same_partition(old, estimate.labels):
+            self._changed_at = self._decided_at
+        steady = self._decided_at - self._changed_at >= STEADY * self._decided_at or estimate.risk <= SURE_RISK
+        known = self._noise.in_units or estimate.freedom >= self._least_freedom
+        if estimate.risk <= self._risk and steady and known:
             self._freeze(estimate)
             self._finished()
 
@@ -249,6 +259,8 @@ class DecidingRun(MethodRun):
             members = np.flatnonzero(labels == k)
             order = members[np.lexsort((members, -least[members]))]
             size = SMALL_CORE if self._room < labels.size else order.size if order.size <= LARGE_GROUP else CORE
+            if not self._halves:  # pair tests go two by two: their number grows with the fourth power
+                size = min(size, 1 if self._shape[1] > MOST_JOINED else SMALL_CORE if self._shape[1] > CORE else size)
             cores.append([int(arm) for arm in order[:size]])
         decision: Decision = {
             "event": "freeze",

@@ -15,7 +15,8 @@ from coterie.problem.checks import FloatArray, IntArray
 FIRST_SHARE, NEXT_SHARE = 0.8, 0.2
 """π_0, and π_{j+1}/π_j."""
 GROUP, CORE, PAIR = 0, 1, 2
-"""Kinds of tests: an arm against all of a group, against its core, two core arms."""
+"""Kinds of tests: an arm against all of a group, against its core, two core arms. Without halves pairs are tested two
+by two (docs/BLOCKS.md, section 5)."""
 
 
 def share_of_epoch(number: int) -> float:
@@ -59,6 +60,14 @@ class FrozenTests:
     def __len__(self) -> int:
         return int(self.kind.size)
 
+    def joints(self) -> IntArray:
+        """(n, 2) every two pair tests without a common arm, as places of tests."""
+        pairs = np.flatnonzero(self.kind == PAIR)
+        first, second = np.triu_indices(pairs.size, 1)
+        arms = np.column_stack([self.arm, self.other])[pairs]
+        common = (arms[first][:, :, None] == arms[second][:, None, :]).any(axis=(1, 2))
+        return np.asarray(np.column_stack([pairs[first], pairs[second]])[~common])
+
 
 class Epoch:
     """A frozen candidate: its tests, what each has, and the cell at which it was met.
@@ -73,6 +82,9 @@ class Epoch:
         self.tests = FrozenTests(self.labels, self.cores)
         self.share: FloatArray = np.where(self.tests.whole | (not halves), 1.0, 0.5)  # of the level
         self.levels: FloatArray = self.share * self.level
+        self.joints: IntArray = self.tests.joints() if not halves else np.zeros((0, 2), dtype=np.int64)
+        self.joint_evidence: FloatArray = np.zeros(len(self.joints))
+        self.joint_met_at: IntArray = np.zeros(len(self.joints), dtype=np.int64)
         self._factors, self._state = factors, factors.begin(self.tests, self.labels, self.share, frozen.get("bet"))
         self.evidence: FloatArray = np.zeros(len(self.tests))
         self.met_at: IntArray = np.zeros(len(self.tests), dtype=np.int64)  # the cell; 0: not met by cells
@@ -84,10 +96,28 @@ class Epoch:
         if arms.size < 2:
             return
         used = Used(arms, x, raw, cell.bet, self.labels.size, cell.pulls)
-        open_tests = np.flatnonzero(self.met_at == 0)
+        alone = self.tests.kind != PAIR if len(self.joints) else True
+        open_tests = np.flatnonzero((self.met_at == 0) & alone)
         value = self._factors.take(self._state, used, open_tests)
         self.evidence[open_tests] = value
         self.met_at[open_tests[value >= self.levels[open_tests]]] = cell.number
+        if len(self.joints):
+            self._use_jointly(cell.number, used)
+
+    def _use_jointly(self, number: int, used: Used) -> None:
+        """Pair tests two by two: each is where the least of its joint tests is, and met when all of them are."""
+        still = np.flatnonzero(self.joint_met_at == 0)
+        if not still.size:
+            return
+        self.joint_evidence[still] += self._factors.jointly(self._state, used, self.joints[still])
+        self.joint_met_at[still[self.joint_evidence[still] >= self.level]] = number
+        left = np.where(self.joint_met_at > 0, np.inf, self.joint_evidence)
+        least = np.full(len(self.tests), np.inf)
+        for column in self.joints.T:
+            np.minimum.at(least, column, left)
+        pairs = np.flatnonzero((self.tests.kind == PAIR) & (self.met_at == 0))
+        self.met_at[pairs[np.isinf(least[pairs])]] = number
+        self.evidence[pairs] = np.where(np.isinf(least[pairs]), self.level, least[pairs])
 
     def unmet(self, settled: Any) -> IntArray:
         """FrozenTests that neither cells nor settled pairs, (M, M) or None, have met."""

@@ -108,6 +108,10 @@ class Factors:
         """log e of these tests with the results of one more cell."""
         raise NotImplementedError
 
+    def jointly(self, state: State, used: Used, pairs: IntArray) -> FloatArray:
+        """What a cell adds to log e of two tests at a time, (n, 2) places, where they may depend on one another."""
+        raise NotImplementedError
+
 
 class _Product(Factors):
     """Evidence that is a product over cells."""
@@ -253,15 +257,35 @@ class BoundedFactors(_Product):
     """1 + λ·C, with λ so small that it is at least 0.05 whatever the results."""
 
     def log_factors(self, state: State, used: Used, sides: Sides, bet: Numbers) -> FloatArray:
+        gain, risk, square = self._sides(used, sides, bet)
+        most = sides.spread + square
+        return _at_stake(gain / most, risk / most)
+
+    def _sides(self, used: Used, sides: Sides, bet: Numbers) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of f·(G_l − G_k): times C, its largest size times any C, and the square of the mean that is expected."""
         assert isinstance(self.stated, Bounded)
         fraction, square = bet["f"][sides.own, sides.other], bet["Δ²"][sides.own, sides.other]
-        stake = (bet["G"][sides.own] - bet["G"][sides.other]) * (fraction / (sides.spread + fraction**2 * square))[
-            :, None
-        ]
+        direction = fraction[:, None] * (bet["G"][sides.own] - bet["G"][sides.other])
         width = np.broadcast_to(np.subtract(self.stated.hi, self.stated.lo), self.dim)
-        at_stake = np.abs(stake) @ width
-        stake *= np.minimum(1.0, MOST_AT_STAKE / np.where(at_stake > 0.0, at_stake, 1.0))[:, None]
-        return np.asarray(np.log1p((stake * sides.contrast(used.sums)).sum(axis=1)))
+        gain = (direction * sides.contrast(used.sums)).sum(axis=1)
+        return gain, np.abs(direction) @ width, fraction**2 * square
+
+    def jointly(self, state: State, used: Used, pairs: IntArray) -> FloatArray:
+        """1 + λ·C + λ'·C'."""
+        sides = state.sides(used, np.unique(pairs))
+        n = len(state.tests)
+        gain, risk, square, spread = np.zeros(n), np.zeros(n), np.zeros(n), np.ones(n)
+        if sides.tests.size:
+            bet = Numbers.of(self.noise, used.bet, self.n_groups, self.dim)
+            gain[sides.tests], risk[sides.tests], square[sides.tests] = self._sides(used, sides, bet)
+            spread[sides.tests] = sides.spread
+        most = spread[pairs] + square[pairs].sum(axis=1)[:, None]
+        return _at_stake((gain[pairs] / most).sum(axis=1), (risk[pairs] / most).sum(axis=1))
+
+
+def _at_stake(gain: FloatArray, risk: FloatArray) -> FloatArray:
+    """log(1 + gain), made smaller where more would be at stake than may be."""
+    return np.asarray(np.log1p(gain * np.minimum(1.0, MOST_AT_STAKE / np.where(risk > 0.0, risk, 1.0))))
 
 
 class AtMostFactors(_Product):

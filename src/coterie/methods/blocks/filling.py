@@ -15,6 +15,10 @@ LINKS = 6
 """In first cells that cannot hold all arms, one place in so many is for arms that were measured before."""
 SURE = 5.0
 """A margin from which on an arm needs no exploring."""
+WINDOW = 2.0
+"""Beside the least sure arm, arms whose margin is so much larger at most are explored."""
+RIVAL = 3
+"""The group that an explored arm may belong to has so many times the asks of the arm."""
 LEAST_CELL = 6
 """Where the noise is not known, a cell for tests has at least so many results if the room allows it."""
 
@@ -49,8 +53,11 @@ def for_tests(epoch: Epoch, unmet: IntArray, asked: IntArray, least: int) -> Int
     return cell
 
 
-def to_explore(estimate: Estimate, asked: IntArray) -> IntArray:
-    """(M) arms whose place is doubtful, each with arms of its own and of the rival group, or arms of parts to join."""
+def to_explore(estimate: Estimate, asked: IntArray, anchored: bool) -> IntArray:
+    """(M) arms whose place is doubtful, arms of groups that are in question, or arms of parts to join.
+
+    Each comes with arms of its own and of the rival group, unless the block is `anchored`: it has results already.
+    """
     cell = np.zeros(asked.size, dtype=np.int64)
     if estimate.parts is not None:
         for part in np.unique(estimate.parts).tolist():
@@ -59,18 +66,26 @@ def to_explore(estimate: Estimate, asked: IntArray) -> IntArray:
         return cell
     labels, margins = estimate.labels, estimate.margins
     least = margins.min(axis=1)
-    doubtful = np.flatnonzero(least <= min(SURE, float(least.min()) + 2.0))
+    ahead = np.where(least > 0.0, least * asked / np.maximum(estimate.counts, 1), least)  # with what is under way
+    of_group = np.bincount(labels, asked)
+    doubtful = np.flatnonzero(ahead <= min(SURE, float(ahead.min()) + WINDOW))
     for m in doubtful.tolist():
         cell[m] = 1
-        for k in (int(np.argmin(margins[m])), int(labels[m])):
+        rival = int(np.argmin(margins[m]))
+        for k in (rival, int(labels[m])):
             mates = np.flatnonzero(labels == k)
             mates = mates[mates != m]
-            if mates.size and not cell[mates].any():
+            needed = not cell[mates].any() if not anchored else k == rival and of_group[k] < RIVAL * asked[m]
+            if mates.size and needed:
                 cell[mates[np.argmin(asked[mates])]] = 1
     floor = max(0.5 * math.sqrt(asked.sum() / asked.size), asked.sum() / (10.0 * asked.size))
     cell[(asked < floor) & (cell == 0)] = 1
-    cell[np.argmin(asked)] = max(1, cell[np.argmin(asked)])
-    if cell.sum() < 2:
+    for k in estimate.doubted:
+        members = np.flatnonzero(labels == k)
+        cell[members[np.argmin(asked[members])]] = 1
+    if not cell.any():
+        cell[np.argmin(asked)] = 1
+    if cell.sum() < 2 and not anchored:
         cell[np.argsort(asked, kind="stable")[:2]] = 1
     return cell
 

@@ -13,7 +13,8 @@ from coterie.methods.blocks.bets import logits_of
 from coterie.methods.blocks.cells import Cell
 from coterie.methods.blocks.deciding import DecidingRun
 from coterie.methods.blocks.epoch import Epoch
-from coterie.methods.blocks.estimate import Estimate, fit_of, table_of
+from coterie.methods.blocks.estimate import Estimate
+from coterie.methods.blocks.places import fit_of, table_of
 from coterie.methods.contract import Decision, Pull, Record
 from coterie.problem.checks import FloatArray, IntArray, check_count, short
 
@@ -53,8 +54,8 @@ class BlockRun(DecidingRun):
         self._decide()
         pulls: list[Pull] = []
         while not self._done and not (begun and (self._drawn or left < 2)):
-            wanted = self._wanted(allowed, left)
-            if wanted.sum() < 2 or (begun and left < min(int(wanted.sum()), max(LEAST_ROOM, 2 * n_groups))):
+            wanted = self._wanted(block, allowed, left)
+            if wanted.sum() < 1 or (begun and left < min(int(wanted.sum()), max(LEAST_ROOM, 2 * n_groups))):
                 break
             pulls += self._begin(block, self._chosen(wanted, left))
             left, begun = left - len(self._cells[self.n_cells].pulls), True
@@ -80,7 +81,7 @@ class BlockRun(DecidingRun):
         """Of the next cell: it follows from the settings and the number of the cell."""
         return np.random.default_rng([self._seed, self.n_cells + 1])
 
-    def _wanted(self, allowed: Any, room: int) -> IntArray:
+    def _wanted(self, block: str, allowed: Any, room: int) -> IntArray:
         """(M) what the next cell would have, were there room."""
         estimate, epoch = self.estimate, self.epoch
         asked, rng = self._asked, self._rng()
@@ -94,7 +95,10 @@ class BlockRun(DecidingRun):
             least = 0 if self._noise.kind == "known" or self._drawn else min(filling.LEAST_CELL, room)
             cell = filling.for_tests(epoch, epoch.unmet(self.settled), asked, least)
         else:
-            cell = filling.to_explore(estimate, asked)
+            anchored = not self._drawn and self._places.count(block) >= self._shape[1]
+            cell = filling.to_explore(estimate, asked, anchored)
+            if anchored and (cell * allowed).any():  # compared with what the block has already: by the estimate only
+                return np.where(allowed, cell, 0)
         cell = np.where(allowed, cell, 0)
         if np.count_nonzero(cell) < 2:
             cell = np.where(allowed & (asked <= np.sort(asked[allowed])[1]), 1, cell)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.methods.blocks.epoch import CORE, GROUP, PAIR, next_level
+from coterie.methods.blocks.epoch import CORE, GROUP, PAIR, Epoch, next_level
 from coterie.methods.blocks.pairs import equal_pairs
 from coterie.methods.contract import Decision
 from coterie.methods.reports import Evidence, Standing, Weakest
@@ -139,7 +139,16 @@ def certificate_of(
             "cells": list(epoch.cells),
             "group_tests": rows(GROUP, tests.against),
             "core_tests": rows(CORE, tests.against),
-            "pair_tests": rows(PAIR, tests.other),
+            "pair_tests": [] if len(epoch.joints) else rows(PAIR, tests.other),
             "by_pairs": list(by_pairs.values()),
-        },
+        }
+        | ({"joint_tests": joint_rows(epoch)} if len(epoch.joints) else {}),
     }
+
+
+def joint_rows(epoch: Epoch) -> list[list[Any]]:
+    """Pair tests two by two: [arm, arm, arm, arm, evidence, cell]."""
+    sides = np.column_stack([epoch.tests.arm, epoch.tests.other])
+    who = sides[epoch.joints].reshape(-1, 4).tolist()
+    made = zip(who, epoch.joint_evidence.tolist(), epoch.joint_met_at.tolist(), strict=True)
+    return [[*arms, evidence, cell] for arms, evidence, cell in made]

@@ -25,7 +25,8 @@ from coterie.tables.checks.spread import NOISE_PROBABILITY, Spread
 from coterie.tables.errors import TableError, checked
 from coterie.tables.pool import Pool
 
-_SAME_DISTRIBUTION = ("any", "gaussian", "counts")  # under which equal items have the same distribution
+_RATED = ("counts", "poisson", "exponential")  # whose spread follows from the rate of the item
+_SAME_DISTRIBUTION = ("any", "gaussian", *_RATED)  # under which equal items have the same distribution
 _MOST_THIN = 12  # items of a group that are named
 _MOST_SLIPS = 12  # values of a table in blocks that are named
 
@@ -76,7 +77,7 @@ class Checked:
         A noise that was stated too large would hide items that do not fit: there the spread, with its margin, is taken.
         Under noises that only share their means no test is made, and none in blocks.
         """
-        if self.pool.blocks is not None:
+        if self.pool.blocks is not None or self.pool.has_holes:
             return None
         if isinstance(self.noise, Noise):
             wide = "too large" in self.verdicts and self.spread.upper_covariance() is not None
@@ -192,9 +193,11 @@ def stated_model(noise: Any, dim: int) -> Model:
 def checked_pool(pool: Pool, noise: Model) -> Checked:
     """A pool beside what was stated about its noise; `TableError` names the first row that contradicts it outright."""
     _check_rows(pool, noise)
+    if pool.has_holes:
+        return _checked_with_holes(pool, noise)
     whole, freed = pool.spread(), pool.freed
-    # Of counts the spread follows from the rate, and differs from item to item: there are no slips to be told by it.
-    slips = _slips(pool) if noise.kind != "counts" else Slips((), (), (None,) * pool.dim)
+    # Of counts and times the spread follows from the rate, and differs from item to item: no slips are told by it.
+    slips = _slips(pool) if noise.kind not in _RATED else Slips((), (), (None,) * pool.dim)
     kept = slips.belonging(len(pool.rows))
     spread = whole if kept.all() else pool.only(kept).spread()
     if isinstance(noise, Unknown):
@@ -205,6 +208,19 @@ def checked_pool(pool: Pool, noise: Model) -> Checked:
     by_all = "too small" in (*whole.column_verdicts(noise), whole.direction_verdict(noise))
     contradict = "too small" not in (*verdicts, direction) and (by_all or bool(beyond))
     return Checked(pool, noise, slips, spread, verdicts, direction, beyond, contradict)
+
+
+def _checked_with_holes(pool: Pool, noise: Model) -> Checked:
+    """The same of rows with holes: each number is compared with the noise by itself, and no row is named."""
+    nothing, spread = Slips((), (), (None,) * pool.dim), pool.spread()
+    verdicts: list[str | None] = [None] * pool.dim
+    if isinstance(noise, Noise):
+        for number in range(pool.dim):
+            there = ~np.isnan(pool.rows[:, number])
+            own = replace(pool.only(there), rows=pool.rows[there, number : number + 1]).spread()
+            deviation = float(np.sqrt(noise.covariance[number, number]))
+            verdicts[number] = own.column_verdicts(Noise.of(deviation, 1))[0]
+    return Checked(pool, noise, nothing, spread, verdicts, None, (), False)
 
 
 def _slips(pool: Pool) -> Slips:
@@ -230,12 +246,15 @@ def _slips(pool: Pool) -> Slips:
 
 def _check_rows(pool: Pool, noise: Model) -> None:
     """That every row is possible under what was stated: whole counts, numbers within the bounds."""
+    rows = pool.rows
+    if pool.has_holes:  # a hole is as possible as some number of its column
+        rows = np.where(np.isnan(rows), np.array([column[~np.isnan(column)][0] for column in rows.T]), rows)
     try:
-        noise.check(pool.rows)
+        noise.check(rows)
     except ValueError:
-        for row in range(len(pool.rows)):
+        for row in range(len(rows)):
             try:
-                noise.check(pool.rows[row : row + 1])
+                noise.check(rows[row : row + 1])
             except ValueError as error:
                 place = pool.place(row)
                 message = f"{pool.source}, {place}, item {pool.names[pool.arms[row]]}: {error}"

@@ -25,6 +25,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, gammainc, gammaincc, gammaincinv, gammaln, multigammaln
 
+from coterie.evidence.exact.holes import by_numbers, item_means
+from coterie.evidence.exact.two_way import two_way
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.tables.errors import TableError
@@ -172,9 +174,30 @@ def spread_of(arms: IntArray, rows: FloatArray, n_arms: int) -> Spread:
     return Spread((scatter + scatter.T) / 2.0, int(np.maximum(counts - 1, 0).sum()))
 
 
+def spread_of_numbers(arms: IntArray, rows: FloatArray, blocks: IntArray | None) -> Spread:
+    """The spread of rows with holes: of each number by itself, with the fewest degrees of freedom of any."""
+    variances, freedoms = [], []
+    for items, own, of_blocks, values in by_numbers(arms, rows, blocks):
+        if of_blocks is None:
+            spread = spread_of(own, values, len(items))
+        elif len(values):
+            fit = two_way(own, of_blocks, values)
+            spread = Spread(fit.scatter, fit.freedom)
+        else:
+            spread = Spread(np.zeros((1, 1)), 0)
+        freedoms.append(spread.freedom)
+        variances.append(float(spread.scatter[0, 0]) / max(1, spread.freedom))
+    return Spread(np.diag(variances) * min(freedoms), min(freedoms))
+
+
 def means_of(arms: IntArray, rows: FloatArray, n_arms: int) -> tuple[FloatArray, IntArray]:
-    """The mean of all measurements of each item (0 if there are none), and how many there are."""
+    """The mean of all measurements of each item (0 if there are none), and how many there are.
+
+    Of rows with holes it is that of the numbers that are there, NaN if there are none.
+    """
     counts = np.bincount(arms, minlength=n_arms)
+    if np.isnan(rows).any():
+        return item_means(arms, rows, n_arms), counts
     shift = rows.mean(axis=0)  # sums of small numbers keep their digits
     sums = np.zeros((n_arms, rows.shape[1]))
     np.add.at(sums, arms, rows - shift)

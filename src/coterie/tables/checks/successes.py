@@ -68,6 +68,9 @@ def as_counts(pool: Pool, noise: Any, resolved: bool, order: Order) -> tuple[Poo
         return pool, noise
     first, second = (pool.columns[i] for i in places)
     totals = pool.rows[:, places[1]]
+    if pool.has_holes:
+        message = f"{first} and {second} are one result, successes and trials, which has both or is none"
+        raise TableError(f"{message}: leave rows without one of them out, --leave-out-holes, not holes", field="holes")
     if counts is None:
         if (totals != totals[0]).any():
             raise TableError(_undecided(pool, first, second), field="noise")

@@ -32,6 +32,9 @@ ABOUT_HOLES = (
     "; if the reasons for empty cells have nothing to do with the values, --leave-out-holes leaves their rows out (in "
     "Python leave_out_holes=True)"
 )
+ABOUT_SOME = (
+    f'{ABOUT_HOLES}, and of a finished table --holes at-random counts the numbers that are there (holes="at random")'
+)
 
 
 # Names of items.
@@ -227,13 +230,18 @@ def is_hole(cell: Any) -> bool:
     return is_empty(cell) or (isinstance(cell, float) and cell != cell)
 
 
-def complete_rows(table: Table, places: Sequence[int], leave_out: bool) -> tuple[list[list[float]], NDArray[np.bool_]]:
-    """The numbers of the rows without holes, and which rows these are; `TableError` if holes are not to be left out."""
-    whole = np.array([not any(is_hole(row[i]) for i in places) for row in table.rows], dtype=bool)
+def counted_rows(
+    table: Table, places: Sequence[int], leave_out: bool, holes: bool = False
+) -> tuple[list[list[float]], NDArray[np.bool_]]:
+    """The numbers of the rows without holes, or with `holes` of those that have any, NaN where one is missing; and
+    which rows these are. `TableError` if holes are neither to be left out nor at random.
+    """
+    counts = any if holes else all
+    whole = np.array([counts(not is_hole(row[i]) for i in places) for row in table.rows], dtype=bool)
     try:
-        rows = numbers(table, places, holes=leave_out)
+        rows = numbers(table, places, holes=leave_out or holes)
     except TableError as error:
-        about = "" if leave_out or whole.all() else ABOUT_HOLES
+        about = "" if leave_out or holes or whole.all() else ABOUT_HOLES if len(places) == 1 else ABOUT_SOME
         raise TableError(f"{error.message}{about}", error.field) from None
     return [row for row, kept in zip(rows, whole, strict=True) if kept], whole
 

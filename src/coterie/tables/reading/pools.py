@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
-from coterie.tables.errors import TableError
+from coterie.problem.sentences import checked_holes
+from coterie.tables.errors import TableError, checked
 from coterie.tables.pool import BY_ITEM, BY_LINE, Pool, item_places
 from coterie.tables.reading.block_columns import likely_block, split_blocks, with_blocks
 from coterie.tables.reading.cells import (
     check_items_left,
-    complete_rows,
+    counted_rows,
     has_numbers,
     is_hole,
     numbered,
@@ -57,12 +59,14 @@ def read_pool(
     sheet: str | None = None,
     copies: str | None = None,
     blocks: str | None = None,
+    holes: str | None = None,
 ) -> Pool:
     """A pool from a file, rows, a DataFrame or {arm: (n, d) array}; `values` and `items` name the columns.
 
     `wide`: a row is an item, and each of its cells one measurement of it, of one number; empty cells are none. With
     "columns" a column is an item. `sheet`: which one of an Excel file, unless it is the first.
-    `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused.
+    `leave_out_holes`: rows in which a value is empty are left out; otherwise they are refused. With `holes` "at
+    random" they are kept as long as they have a number, NaN where one is missing.
     `copies`: what rows are that repeat another one exactly, more of them than chance explains
     (`repeated_rows.py`): with "drop" each counts once, with "keep" they are measurements of their own.
     Where there are such rows and nothing is said, `TableError` of the field "copies" names them.
@@ -72,15 +76,16 @@ def read_pool(
     (`columns.py`), never the index of a frame; without `items` it is the column arm, item,
     sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
+    some = _at_random(holes, leave_out_holes)
     if isinstance(pool, Pool):
-        if values is not None or items is not None or wide or blocks is not None:
+        if values is not None or items is not None or wide or blocks is not None or some:
             raise TableError(f"{pool.source} is a pool already: it takes no other columns", field="pool")
         return pool
     if isinstance(pool, Mapping):
         for given, name in ((wide, "wide"), (leave_out_holes, "leave_out_holes"), (blocks is not None, "blocks")):
             if given:
                 raise TableError(f"{name} is for a table; a dictionary of arrays is none", field=name)
-        return without_copies(_arrays(pool), copies)
+        return without_copies(_arrays(pool, some), copies)
     if wide not in (False, True, "rows", "columns"):
         raise TableError(f"wide must be True, False, 'rows' or 'columns', got {short(wide)}", field="wide")
     table = read_table(pool, sheet)
@@ -109,12 +114,12 @@ def read_pool(
         places = _measured(table, places, counting)
     if wide:
         rows, of_rows = _repeats(table, places)
-        called, holes = [VALUE], np.array([], dtype=np.int64)
+        called, without = [VALUE], np.array([], dtype=np.int64)
     else:
-        content, whole_rows = _complete_rows(table, places, leave_out_holes, len(names))
+        content, whole_rows = _counted_rows(table, places, leave_out_holes, some, len(names))
         check_items_left(table, names, arms, whole_rows)
         rows, of_rows = np.array(content, dtype=np.float64), np.flatnonzero(whole_rows)
-        called, holes = [table.columns[i] for i in places], np.flatnonzero(~whole_rows)
+        called, without = [table.columns[i] for i in places], np.flatnonzero(~whole_rows)
     left_out = tuple(
         (name or "(no name)", counting.get(name) or _why(table, i, values))
         for i, name in enumerate(table.columns)
@@ -124,7 +129,7 @@ def read_pool(
     row_places = np.arange(1, len(table.rows) + 1) if table.lines is None else np.array(table.lines)
     read = Pool(
         names, arms[of_rows], rows, called, table.name, column, guessed, left_out, row_places[of_rows],
-        "row" if table.lines is None else BY_LINE, values is not None, tuple(map(table.place, holes.tolist())),
+        "row" if table.lines is None else BY_LINE, values is not None, tuple(map(table.place, without.tolist())),
         unmeasured=tuple(counting), remarks=(*headings, *units, *words),
         likely_block=None if wide or by_column or blocks is not None else likely_block(table, item, arms),
     )  # fmt: skip
@@ -156,10 +161,10 @@ def _repeats(table: Table, places: Sequence[int]) -> tuple[FloatArray, IntArray]
     return cells[there][:, None], np.nonzero(there)[0]
 
 
-def _arrays(pool: Mapping[Any, Any]) -> Pool:
+def _arrays(pool: Mapping[Any, Any], holes: bool = False) -> Pool:
     blocks = []
     for arm, content in pool.items():
-        block = check_real_array(content, f"the pool of arm {short(arm)}")
+        block = _block_of(content, f"the pool of arm {short(arm)}", holes)
         blocks.append(block[:, None] if block.ndim == 1 else block)
     if len({block.shape[1:] for block in blocks}) != 1 or blocks[0].ndim != 2:
         raise TableError("a pool is a dictionary of (n, d) arrays of one d", field="pool")
@@ -171,10 +176,34 @@ def _arrays(pool: Mapping[Any, Any]) -> Pool:
     return Pool(names, arms, rows, columns, "the pool", places=item_places(arms), place_word=BY_ITEM)
 
 
-def _complete_rows(table: Table, places: Sequence[int], leave_out: bool, items: int) -> tuple[list[list[float]], Any]:
-    """As `complete_rows`; where every item has one row, the error says how a table with repeats in a row is read."""
+def _at_random(holes: Any, leave_out: bool) -> bool:
+    """Whether holes were said to be at random."""
+    some: bool = checked("holes", checked_holes, holes)
+    if some and leave_out:
+        message = "holes at random count where they can, leave_out_holes leaves their rows out: say one of the two"
+        raise TableError(message, field="holes")
+    return some
+
+
+def _block_of(content: Any, name: str, holes: bool) -> FloatArray:
+    """The results of an item; with `holes`, NaN or None where a number is missing, without rows that have none."""
+    if not holes:
+        return check_real_array(content, name)
+    given = np.asarray(content)
+    if given.dtype == object:
+        given = np.array([[math.nan if cell is None else cell for cell in row] for row in given.tolist()])
+    missing = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
+    block = check_real_array(np.where(missing, 0.0, given), name)
+    block[missing] = math.nan
+    return block[~missing.reshape(len(block), -1).all(axis=1)]
+
+
+def _counted_rows(
+    table: Table, places: Sequence[int], leave_out: bool, holes: bool, items: int
+) -> tuple[list[list[float]], Any]:
+    """As `counted_rows`; where every item has one row, the error says how a table with repeats in a row is read."""
     try:
-        return complete_rows(table, places, leave_out)
+        return counted_rows(table, places, leave_out, holes)
     except TableError as error:
         if items < len(table.rows) or len(places) < 3:
             raise

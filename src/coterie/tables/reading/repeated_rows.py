@@ -167,7 +167,11 @@ def without_copies(pool: Pool, copies: str | None) -> Pool:
     """The pool after what was said about copies: without them, or with a remark that they were kept."""
     if copies not in (None, *COPIES):
         raise TableError(f"copies must be drop or keep, got {short(copies)}", field="copies")
-    repeats = repeated_rows(pool.cells[0], pool.rows)  # in blocks: of one item in one block
+    whole = np.flatnonzero(~np.isnan(pool.rows).any(axis=1))  # of rows with holes nothing is said
+    repeats = repeated_rows(pool.cells[0][whole], pool.rows[whole])  # in blocks: of one item in one block
+    if repeats is not None and len(whole) < len(pool.rows):
+        rows, first = (tuple(whole[list(places)].tolist()) for places in (repeats.rows, repeats.first))
+        repeats = Repeats(rows, first, repeats.times)
     if repeats is None:
         return pool
     of = len(pool.rows)

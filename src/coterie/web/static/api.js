@@ -49,9 +49,12 @@ export function sayLogin(place) {
   place.hidden = false;
 }
 
-// Say what is wrong beside the field it is about.
+// Say what is wrong beside the field it is about, until something else is typed there.
 export function showProblem(place, message, ...fields) {
   place.textContent = message;
   place.hidden = !message;
-  for (const field of fields) field.setAttribute("aria-invalid", message ? "true" : "false");
+  for (const field of fields) {
+    field.setAttribute("aria-invalid", message ? "true" : "false");
+    if (message) field.addEventListener("input", () => place.textContent === message && showProblem(place, "", ...fields), { once: true });
+  }
 }

@@ -1,9 +1,10 @@
-// A campaign's page: the form at the bench, and everything else kept up to date.
-import { sayLogin, send, showProblem } from "./api.js";
+// The form at the bench, on a campaign's page: what to measure next, and its result.
+import { send, showProblem } from "./api.js";
 import { saysYes } from "./ask_back.js";
-import { explainFields, listNumbers, localNumbers, toNumber, toNumbers, whyNot } from "./numbers.js";
+import { keepTyped } from "./drafts.js";
+import { loggedOut, refresh } from "./live.js";
+import { explainFields, listNumbers, toNumber, toNumbers, whyNot } from "./numbers.js";
 import { clock, keepAsk, keptAsk, waitingFor } from "./still_out.js";
-import { localTimes } from "./times.js";
 
 const page = document.getElementById("campaign");
 const id = page.dataset.id;
@@ -11,11 +12,11 @@ const dim = Number(page.dataset.dim);
 const base = `/api/campaigns/${id}`;
 const find = (name) => document.getElementById(name);
 
-// ---- Measuring.
-
 const measure = find("measure");
 let ask = null; // what is on the screen
 let busy = false;
+let blocked = Boolean(find("waiting-for"));
+let typedNow = null; // what is typed for the item on the screen: it outlives a refresh
 
 const fields = () => [...find("result").querySelectorAll("[name=value]")];
 
@@ -28,13 +29,27 @@ function block() {
   return find("block")?.value.trim() ?? null;
 }
 
-function say(text) {
+// `saved`: the measurement that the text is about, which can be corrected beside it.
+function say(text, saved = null) {
   find("said").textContent = text;
+  find("fix").hidden = !saved;
+  if (saved) Object.assign(find("fix").dataset, saved);
 }
 
 function show(part) {
   find("start").hidden = part !== "start";
   find("result").hidden = part !== "result";
+}
+
+// With features: a field for each number of the feature or panel that is asked for.
+function nameFields(found) {
+  const place = find("feature-values");
+  if (!place || !found?.values) return;
+  find("feature").textContent = found.feature;
+  const first = place.querySelector("label");
+  while (place.children.length > found.values.length) place.lastElementChild.remove();
+  while (place.children.length < found.values.length) place.append(first.cloneNode(true));
+  [...place.children].forEach((label, i) => { label.querySelector("span").textContent = found.values[i]; });
 }
 
 function empty() {
@@ -44,11 +59,15 @@ function empty() {
   find("give-up").setAttribute("aria-expanded", "false");
   showProblem(find("value-problem"), "", ...fields());
   find("understood").hidden = true;
+  typedNow?.forget();
 }
 
 function keep(found) {
   ask = found;
   keepAsk(id, found, worker());
+  try {
+    sessionStorage.setItem(`coterie-here-${id}`, found?.lease ?? "");
+  } catch { /* private windows may keep nothing */ }
   find("still-out").hidden = true;
 }
 
@@ -58,8 +77,8 @@ function sayStillOut() {
   if (found) find("still-out").querySelector("span").textContent = `${found.name} is still asked of ${found.worker}, until ${clock(found.expires)}.`;
 }
 
-// Ask for the next item and show it. `told`: what to say beside it.
-async function next(told = "") {
+// Ask for the next item and show it. `told`: what to say beside it, `saved`: about which measurement.
+async function next(told = "", saved = null) {
   const where = block() === null ? {} : { block: block() };
   const answer = await send(`${base}/ask`, { worker: worker(), n: 1, ...where });
   keep(answer.done ? null : answer.asks[0] ?? null);
@@ -69,11 +88,14 @@ async function next(told = "") {
   }
   if (!ask) {
     show("start");
-    say(told);
+    say(told, saved);
     const full = `Nothing more of use can be measured in ${block()}: name another one.`;
-    showProblem(find("start-problem"), answer.full ? full : waitingFor(answer.waiting_for));
+    const over = answer.deadline_reached && !answer.waiting_for.length;
+    const reached = "The deadline is reached: nothing more is asked for.";
+    showProblem(find("start-problem"), answer.full ? full : over ? reached : waitingFor(answer.waiting_for));
     return;
   }
+  nameFields(ask);
   empty();
   find("item").textContent = ask.name;
   find("who").textContent = worker();
@@ -82,7 +104,7 @@ async function next(told = "") {
   const far = new Date(ask.expires) - Date.now() > 20 * 3600 * 1000;
   find("lease-note").textContent = far ? "" : `Yours until ${until}.`;
   show("result");
-  say(told ? `${told} Next: ${ask.name}.` : "");
+  say(told ? `${told} Next: ${ask.name}.` : "", saved);
   fields()[0].focus();
 }
 
@@ -143,7 +165,7 @@ function start(event) {
 function typed() {
   const place = find("value-problem");
   const all = fields();
-  if (all.length === 1 && dim > 1) {
+  if (all.length === 1 && dim > 1 && !find("feature-values")) {
     const parts = toNumbers(all[0].value, dim);
     const wrong = parts.find((part) => part.value === null);
     if (wrong) showProblem(place, `${wrong.problem ?? whyNot(wrong.text)}.`, all[0]);
@@ -183,19 +205,19 @@ function resultId(lease) {
 }
 
 // Send something about the item on the screen; if somebody else has reported it meanwhile, say so and go on.
-async function report(path, body, told) {
+async function report(path, body, told, saved = null) {
   let warnings = [];
   try {
     const answer = await sendOrAskBack(path, body);
     warnings = answer.warnings ?? [];
-    if (answer.not_counted) told = answer.not_counted[0].message;
+    if (answer.not_counted) [told, saved] = [answer.not_counted[0].message, null];
   } catch (error) {
     if (error.code !== "lease_answered") throw error;
-    told = `${ask.name} has been reported by somebody else already: this result was not saved.`;
+    [told, saved] = [`${ask.name} has been reported by somebody else already: this result was not saved.`, null];
   }
   find("doubt").textContent = warnings.map((one) => one.message).join(" ");
   find("doubt").hidden = !warnings.length;
-  await next(told);
+  await next(told, saved);
 }
 
 // A value far from the earlier ones is saved only if the person says so.
@@ -213,8 +235,9 @@ function save(event) {
   const values = ask && typed();
   if (!values) return;
   const { lease, arm, name } = ask;
-  const one = { id: resultId(lease), arm, values, lease, worker: worker(), ...(ask.block ? { block: ask.block } : {}) };
-  step(find("value-problem"), () => report(`${base}/tell`, { measurements: [one], confirm: false }, `Saved ${listNumbers(values)} for ${name}.`),
+  const saved = { measurement: resultId(lease), name, told: listNumbers(values), values: values.join(" ") };
+  const one = { id: saved.measurement, arm, values, lease, worker: worker(), ...(ask.block ? { block: ask.block } : {}) };
+  step(find("value-problem"), () => report(`${base}/tell`, { measurements: [one], confirm: false }, `Saved ${saved.told} for ${name}.`, saved),
     ...fields().slice(0, 1));
 }
 
@@ -306,7 +329,35 @@ function spread(event) {
   all[Math.min(from + parts.length, all.length - 1)].focus();
 }
 
+// After a refresh, or Back: the same item again, with what was typed for it. Another tab is only told (`sayStillOut`).
+function resume() {
+  const kept = keptAsk(id);
+  let here = null;
+  try {
+    here = sessionStorage.getItem(`coterie-here-${id}`);
+  } catch { /* private windows may keep nothing */ }
+  if (!kept || kept.lease !== here || measure.hidden) return;
+  find("worker").value = kept.worker;
+  if (kept.block && find("block")) find("block").value = kept.block;
+  const typed = typedNow.kept();
+  step(find("start-problem"), async () => {
+    await next();
+    if (ask?.lease === here) typedNow.restore(typed);
+  });
+}
+
+// What has changed elsewhere: it goes on again, it is done, it was archived, or a correction has taken a proof back.
+function changed() {
+  if (blocked && !find("waiting-for")) {
+    showProblem(find("start-problem"), "");
+    if (!ask) say("There is something to measure again.");
+  }
+  blocked = Boolean(find("waiting-for"));
+  measure.hidden = page.dataset.done === "1" || page.dataset.archived === "1";
+}
+
 if (measure) {
+  document.addEventListener("coterie-changed", changed);
   try {
     find("worker").value = localStorage.getItem("coterie-worker") ?? "";
     if (find("block")) find("block").value = localStorage.getItem(`coterie-block-${id}`) ?? "";
@@ -329,126 +380,6 @@ if (measure) {
   find("give-back").addEventListener("click", giveBackStillOut);
   document.querySelector("form[action='/logout']")?.addEventListener("submit", logOut);
   sayStillOut();
+  typedNow = keepTyped(find("result"), `coterie-result-${id}`);
+  resume();
 }
-
-// ---- Everything else.
-
-let fetching = false;
-let again = false;
-
-// Fetch the live part anew. Open details stay open, and the focus stays where it was.
-async function refresh() {
-  if (fetching) {
-    again = true;
-    return;
-  }
-  fetching = true;
-  again = false;
-  const began = performance.now();
-  try {
-    const answer = await fetch(`/campaigns/${id}/live`, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
-    if (answer.ok) {
-      replace(await answer.text());
-      refreshProven();
-      document.dispatchEvent(new Event("coterie-changed")); // picture.js waits for it
-    }
-  } catch { /* the stream of events says when the server is back */ }
-  // At most once a second, and never more than a quarter of the time.
-  setTimeout(() => {
-    fetching = false;
-    if (again) refresh();
-  }, Math.max(1000, 3 * (performance.now() - began)));
-}
-
-function replace(html) {
-  const live = find("live");
-  const waited = Boolean(find("waiting-for"));
-  const open = [...live.querySelectorAll("details[open][id]")].map((part) => part.id);
-  const focused = live.contains(document.activeElement) ? document.activeElement.id : "";
-  const kept = ["proven", "picture"].map(find).filter(Boolean); // these are asked for by themselves
-  live.innerHTML = html;
-  for (const part of kept) find(part.id)?.replaceWith(part);
-  for (const name of open) find(name)?.setAttribute("open", "");
-  localTimes(live);
-  localNumbers(live);
-  if (focused) find(focused)?.focus({ preventScroll: true });
-  if (measure && waited && !find("waiting-for")) {
-    showProblem(find("start-problem"), "");
-    if (!ask) say("There is something to measure again.");
-  }
-  if (measure) measure.hidden = Boolean(live.querySelector("[data-done='1']")); // a correction may take a proof back
-}
-
-// What is proven so far takes the server longer: it is asked for by itself, and less often.
-let asking = false;
-let outdated = false;
-
-async function refreshProven() {
-  if (!find("proven")) return;
-  outdated = true;
-  if (asking || document.hidden) return;
-  asking = true;
-  outdated = false;
-  const began = performance.now();
-  try {
-    const answer = await fetch(`/campaigns/${id}/proven`, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
-    if (answer.ok) replaceProven(await answer.text());
-  } catch { /* the stream of events says when the server is back */ }
-  // At most every three seconds, and a tenth of the time.
-  setTimeout(() => {
-    asking = false;
-    if (outdated) refreshProven();
-  }, Math.max(3000, 10 * (performance.now() - began)));
-}
-
-function replaceProven(html) {
-  const part = find("proven");
-  const open = [...part.querySelectorAll("details[open][id]")].map((one) => one.id);
-  const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
-  part.innerHTML = html;
-  localNumbers(part);
-  part.removeAttribute("aria-busy");
-  for (const name of open) find(name)?.setAttribute("open", "");
-  if (focused) find(focused)?.focus({ preventScroll: true });
-}
-
-document.addEventListener("visibilitychange", () => {
-  if (outdated) refreshProven();
-});
-
-// What is wrong with the connection: one message, above everything else.
-function sayConnection(text) {
-  find("connection").textContent = text;
-  find("connection").hidden = !text;
-}
-
-function loggedOut() {
-  sayLogin(find("connection"));
-}
-
-function connect() {
-  const events = new EventSource(`${base}/events?brief=true&after=${page.dataset.seq}`);
-  events.addEventListener("changed", () => refresh());
-  events.addEventListener("open", () => sayConnection(""));
-  events.addEventListener("error", async () => {
-    const lost = "The connection is lost; this page shows what was known before. Trying again…";
-    if (events.readyState !== EventSource.CLOSED) {
-      sayConnection(lost);
-      return;
-    }
-    // A refusal is final for the browser: try again by ourselves, somebody may log in in another tab.
-    setTimeout(connect, 3000);
-    try {
-      await send(`${base}/measurements?limit=1`);
-    } catch (error) {
-      if (error.status === 401) loggedOut();
-      else sayConnection(lost);
-    }
-  });
-}
-
-localTimes();
-localNumbers();
-if (page.dataset.reading) refresh();
-else refreshProven();
-connect();

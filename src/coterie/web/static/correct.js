@@ -55,8 +55,11 @@ async function save(event) {
     const body = { id, measurement, values: parts.map((part) => part.value), reason: why.value, by: worker() };
     const answer = await send(`/api/campaigns/${dialog.dataset.id}/corrections`, body);
     dialog.close();
-    find("corrected").textContent = answer.message ?? (answer.corrected ? `Corrected ${answer.name}.` : "Nothing has changed.");
-    if (!find("live")) location.reload();
+    const message = answer.message ?? (answer.corrected ? `Corrected ${answer.name}.` : "Nothing has changed.");
+    const measuring = find("measure") && !find("measure").hidden && find("campaign").dataset.part === "now";
+    find(measuring ? "said" : "corrected").textContent = message;
+    if (measuring) find("fix").hidden = true;
+    if (!find("campaign")) location.reload();
   } catch (error) {
     if (error.field === undefined) throw error;
     showProblem(place, error.message, field);

@@ -1,6 +1,7 @@
 // The form that creates a campaign.
 import { sayLogin, send, showProblem } from "./api.js";
-import { costsOf } from "./items_file.js";
+import { keepTyped } from "./drafts.js";
+import { costsOf, forgetCosts } from "./items_file.js";
 import { localNumber, toNumber, toNumbers, whyNot } from "./numbers.js";
 import "./times.js";
 
@@ -12,19 +13,24 @@ function chosen() {
 }
 
 function showChosen() {
-  for (const part of form.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== chosen();
-  for (const part of form.querySelectorAll("[data-noise]")) part.hidden = part.dataset.noise !== form.elements.noise_kind.value;
-  for (const part of form.querySelectorAll("[data-question]")) part.hidden = part.dataset.question !== form.elements.question.value;
+  const now = { for: chosen(), noise: form.elements.noise_kind.value, question: form.elements.question.value };
+  for (const part of form.querySelectorAll("[data-for], [data-noise], [data-question]")) {
+    part.hidden = Object.entries(now).some(([about, value]) => part.dataset[about] !== undefined && part.dataset[about] !== value);
+  }
+}
+
+// What was wrong with a field is no longer said.
+function mended(field) {
+  if (field.getAttribute("aria-invalid") !== "true") return;
+  field.removeAttribute("aria-invalid");
+  if (field.dataset.hint) field.setAttribute("aria-describedby", field.dataset.hint);
+  else field.removeAttribute("aria-describedby");
+  document.getElementById(`${field.name}-problem`)?.remove();
 }
 
 function clear() {
   showProblem(problem, "");
-  for (const field of form.elements) {
-    field.removeAttribute("aria-invalid");
-    if (field.dataset.hint) field.setAttribute("aria-describedby", field.dataset.hint);
-    else field.removeAttribute("aria-describedby");
-  }
-  for (const old of form.querySelectorAll(".beside")) old.remove();
+  for (const field of form.elements) mended(field);
 }
 
 // The message stands right below its field, and the field gets the focus.
@@ -97,6 +103,7 @@ function numbers(name, dim, missing) {
 // What is stated about the noise, as the server takes it.
 function noise(dim) {
   const family = form.elements.noise_kind.value;
+  if (family === "any" && form.elements.question.value === "resolution") throw new Wrong("noise_kind", "With differences that matter, choose what you know about the noise.");
   if (family === "any") return null;
   if (family === "known") return numbers("noise", dim, "Say how much single measurements of one item vary.");
   if (family === "gaussian") return { family, shape: form.elements.noise_shape.value };
@@ -178,6 +185,8 @@ async function create(event) {
   button.disabled = true;
   try {
     const made = await send("/api/campaigns", content());
+    typed.forget();
+    forgetCosts();
     location.assign(`/campaigns/${made.id}`);
   } catch (error) {
     button.disabled = false;
@@ -191,12 +200,26 @@ async function create(event) {
     if (field === "resolution") field = /^alike must not/.test(error.message) ? "alike" : "apart";
     if (field === "names" && chosen() === "counted") field = "n_arms";
     if (field === "n_arms" && chosen() === "named") field = "names";
-    complain(SHOWN_AS[field] ?? field, error.message);
+    const said = error.field === "resolution" ? error.message.replace(/\balike\b/g, "what does not matter").replace(/\bapart\b/g, "what matters") : error.message;
+    complain(SHOWN_AS[field] ?? field, said);
   }
 }
 
+let typed = null;
+
 if (form) {
+  typed = keepTyped(form, "coterie-new");
+  typed.restore();
   form.addEventListener("submit", create);
   form.addEventListener("change", showChosen);
+  for (const heard of ["input", "change"]) form.addEventListener(heard, (event) => mended(event.target));
+  document.getElementById("clear-form").addEventListener("click", () => {
+    clear();
+    form.reset();
+    typed.forget();
+    forgetCosts();
+    showChosen();
+    form.elements.name.focus();
+  });
   showChosen();
 }

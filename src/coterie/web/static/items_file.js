@@ -5,7 +5,22 @@ const names = document.getElementById("names");
 const file = document.getElementById("items-file");
 const problem = document.getElementById("items-file-problem");
 const said = document.getElementById("items-file-read");
+const KEPT = "coterie-new-costs"; // with what is typed: a refresh loses no costs
 let costs = new Map();
+try {
+  costs = new Map(JSON.parse(sessionStorage.getItem(KEPT) ?? "[]"));
+} catch { /* private windows may keep nothing */ }
+
+function keepCosts(found) {
+  costs = found;
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify([...costs]));
+  } catch { /* as above */ }
+}
+
+export function forgetCosts() {
+  keepCosts(new Map());
+}
 
 // What each item costs, if that is known of every one of these; else undefined.
 export function costsOf(items) {
@@ -18,7 +33,8 @@ async function read(content, what, query) {
   try {
     const found = await sendTable(`/api/items?${query}`, content);
     names.value = found.names.join("\n");
-    costs = new Map(found.costs ? found.names.map((name, i) => [name, found.costs[i]]) : []);
+    keepCosts(new Map(found.costs ? found.names.map((name, i) => [name, found.costs[i]]) : []));
+    names.dispatchEvent(new Event("input", { bubbles: true }));
     const count = found.count === 1 ? "1 item" : `${found.count} items`;
     said.textContent = [`${count} read from ${what}${found.costs ? ", with their costs" : ""}.`, ...found.remarks].join(" ");
   } catch (error) {

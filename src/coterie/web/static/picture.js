@@ -160,6 +160,7 @@ function drawLegend() {
 
 function drawMatrixPart(visible) {
   const some = data.matrix && data.matrix.columns.length > 0;
+  find("matrix-heading").textContent = data.question.kind === "resolution" ? "Item by reference" : "Item by group";
   find("matrix-part").hidden = !some;
   find("no-matrix").hidden = some || data.cut !== null;
   if (!some) {

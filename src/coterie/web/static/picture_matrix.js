@@ -2,6 +2,7 @@
 import { cut, number, shapeOf, tint } from "./picture_marks.js";
 
 const ROWS = 48;
+const FOLDED_FROM = 24; // so many items have a row each, of more those with the same evidence share one
 const MOST_COLUMNS = 40;
 const SHOWN_NAMES = 200;
 const KINDS = { r: "lead", "+": "near", "-": "far", b: "both", "?": "open" };
@@ -91,7 +92,7 @@ function foldedRow(entry, count, chosen) {
 export function drawMatrix(data, visible, chosen) {
   const { matrix } = data;
   const columns = matrix.columns.slice(0, MOST_COLUMNS);
-  const together = chosen.together ?? data.items.length > ROWS;
+  const together = chosen.together ?? data.items.length > FOLDED_FROM;
   find("matrix-together").checked = together;
   find("matrix-fold").hidden = data.items.length <= 8;
   const rows = together ? folded(visible) : [...visible].sort((a, b) => (a.group_id ?? 1e9) - (b.group_id ?? 1e9) || a.arm - b.arm);

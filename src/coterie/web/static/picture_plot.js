@@ -3,6 +3,7 @@ import { cut, number, shapePath, svgElement, tint } from "./picture_marks.js";
 
 const TALLEST = 560; // of all rows together, unless few are named
 const NAMED_ROWS = 40;
+const NAMED_ROWS_NARROW = 20;
 const ROW = 22;
 const HEADER = 20;
 const NAMED_DOTS = 60;
@@ -70,7 +71,7 @@ const nameOf = (group) => (group === Infinity ? "Retired" : group === 0 ? "No gr
 
 function drawRows(plot, width) {
   const { visible, all } = plot;
-  const few = visible.length <= NAMED_ROWS;
+  const few = visible.length <= (width < 500 ? NAMED_ROWS_NARROW : NAMED_ROWS);
   const row = few ? ROW : Math.max(0.4, Math.min(ROW, TALLEST / visible.length));
   const left = few ? Math.min(170, 0.3 * width) : 16;
   const x = scaleOf(all, plot.x, left, width - 16);

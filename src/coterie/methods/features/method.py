@@ -1,0 +1,282 @@
+"""CROC where features are measured apart: its side of the contract (docs/FEATURES.md).
+
+The rule (`coterie.methods.features.rule`) is one course of asks that goes on when all that it waits for is answered.
+With several workers further asks are handed out meanwhile: rounds on the same knowledge, or looks for later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter, deque
+from typing import Any
+
+import numpy as np
+
+from coterie.methods.capabilities import Cells
+from coterie.methods.contract import Decision, MethodRun, PanelPull
+from coterie.methods.features.constants import CONSTANTS, Constants
+from coterie.methods.features.epoch import Epoch, Round, compose_asks, freeze_of
+from coterie.methods.features.families import (
+    bets_for,
+    evidence_for,
+    points_of,
+    round_bets_for,
+    scale_for,
+)
+from coterie.methods.features.measured import Measured
+from coterie.methods.features.proof import certificate_of
+from coterie.methods.features.report import evidence_of, standing_of
+from coterie.methods.features.rule import Rule
+from coterie.methods.features.search import Ask, Asking, Prices
+from coterie.methods.reports import Evidence, Standing
+from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.settings import Settings
+
+
+class FeatureRun(MethodRun):
+    """Asks for an item and a panel of features, groups the items, and proves the groups."""
+
+    def __init__(self, settings: Settings, constants: Constants = CONSTANTS, seed: int | None = None) -> None:
+        """`seed`: of the rule's choices, for simulations; by default it follows from the settings."""
+        assert settings.features is not None
+        self.settings, self.constants = settings, constants
+        self.features = features = settings.features
+        n_items, n_groups = settings.n_arms, settings.n_clusters
+        assert n_groups is not None
+        self.log_inverse_delta = -math.log(settings.delta)
+        if seed is None:
+            stated = [n_items, n_groups, settings.delta, settings.noise.to_json(), features.to_json()]
+            seed = int.from_bytes(hashlib.sha256(json.dumps(stated).encode()).digest()[:4], "big")
+        self.prices = Prices(features, settings.costs)
+        self._measured = Measured(n_items, scale_for(settings.noise))
+        self._points = points_of(settings.noise)
+        rng = np.random.default_rng(seed)
+        self.rule = Rule(n_items, n_groups, self._measured, features, self.prices, rng, constants)
+        self._course: Asking | None = None
+        self._pulls: IntArray = np.zeros(n_items, dtype=np.int64)
+        self._queue: deque[tuple[int, int, int, int]] = deque()  # item, panel, count, round
+        self._awaited: Counter[tuple[int, int]] = Counter()  # asks outside rounds that the course waits for
+        self._until = 0  # the round that it waits for
+        self._rounds: dict[int, Round] = {}
+        self._n_rounds = self._freezes = 0
+        self._spare: list[tuple[int, list[int], Counter[tuple[int, int]]]] = []
+        self.epoch: Epoch | None = None
+        self._done = False
+        self._made: list[Decision] = []
+
+    # What everybody may ask a run.
+
+    @property
+    def done(self) -> bool:
+        return self._done
+
+    @property
+    def t(self) -> int:
+        return int(self._pulls.sum())
+
+    @property
+    def pulls(self) -> IntArray:
+        return self._pulls.copy()
+
+    @property
+    def found_features(self) -> tuple[int, ...]:
+        return tuple(self.rule.groups.features)
+
+    def cells(self) -> Cells:
+        return self._measured.cells()
+
+    @property
+    def labels(self) -> IntArray | None:
+        """The groups proven, or estimated."""
+        if self._done and self.epoch is not None:
+            return self.epoch.labels.copy()
+        known = self.rule.n_blocks == self.rule.groups.n_groups
+        return self.rule.groups.block.copy() if known else None
+
+    @property
+    def guess(self) -> tuple[IntArray, FloatArray] | None:
+        labels = self.labels
+        if labels is None:
+            return None
+        cells = self.cells()
+        shape = (self.rule.groups.n_groups, self.features.dim)
+        counts, totals = np.zeros(shape), np.zeros(shape)
+        where = (labels[cells.items], cells.features)
+        np.add.at(counts, where, cells.counts)
+        np.add.at(totals, where, cells.counts * cells.means)
+        with np.errstate(invalid="ignore"):
+            return labels, totals / counts
+
+    def evidence(self) -> Evidence:
+        return evidence_of(self)
+
+    def standing(self) -> Standing:
+        return standing_of(self)
+
+    def certificate(self, decisions: list[Decision]) -> dict[str, Any] | None:
+        return certificate_of(self, decisions)
+
+    # Asks.
+
+    def ask(self) -> PanelPull | None:
+        if not self._queue:
+            self._plan()
+            if self._done:
+                return None
+        item, panel, count, of_round = self._queue[0]
+        if count == 1:
+            self._queue.popleft()
+        else:
+            self._queue[0] = (item, panel, count - 1, of_round)
+        return PanelPull(item, of_round, panel)
+
+    def take_planned(self) -> list[tuple[int, int, int, int]]:
+        """All asks that are decided, (item, panel, count, round), handed out at once: for simulations."""
+        if not self._queue:
+            self._plan()
+        planned = list(self._queue)
+        self._queue.clear()
+        return planned
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the course waits for open asks."""
+        return self._in_rounds or bool(self._awaited)
+
+    @property
+    def _in_rounds(self) -> bool:
+        """Whether it waits for a round; later ones may be under way too."""
+        epoch = self.epoch
+        return epoch is not None and any(waiting.number <= self._until for waiting in epoch.waiting)
+
+    def _plan(self) -> None:
+        """Put at least one ask on the queue, unless the groups are proven."""
+        while not self._queue and not self._done:
+            if self._waits:
+                self._go_ahead()
+                return
+            if self._course is None:
+                self._course = self.rule.course(self._freeze, self._begin_round, self.epoch)
+            asks = next(self._course)
+            self._await(asks)
+
+    def _await(self, asks: list[Ask]) -> None:
+        for item, panel, count in asks:
+            self._queue.append((item, panel, count, 0))
+            self._awaited[item, panel] += count
+
+    def _go_ahead(self) -> None:
+        """Something to ask for while the course waits."""
+        groups = self.rule.groups
+        if self._in_rounds and self.epoch is not None:
+            self._begin_round(compose_asks(groups, self.epoch), wait=False)
+            return
+        if self.rule.n_blocks < groups.n_groups:
+            panel, items = self.rule.search.fresh(groups.block)
+            asks = [(item, panel, 1) for item in items]
+            self._spare.append((panel, items, Counter({(item, panel): 1 for item in items})))
+        else:
+            asks = groups.least_known()
+        self._queue.extend((item, panel, count, 0) for item, panel, count in asks)
+
+    # Decisions.
+
+    def _freeze(self) -> Epoch:
+        bets = bets_for(self.settings.noise, self.rule.groups)
+        decision = freeze_of(self.rule.groups, bets, self._freezes, self.t, self.log_inverse_delta)
+        self._made.append(decision)
+        return self._open_epoch(decision)
+
+    def _open_epoch(self, decision: Decision) -> Epoch:
+        self._queue = deque(entry for entry in self._queue if not entry[3])  # of an epoch that was given up
+        self._rounds.clear()
+        self.epoch = Epoch(decision, self.features, evidence_for(self.settings.noise))
+        self._freezes = self.epoch.number + 1
+        return self.epoch
+
+    def _begin_round(self, asks: list[Ask], wait: bool = True) -> None:
+        assert self.epoch is not None
+        decision: Decision = {
+            "event": "round",
+            "round": self._n_rounds + 1,
+            "epoch": self.epoch.number,
+            "asks": [list(ask) for ask in asks],
+        }
+        bets = round_bets_for(self.settings.noise, self.rule.groups)
+        self._made.append(decision | ({"bets": bets} if bets else {}))
+        self._open_round(self._made[-1])
+        if wait:
+            self._until = self._n_rounds
+
+    def _open_round(self, decision: Decision) -> None:
+        begun = Round(decision, self.features)
+        self._n_rounds = begun.number
+        self._rounds[begun.number] = begun
+        assert self.epoch is not None
+        self.epoch.add(begun)
+        self._queue.extend((*ask, begun.number) for ask in begun.asks)
+
+    def new_decisions(self) -> list[Decision]:
+        made, self._made = self._made, []
+        return made
+
+    def apply_decision(self, decision: Decision) -> None:
+        if decision["event"] == "freeze":
+            self.rule.resume(self._open_epoch(decision))
+        elif decision["event"] == "round" and self.epoch is not None:
+            self._open_round(decision)
+
+    # Results.
+
+    def count_panel(self, arm: int, panel: int, x: FloatArray, of_round: int, asked: bool) -> None:
+        members = self.features.features_of(panel)
+        self.count_many(arm, panel, np.asarray(x, dtype=np.float64)[None, : len(members)], of_round, asked)
+
+    def count_many(self, arm: int, panel: int, x: FloatArray, of_round: int, asked: bool = True) -> None:
+        """(n, features of the panel) results of one stream at once."""
+        self._pulls[arm] += len(x)
+        self._measured.add(arm, self.features.features_of(panel), x)
+        if not asked:
+            return
+        if not of_round:
+            self._answer(arm, panel, len(x))
+        elif of_round in self._rounds:
+            self._rounds[of_round].take(arm, panel, self._points(x, self.features.features_of(panel)))
+            if self.epoch is not None and self.epoch.use_complete():
+                self._done = self._done or self.epoch.proven
+
+    def _answer(self, arm: int, panel: int, count: int) -> None:
+        """So many asks outside rounds are answered, or given up."""
+        left = self._awaited.get((arm, panel), 0)
+        if left > count:
+            self._awaited[arm, panel] = left - count
+        elif left:
+            del self._awaited[arm, panel]
+        elif self._spare:
+            for place, (_, items, open_asks) in enumerate(self._spare):
+                if (arm, panel) in open_asks:
+                    del open_asks[arm, panel]
+                    if not open_asks:
+                        self.rule.search.ready.append((panel, items))
+                        del self._spare[place]
+                    return
+
+    def give_up_panel(self, arm: int, panel: int, of_round: int) -> None:
+        if not of_round:
+            self._answer(arm, panel, 1)
+        elif of_round in self._rounds:
+            self._queue.append((arm, panel, 1, of_round))
+
+    def open_panel(self, arm: int, panel: int, of_round: int) -> None:
+        for place, (item, of_panel, count, number) in enumerate(self._queue):
+            if (item, of_panel, number) == (arm, panel, of_round):
+                if count > 1:
+                    self._queue[place] = (item, of_panel, count - 1, number)
+                else:
+                    del self._queue[place]
+                return
+
+    def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
+        raise TypeError("features are measured apart: use count_panel")

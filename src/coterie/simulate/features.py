@@ -1,0 +1,103 @@
+"""Trials where features are measured apart, on instances whose truth is known: any number of features.
+
+A world draws results as for whole measurements (`coterie.simulate.worlds`), for the features of one panel at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.methods.features.constants import CONSTANTS, Constants
+from coterie.methods.features.method import FeatureRun
+from coterie.methods.trials import World
+from coterie.problem.checks import FloatArray
+from coterie.problem.instance import Instance
+from coterie.problem.partition import same_partition
+from coterie.problem.settings import Settings
+from coterie.simulate.worlds import Normal
+
+LIMIT = 10**7
+"""Results at which a trial is stopped without groups, if nothing is said."""
+
+
+@dataclass(frozen=True)
+class FeatureTrial:
+    """How one trial ended.
+
+    Parameters
+    ----------
+    results, cost
+        How many panels were measured, and what that cost.
+    right
+        Whether the groups are right; None if it was stopped without any.
+    epochs
+        Candidates that were frozen.
+    proof
+        Results that were measured for the last of them.
+    seconds
+        Of CPU.
+    """
+
+    results: int
+    cost: float
+    right: bool | None
+    epochs: int
+    proof: int
+    seconds: float
+
+
+def play_features(
+    settings: Settings,
+    instance: Instance,
+    seed: int,
+    world: World | None = None,
+    limit: int = LIMIT,
+    constants: Constants = CONSTANTS,
+) -> FeatureTrial:
+    """One trial by one worker, from a seed.
+
+    Without a world the noise is Gaussian, with a standard deviation of 1.
+    """
+    started = time.process_time()
+    run = FeatureRun(settings, constants, seed)
+    rng = np.random.default_rng([seed, 1])
+    drawn, centers, labels = world or Normal(), instance.centers, instance.labels.tolist()
+    cost = 0.0
+    while not run.done and run.t < limit:
+        for item, panel, count, of_round in run.take_planned():
+            cost += count * run.prices.of(item, panel)
+            means = centers[labels[item], list(run.features.features_of(panel))]
+            x = drawn.draw(rng, np.full(count, item), np.broadcast_to(means, (count, means.size)))
+            run.count_many(item, panel, x, of_round)
+    guess, epoch = run.guess, run.epoch
+    right = None
+    if run.done and guess is not None:
+        right = same_partition(guess[0], instance.labels)
+    frozen_at = run.t if epoch is None else int(epoch.frozen["frozen_at"])
+    epochs = 0 if epoch is None else epoch.number + 1
+    return FeatureTrial(run.t, cost, right, epochs, run.t - frozen_at, time.process_time() - started)
+
+
+def shifted(n_items: int, dim: int, differ: int, gap: float, share: float, rng: np.random.Generator) -> Instance:
+    """Two groups, one with this share of the items, that differ by a gap on some of the features."""
+    labels = rng.permutation((np.arange(n_items) < share * n_items).astype(np.int64))
+    centers: FloatArray = np.zeros((2, dim))
+    centers[0, rng.permutation(dim)[:differ]] = gap
+    return Instance(labels, centers)
+
+
+def own_features(n_groups: int, n_items: int, dim: int, own: int, gap: float, rng: np.random.Generator) -> Instance:
+    """Groups of which each has features of its own that are shifted by a gap."""
+    centers: FloatArray = np.zeros((n_groups, dim))
+    order = rng.permutation(dim)
+    for k in range(n_groups):
+        centers[k, order[k * own : (k + 1) * own]] = gap
+    return Instance(rng.permutation(np.arange(n_items) % n_groups), centers)
+
+
+def dense(n_groups: int, n_items: int, dim: int, sd: float, rng: np.random.Generator) -> Instance:
+    """Groups that differ a little on all features: their centers are drawn from N(0, sd²)."""
+    return Instance(rng.permutation(np.arange(n_items) % n_groups), sd * rng.standard_normal((n_groups, dim)))

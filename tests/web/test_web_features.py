@@ -1,0 +1,85 @@
+"""Campaigns with features over HTTP, through the client, and on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from page_steps import NAMES
+
+from coterie.client import Client, ServerError
+
+BLOOD: dict[str, Any] = {"features": ["ph", "iron", "zinc"], "panels": {"blood": ["iron", "zinc"]}}
+
+
+def begun(api: Any, **more: Any) -> str:
+    body = {"name": f"by feature {len(more)}", "n_arms": len(NAMES), "n_clusters": 3, "names": list(NAMES)}
+    created = api.post("/api/campaigns", body | {"noise": 1.0, "holes": "at random"} | BLOOD | more)
+    assert created.status == 201, created.json
+    return str(created.json["id"])
+
+
+def test_asks_and_results_by_feature(api: Any) -> None:
+    id = begun(api)
+    path = f"/api/campaigns/{id}"
+    ask = api.post(f"{path}/ask", {"worker": "Ada", "n": 1}).json["asks"][0]
+    assert ask["feature"] in ("ph", "blood")
+    told = {"id": "1", "arm": ask["arm"], "values": [1.0] * len(ask["values"]), "lease": ask["lease"]}
+    assert api.post(f"{path}/tell", {"measurements": [told]}).json["accepted"] == 1
+    by_name = {"id": "2", "arm": 0, "values": {"iron": 3.1}}
+    assert api.post(f"{path}/tell", {"measurements": [by_name]}).json["accepted"] == 1
+    odd = api.post(f"{path}/tell", {"measurements": [{"id": "3", "arm": 0, "values": [1.0], "feature": "tin"}]})
+    assert (odd.status, odd.error["field"]) == (422, "measurements[0].feature")
+    seen = api.get(f"{path}/cells").json
+    assert {column["name"] for column in seen["features"]} >= {"iron"}
+    assert api.get(f"{path}/picture").status == 409
+    corrected = api.post(f"{path}/corrections", {"measurement": "2", "values": {"zinc": 2.0}, "reason": "swapped"})
+    assert corrected.json["values"] == [None, 2.0]
+    assert api.get(f"/campaigns/{id}").status == 200
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"features": ["ph", "ph"]}, "features"),
+        ({"features": {"ph": 1}}, "features"),
+        ({"features": {"names": ["a", "b"], "panels": [["x", [0]]]}}, "features"),
+        ({"panel_costs": {"serum": 1}}, "panel_costs"),
+        ({"holes": "mine"}, "holes"),
+        ({"features": None}, "dim"),
+    ],
+)
+def test_features_that_cannot_be_are_named(api: Any, more: dict[str, Any], field: str) -> None:
+    body = {"name": "odd", "n_arms": 4, "n_clusters": 2, "noise": 1.0} | BLOOD | more
+    if (more.get("features") is None and "features" in more) or isinstance(more.get("features"), dict):
+        body |= {"panels": None}
+    odd = api.post("/api/campaigns", body)
+    assert (odd.status, odd.error["field"]) == (422, field)
+
+
+def test_the_client_measures_by_feature(api: Any) -> None:
+    with Client(api.url, api.token) as client:
+        campaign = client.create("client by feature", NAMES, 3, noise=1.0, holes="at random", **BLOOD)
+        asks = campaign.ask("Bob", 2)
+        campaign.tell({"arm": ask["arm"], "values": [1.0] * len(ask["values"]), "lease": ask["lease"]} for ask in asks)
+        campaign.tell([{"arm": 0, "values": {"iron": 1.0, "zinc": None}}])
+        assert campaign.status()["measurements"] == 3
+        assert campaign.cells()["measured"] >= 2
+        with pytest.raises(ServerError, match="there is no feature 'tin'"):
+            campaign.tell([{"arm": 0, "values": {"tin": 1.0}}])
+
+
+def test_the_page_has_a_field_for_each_number_of_the_ask(opened: Any, api: Any) -> None:
+    id = begun(api, panels=None, features=["ph", "iron"])
+    page = opened(f"/campaigns/{id}")
+    page.get_by_label("Your name or bench").fill("Ada")
+    page.get_by_role("button", name="Give me something to measure").click()
+    page.locator("#result").wait_for()
+    feature = page.locator("#feature").inner_text()
+    assert feature in ("ph", "iron")
+    page.get_by_label(feature, exact=True).fill("6.5")
+    page.get_by_role("button", name="Save result").click()
+    page.locator("#said").filter(has_text="Saved 6.5").wait_for()
+    row = api.get(f"/api/campaigns/{id}/measurements").json["measurements"][0]
+    assert (row["feature"], row["values"]) == (feature, [6.5])
+    page.locator("#cells").wait_for()
