@@ -36,5 +36,11 @@ def measure_once(page: Any, k: int) -> bool:
     return bool(page.locator("#measure").is_visible())
 
 
+def show_part(page: Any, part: str) -> None:
+    """Show a part of the campaign's page by its link: now, evidence, letters, log or settings."""
+    page.locator(f"nav.parts a[data-to={part}]").click()
+    page.locator(f"#campaign[data-part={part}]").wait_for()
+
+
 def new_campaign(api: Any, **more: Any) -> str:
     return str(api.create(**{"n_arms": 6, "n_clusters": 3, "dim": 2, "names": NAMES} | more))

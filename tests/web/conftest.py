@@ -257,6 +257,7 @@ def opened(browser: Any, api: Any) -> Iterator[Callable[..., Any]]:
         page.wait_for_url(served.url + path.partition("#")[0])
         if "#" in path:  # a part of the page: the login does not keep it
             page.goto(path)
+            page.locator(f"#campaign[data-part={path.partition('#part-')[2]}]").wait_for()
         return page
 
     yield open_page

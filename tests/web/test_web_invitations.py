@@ -7,6 +7,7 @@ import sys
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from page_steps import show_part
 from waiting import wait_until
 
 C = "/api/campaigns"
@@ -104,7 +105,7 @@ def test_the_command_line_makes_lists_and_revokes_them(server: Any, api: Any) ->
 def test_an_owner_invites_on_the_page_and_a_phone_opens_the_link(api: Any, browser: Any, opened: Any) -> None:
     id = api.create()
     page = opened(f"/campaigns/{id}")
-    page.get_by_role("link", name="Settings").click()
+    show_part(page, "settings")
     page.get_by_role("button", name="Invite", exact=True).click()
     assert "Say who is invited" in page.locator("#invite-problem").text_content()
     page.get_by_label("Who is invited?").fill(f"dora {id}")
@@ -125,7 +126,7 @@ def test_an_owner_invites_on_the_page_and_a_phone_opens_the_link(api: Any, brows
         second.get_by_role("button", name="Log in").click()
         assert "has been used" in second.locator("#token-problem").text_content()
         page.reload()
-        page.get_by_role("link", name="Settings").click()
+        show_part(page, "settings")
         page.get_by_role("button", name=f"Revoke: dora {id}").click()
         page.get_by_text("taken back").wait_for()
     finally:

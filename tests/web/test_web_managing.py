@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from page_steps import new_campaign, start_measuring
+from page_steps import new_campaign, show_part, start_measuring
 from waiting import wait_until
 
 from coterie.client import Client, ServerError
@@ -162,7 +162,7 @@ def test_the_page_counts_failures_and_undoes_an_ask(opened: Any, api: Any) -> No
     page.locator("#failures", has_text="1 failed and 1 undone").wait_for(state="attached")
     assert page.locator("#missed tbody tr").count() in (1, 2)
     assert api.get(f"{C}/{id}").json["open_leases"] == []
-    page.get_by_role("link", name="Log", exact=True).click()
+    show_part(page, "log")
     assert page.locator("#missed").is_visible()
     check_accessible(page)
     keep(page, "failures")

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from page_steps import NAMES, TRUTH, measure, measure_once, new_campaign, start_measuring
+from page_steps import NAMES, TRUTH, measure, measure_once, new_campaign, show_part, start_measuring
 
 import coterie
 from coterie.campaign import Campaigns
@@ -102,10 +102,10 @@ def test_two_browsers_at_once(opened: Any, api: Any) -> None:
     assert items[0] != items[1]
     measure_once(pages[0], 0)
     # What one does, the other sees, without asking for it.
-    pages[1].get_by_role("link", name="Log", exact=True).click()
+    show_part(pages[1], "log")
     pages[1].locator("table.log").get_by_text("told").first.wait_for()
     pages[1].locator("#leases").get_by_text("Ada").wait_for()
-    pages[1].get_by_role("link", name="Now", exact=True).click()
+    show_part(pages[1], "now")
     for k in range(1, 300):
         if not measure_once(pages[k % 2], k):
             break
@@ -337,6 +337,8 @@ def test_on_a_phone_and_in_both_schemes(opened: Any, api: Any, scheme: str) -> N
     for path in (None, "/", "/new", *parts, f"/campaigns/{id}/log"):
         if path:
             page.goto(path)
+        if path in parts:
+            page.locator(f"#campaign[data-part={path.partition('#part-')[2]}]").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (int(re.findall(r"\d+", light)[0]) > 128) == (scheme == "light")

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from page_steps import NAMES, new_campaign, start_measuring
+from page_steps import NAMES, new_campaign, show_part, start_measuring
 
 SHOTS = os.environ.get("COTERIE_SHOTS")  # a folder for looking at pictures by eye
 
@@ -140,7 +140,7 @@ def test_import_is_looked_at_first_and_made_by_keyboard(opened: Any, api: Any, p
     if phone:
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page.get_by_role("link", name="Back to the campaign").click()
-    page.get_by_role("link", name="Log", exact=True).click()
+    show_part(page, "log")
     page.get_by_role("link", name="The whole log").click()
     page.locator("table.log").get_by_text("good.xlsx").wait_for()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from page_steps import show_part
 
 C = "/api/campaigns"
 NAMES = [
@@ -272,7 +273,7 @@ def test_on_a_phone_and_in_the_dark(opened: Any, api: Any, scheme: str, dim: int
     page.locator("#dot-0").tap(force=True)
     page.locator("#picture-detail b").wait_for()
     check_accessible(page)
-    page.get_by_role("link", name="Evidence", exact=True).click()
+    show_part(page, "evidence")
     box = page.locator("#matrix-part").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 375
@@ -288,7 +289,7 @@ def test_a_thousand_items_stay_readable(opened: Any, api: Any, dim: int) -> None
     assert page.evaluate("document.querySelectorAll('*').length") < 4000
     plot = page.locator("#picture-plot").bounding_box()
     assert plot["height"] < 1000
-    page.get_by_role("link", name="Evidence", exact=True).click()
+    show_part(page, "evidence")
     page.locator("#matrix tbody tr").first.wait_for(timeout=60_000)  # dots are there before the pairs are looked at
     rows = page.locator("#matrix tbody tr").count()
     assert rows <= 48
@@ -297,11 +298,11 @@ def test_a_thousand_items_stay_readable(opened: Any, api: Any, dim: int) -> None
         for text in re.findall(r"([\d\u202f]+) items", page.locator("#matrix tbody").inner_text())
     ]
     assert sum(shown_items) + rows - len(shown_items) == 1000 or page.locator("#matrix-more").is_visible()
-    page.get_by_role("link", name="Now", exact=True).click()
+    show_part(page, "now")
     page.get_by_label("Find an item").fill("777")
     assert set(places(page)) == {"777"}
     page.get_by_label("Find an item").fill("")
-    page.get_by_role("link", name="Evidence", exact=True).click()
+    show_part(page, "evidence")
     page.get_by_label("one row for items").uncheck()
     assert page.locator("#matrix tbody tr").count() == 48
     page.locator("#matrix-more").click()

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from page_steps import NAMES, measure, new_campaign, start_measuring
+from page_steps import NAMES, measure, new_campaign, show_part, start_measuring
 
 from coterie.client import Client
 
@@ -86,9 +86,9 @@ def test_the_page_says_for_whom_everybody_waits_and_owners_free_it(opened: Any, 
     problem = page.locator("#start-problem")
     problem.filter(has_text=f"waiting for {forgotten['name']}, asked of Ann, until ").wait_for()
     assert not page.locator("#result").is_visible()
-    page.get_by_role("link", name="Log", exact=True).click()
+    show_part(page, "log")
     assert page.locator("#leases").get_by_role("button", name=f"Free {forgotten['name']}, asked of Ann").count() == 1
-    page.get_by_role("link", name="Now", exact=True).click()
+    show_part(page, "now")
     notice.get_by_role("button", name=f"Free {forgotten['name']}").click()
     notice.wait_for(state="detached")
     problem.wait_for(state="hidden")
