@@ -41,18 +41,29 @@ export async function refresh() {
   again = false;
   const began = performance.now();
   try {
-    const answer = await fetch(`/campaigns/${id}/live`, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
-    if (answer.ok) {
-      replace(await answer.text());
+    const html = await fetched(`/campaigns/${id}/live`);
+    if (html) {
+      replace(html);
       refreshProven();
       document.dispatchEvent(new Event("coterie-changed")); // campaign.js and picture.js wait for it
     }
-  } catch { /* the stream of events says when the server is back */ }
-  // At most once a second, and never more than a quarter of the time.
-  setTimeout(() => {
-    fetching = false;
-    if (again) refresh();
-  }, Math.max(1000, 3 * (performance.now() - began)));
+  } finally {
+    // At most once a second, and never more than a quarter of the time.
+    setTimeout(() => {
+      fetching = false;
+      if (again) refresh();
+    }, Math.max(1000, 3 * (performance.now() - began)));
+  }
+}
+
+// A piece of the page; nothing while the server is away: the stream of events says when it is back.
+async function fetched(path) {
+  try {
+    const answer = await fetch(path, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
+    return answer.ok ? await answer.text() : "";
+  } catch {
+    return "";
+  }
 }
 
 function replace(html) {
@@ -85,14 +96,15 @@ async function refreshProven() {
   outdated = false;
   const began = performance.now();
   try {
-    const answer = await fetch(`/campaigns/${id}/proven`, { credentials: "same-origin", redirect: "error", headers: { Accept: "text/html" } });
-    if (answer.ok) replaceProven(await answer.text());
-  } catch { /* the stream of events says when the server is back */ }
-  // At most every three seconds, and a tenth of the time.
-  setTimeout(() => {
-    asking = false;
-    if (outdated) refreshProven();
-  }, Math.max(3000, 10 * (performance.now() - began)));
+    const html = await fetched(`/campaigns/${id}/proven`);
+    if (html) replaceProven(html);
+  } finally {
+    // At most every three seconds, and a tenth of the time.
+    setTimeout(() => {
+      asking = false;
+      if (outdated) refreshProven();
+    }, Math.max(3000, 10 * (performance.now() - began)));
+  }
 }
 
 function replaceProven(html) {
