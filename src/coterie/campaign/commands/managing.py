@@ -55,7 +55,7 @@ class PreparedCorrection:
 
     state: State
     seq: int
-    found: Prepared | None
+    correction: Prepared | None
 
 
 def prepare_correction(
@@ -63,12 +63,12 @@ def prepare_correction(
 ) -> PreparedCorrection:
     """Work out what a correction makes of the session: that takes as long as the log is, so nobody's turn is spent."""
     wanted = _checked_correction(state, writer, measurement, values, reason, by, id)
-    found = None
+    correction = None
     if wanted.earlier is None:
-        found = checked_field(
+        correction = checked_field(
             "values", corrections.prepare, state.session, wanted.place, wanted.new, wanted.why, wanted.who
         )
-    return PreparedCorrection(state, state.seq, found)
+    return PreparedCorrection(state, state.seq, correction)
 
 
 def correct(
@@ -94,21 +94,21 @@ def correct(
         prepared = prepare_correction(state, turn.writer, measurement, values, reason, by, id)
     elif prepared.state is not state or prepared.seq != state.seq:
         raise Outdated("rows were added meanwhile")
-    if prepared.found is None:
+    if prepared.correction is None:
         return _correction_answer(state, place, None, False)
-    found = prepared.found.install(session, timestamp(turn.now))
+    correction = prepared.correction.install(session, timestamp(turn.now))
     content = {
         "id": name,
         "measurement": str(measurement),
         "row": place,
         **state.settings.named(state.results[place][0]),
-        "old": found.to_json()["old"],
-        "new": found.to_json()["new"],
-        "reason": found.reason,
-        "by": found.by,
-        "reopened": found.reopened,
+        "old": correction.to_json()["old"],
+        "new": correction.to_json()["new"],
+        "reason": correction.reason,
+        "by": correction.by,
+        "reopened": correction.reopened,
     }
-    if found.reopened:
+    if correction.reopened:
         content["message"] = (
             f"The correction of measurement {measurement} takes the proof back: measuring goes on."
         )  # fmt: skip
@@ -126,7 +126,7 @@ def _checked_correction(
     new = check_values(state, values, "values", state.results[place][0])
     why, who = _reason(reason), "" if by in ("", None) else check_text(by, "by")
     name = None if id is None else check_text(id, "id")
-    earlier = next((one for one in state.corrections if name is not None and one["id"] == name), None)
+    earlier = next((record for record in state.corrections if name is not None and record["id"] == name), None)
     if earlier is not None and (earlier["measurement"] != measurement or earlier["new"] != as_told(new, new.size)):
         raise Conflict(
             f"correction {name!r} is on record with another content: measurement {earlier['measurement']!r}, "
@@ -168,7 +168,7 @@ def _reason(reason: Any) -> str:
 
 def _correction_answer(state: State, place: int, content: dict[str, Any] | None, changed: bool) -> dict[str, Any]:
     arm, values, _ = state.results[place]
-    found = {
+    answer = {
         "corrected": changed,
         **state.settings.named(arm),
         "old": None if content is None else content["old"],
@@ -176,7 +176,7 @@ def _correction_answer(state: State, place: int, content: dict[str, Any] | None,
         "done": state.done,
         "reopened": changed and content is not None and content["reopened"],
     }
-    return found | ({"message": content["message"]} if content is not None and "message" in content else {})
+    return answer | ({"message": content["message"]} if content is not None and "message" in content else {})
 
 
 OF_ARCHIVED = ("archive", "unarchive")
@@ -253,7 +253,7 @@ def choose_resolution(turn: Turn, resolution: Any) -> dict[str, Any]:
     return {
         "changed": changed,
         **chosen.to_json(),
-        "epoch": sum(one["event"] == "freeze" for one in session.decisions),
+        "epoch": sum(decision["event"] == "freeze" for decision in session.decisions),
         "done": session.done,
         "forecast": plain(left) if left is not None and left <= WILD * session.t else None,
     }
@@ -324,7 +324,7 @@ def _revised(session: Session) -> dict[str, Any]:
         "retired": [session.settings.name_of(arm) for arm in session.retired],
         "n_clusters": session.n_clusters,
         "delta": session.delta,
-        "epochs": sum(one["event"] == "freeze" for one in session.decisions),
+        "epochs": sum(decision["event"] == "freeze" for decision in session.decisions),
         "t": session.t,
         "done": session.done,
     } | ({} if session.deadline is None else {"deadline": session.deadline})

@@ -105,8 +105,8 @@ def check_free_name(name: str, taken: Campaign | None) -> None:
     """Refuse a name that another campaign has."""
     if taken is not None:
         which = f"{taken['id'][:8]}, created {timestamp(taken['created'])[:16]}Z"
-        what = f"there is a campaign {name!r} already ({which}): choose another name"
-        raise Conflict(what, code="name_taken", field="name")
+        message = f"there is a campaign {name!r} already ({which}): choose another name"
+        raise Conflict(message, code="name_taken", field="name")
 
 
 def delete_campaign(campaigns: OpenCampaigns, id: Any, name: Any) -> dict[str, Any]:
