@@ -223,7 +223,7 @@ def _as_text(certificate: dict[str, Any]) -> str:
 
 def _log(seen: CampaignReading) -> str:
     """Results in the order in which they count, freezes and rounds: what `coterie verify` reads."""
-    settings = log_views.settings_of(seen.row)
+    settings = seen.settings
     if not method_named(settings.method).certifies:
         raise Conflict(
             f"only method {certifying_methods()} has a log to verify, campaign {seen.row['name']!r} uses "
@@ -284,7 +284,7 @@ def _group_sheet(seen: CampaignReading) -> Callable[[], bytes]:
 
 def _log_sheet(seen: CampaignReading) -> Callable[[], bytes]:
     """Everything that happened, a row each. For people: `coterie verify` reads the log that is exported as CSV."""
-    settings = log_views.settings_of(seen.row)
+    settings = seen.settings
     dim = settings.width
     columns = settings.columns if settings.run.features is None else [f"value {place}" for place in range(dim)]
     header = ["no.", "when (UTC)", "what", "item", *columns, "who", "id", "lease", "reason", "token", "more"]

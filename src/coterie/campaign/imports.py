@@ -20,7 +20,7 @@ from coterie.campaign.long_tables import long_results, streams_of
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import CampaignSettings, printable
 from coterie.campaign.tokens import Writer
-from coterie.campaign.views.log import settings_now, settings_of
+from coterie.campaign.views.log import settings_now
 from coterie.problem.checks import check_text, short
 from coterie.tables.checks.row_order import Order, content_order
 from coterie.tables.errors import TableError, check_time
@@ -283,7 +283,7 @@ SHOWN_ROWS = 5
 
 def preview_import(campaigns: OpenCampaigns, id: str, content: TableImport) -> dict[str, Any]:
     """What `import_in_parts` would do with this table now; nothing is written."""
-    settings = campaigns.look(id, lambda seen: settings_of(seen.row))
+    settings = campaigns.look(id, lambda seen: seen.settings)
     table = content.table
     preview: dict[str, Any] = {
         "source": table.name,

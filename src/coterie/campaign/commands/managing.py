@@ -1,11 +1,11 @@
 """Commands on a campaign that measure nothing: correct a value, undo an ask, archive, another lease time, another
-resolution, other items; and all decisions that a campaign is asked for, by the names of their calls.
+resolution, other items; and all commands, by the names of their calls.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,10 +179,6 @@ def _correction_answer(state: State, place: int, content: dict[str, Any] | None,
     return answer | ({"message": content["message"]} if content is not None and "message" in content else {})
 
 
-OF_ARCHIVED = ("archive", "unarchive")
-"""Decisions that may be made on an archived campaign."""
-
-
 def undo(turn: Turn, lease: Any, reason: Any = "") -> dict[str, Any]:
     """Give back an ask that nobody has measured: it is no failure, and its item can be asked for again."""
     return free(turn, lease, reason, UNDONE)
@@ -199,6 +195,7 @@ def free_token(turn: Turn, token: str, reason: str) -> dict[str, Any]:
     return {"freed": len(held)}
 
 
+@OfArchived
 def archive(turn: Turn) -> dict[str, Any]:
     """Put the campaign away: it is read-only, and lists leave it out. Doing so twice changes nothing."""
     if turn.state.archived is None:
@@ -206,6 +203,7 @@ def archive(turn: Turn) -> dict[str, Any]:
     return _archived(turn)
 
 
+@OfArchived
 def unarchive(turn: Turn) -> dict[str, Any]:
     """Take the campaign up again, as it was."""
     if turn.state.archived is not None:
@@ -330,7 +328,7 @@ def _revised(session: Session) -> dict[str, Any]:
     } | ({} if session.deadline is None else {"deadline": session.deadline})
 
 
-_DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {
+_COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
     "ask": measuring.ask,
     "tell": measuring.tell,
     "fail": measuring.fail,
@@ -345,13 +343,8 @@ _DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def decision(name: str, arguments: Sequence[Any], writer: Writer | None = None) -> Callable[[Turn], dict[str, Any]]:
-    """What a call decides in a turn; `writer`: the token that it came with."""
-    if name not in _DECISIONS:
-        raise ValueError(f"a call is one of {', '.join(_DECISIONS)}, got {name!r}")
-
-    def decide(turn: Turn) -> dict[str, Any]:
-        turn.writer = writer  # a turn is shared by requests that are committed together
-        return _DECISIONS[name](turn, *arguments)
-
-    return OfArchived(decide) if name in OF_ARCHIVED else decide
+def command_named(name: str) -> Callable[..., dict[str, Any]]:
+    """The command behind a call."""
+    if name not in _COMMANDS:
+        raise ValueError(f"a call is one of {', '.join(_COMMANDS)}, got {name!r}")
+    return _COMMANDS[name]

@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie.campaign.commands.blocks import check_told_block
 from coterie.campaign.errors import BadValue, Conflict, NotFound
-from coterie.campaign.settings import check_text, checked_field
+from coterie.campaign.settings import check_text, checked_field, timestamp
 from coterie.campaign.state.facts import padded
 from coterie.campaign.state.leases import Lease
 from coterie.campaign.state.state import State
@@ -49,6 +49,25 @@ def find_lease(state: State, lease: Any, field: str) -> Lease:
     if key not in state.leases:
         raise NotFound(f"{field}: there is no lease {key!r}", code="unknown_lease", field=field)
     return state.leases[key]
+
+
+def lease_content(state: State, lease: Lease, now: float) -> dict[str, Any]:
+    """A lease as status has it: of what, whose, until when."""
+    return {
+        "lease": lease.key,
+        **state.settings.named(lease.stream),
+        "worker": lease.worker,
+        "asked": timestamp(lease.asked_at),
+        "expires": timestamp(lease.expires_at),
+        "expired": lease.expires_at <= now,
+    } | ({} if state.session.blocks is None else {"block": state.session.block_of(lease.ticket)})
+
+
+def lease_of(state: State, key: Any, now: float) -> dict[str, Any]:
+    """A lease by its key, open or not, and how it stands."""
+    lease = find_lease(state, key, "lease")
+    stands = lease.ended or ("open" if lease.answer is None else "answered")
+    return {**lease_content(state, lease, now), "state": stands, "measurement": lease.answer}
 
 
 @dataclass
@@ -150,7 +169,8 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
                 field=f"{place}.lease",
             )
         answered[lease.key] = name
-    result.block = check_told_block(state, content.get("block"), lease, place)
+    if state.settings.run.blocks is not None or content.get("block") is not None:
+        result.block = check_told_block(state, content.get("block"), lease, place)
     return result
 
 
