@@ -301,10 +301,6 @@ class MeasuresPanels(Capability):
         return self.inner
 
 
-CAPABILITIES = (Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups, MeasuresPanels)
-"""All of them."""
-
-
 def has(run: MethodRun, capability: type[Capability]) -> bool:
     """Whether a run has a capability of its own: it overrides a member of it."""
     members = [name for name in vars(capability) if not name.startswith("__")]

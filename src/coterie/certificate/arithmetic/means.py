@@ -18,7 +18,6 @@ from coterie.certificate.arithmetic.variance import root_of
 from coterie.problem.checks import FloatArray, IntArray
 
 Function = Callable[[float], float]
-Side = tuple[Function, float, float]  # evidence, and between which places it is to be looked at
 
 _SCALES = [(4.0 ** (3 - i), weight) for i, weight in enumerate((0.08, 0.19, 0.25, 0.25, 0.12))]
 _SCALES += [(4.0 ** (-2 - i), 0.055 / 2**i) for i in range(6)]
