@@ -41,7 +41,8 @@ class Verdict:
 
     Examples
     --------
-    >>> verdict = Verdict(False, ["t is missing"])
+    >>> import coterie
+    >>> verdict = coterie.Verdict(False, ["t is missing"])
     >>> bool(verdict), verdict.problems
     (False, ['t is missing'])
     """

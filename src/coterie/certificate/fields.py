@@ -62,6 +62,7 @@ def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
     Examples
     --------
     >>> import json, pathlib, tempfile
+    >>> from coterie.certificate import read_certificate
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "certificate.json"
     >>> _ = path.write_text(json.dumps({"format": "coterie-certificate-2"}))
     >>> read_certificate(path)

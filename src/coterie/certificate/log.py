@@ -77,6 +77,7 @@ def write_log(path: str | os.PathLike[str], events: Sequence[dict[str, Any]], di
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from coterie.certificate import read_log, write_log
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
     >>> write_log(path, [{"event": "result", "arm": 0, "round": 0, "values": [0.1]}], 1)
     >>> read_log(path)

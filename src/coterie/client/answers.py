@@ -87,6 +87,11 @@ class Awaited(TypedDict):
 class Asks(list[Ask]):
     """Items to measure. None once the campaign is `done`, nor while it would be in vain: see `waiting_for`; nor where
     the block is `full`, or the deadline is reached (`deadline_reached`).
+
+    Parameters
+    ----------
+    answer : dict
+        The server's answer.
     """
 
     def __init__(self, answer: dict[str, Any]) -> None:

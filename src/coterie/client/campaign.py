@@ -19,7 +19,20 @@ log = logging.getLogger("coterie.client")
 
 
 class RemoteCampaign:
-    """One campaign on a server, by `Client.campaign` or `Client.create`."""
+    """One campaign on a server, by `Client.campaign` or `Client.create`.
+
+    Parameters
+    ----------
+    connection : coterie.client.connection.Connection
+        To the server, with a token.
+    id : str
+        The campaign's id.
+
+    Attributes
+    ----------
+    connection, id
+        As above.
+    """
 
     def __init__(self, connection: Connection, id: str) -> None:
         if not isinstance(id, str) or not id:

@@ -37,8 +37,19 @@ GAP = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """The solution: `hardness` is D*, `cluster_weights` is w* (sum 1), `duals` (K, K) are the multipliers nu
-    of the constraints, `relative_gap` bounds how far `hardness` is from the optimum, relative to it."""
+    """The optimal allocation of an instance.
+
+    Attributes
+    ----------
+    hardness : float
+        D*.
+    cluster_weights : array of shape (K,)
+        w*, the share of each cluster; they add up to 1.
+    duals : array of shape (K, K)
+        ν, the multipliers of the constraints.
+    relative_gap : float
+        How far `hardness` can be from the optimum, relative to it.
+    """
 
     hardness: float
     cluster_weights: FloatArray
@@ -47,10 +58,29 @@ class Allocation:
 
 
 def solve_allocation(sizes: Any, squared_distances: Any, *, as_printed: bool = False) -> Allocation:
-    """Solve for w* from the cluster sizes n_k (K,) and the squared center distances Delta^2 (K, K).
+    """Solve for w*.
 
     A primal-dual interior point method finds the active constraints, a few Newton steps on them remove its
-    last error. Raises RuntimeError if the certified relative duality gap exceeds 1e-9.
+    last error.
+
+    Parameters
+    ----------
+    sizes : array-like of shape (K,)
+        n_k, the items of each cluster.
+    squared_distances : array-like of shape (K, K)
+        Δ², between the centers.
+    as_printed : bool
+        Leave out the constraints that theorem_opt3 leaves out as it is printed (docs/PAPER.md).
+
+    Returns
+    -------
+    Allocation
+        D*, w*, and how exact they are.
+
+    Raises
+    ------
+    RuntimeError
+        The certified relative duality gap exceeds 1e-9.
     """
     n, gaps = _check(sizes, squared_distances)
     n_clusters = n.size
@@ -338,6 +368,18 @@ def project_to_floor(weights: Any, floor: float) -> FloatArray:
     """The exact Euclidean projection of a vector on {x : x_m >= floor, sum x = 1}, in O(M log M).
 
     The projection has the form max(x - tau, floor); sorting finds the tau that makes the sum one.
+
+    Parameters
+    ----------
+    weights : array-like of shape (M,)
+        The vector.
+    floor : float
+        The least value of an entry, at most 1/M.
+
+    Returns
+    -------
+    array of shape (M,)
+        The point that is closest to it.
     """
     x = check_real_array(weights, "weights")
     if x.ndim != 1 or x.size == 0:

@@ -90,7 +90,21 @@ def _pair_costs(
 def alternative_value(labels: IntArray, centers: FloatArray, weights: FloatArray, *, as_printed: bool = False) -> float:
     """The value of the closest alternative, for arrays that are trusted (a running guess, pull counts).
 
-    0 when some weight is 0 and, as nothing is certain about such a guess, when a cluster is empty.
+    Parameters
+    ----------
+    labels : array of shape (M,)
+        The cluster of each arm, 0 to K − 1.
+    centers : array of shape (K, d)
+        The clusters' centers.
+    weights : array of shape (M,)
+        Of the arms: shares, or pull counts.
+    as_printed : bool
+        The printed formula of theorem_opt2 (docs/PAPER.md).
+
+    Returns
+    -------
+    float
+        The value; 0 when some weight is 0 and, as nothing is certain about such a guess, when a cluster is empty.
     """
     if weights.min() <= 0.0 or np.unique(labels).size < centers.shape[0]:
         return 0.0
@@ -149,6 +163,22 @@ def psi(x: float) -> float:
     Psi(x) >= x. The remark below equation_beta says Psi(x) = x + log x + o(log x); the printed formula gives
     x + (1/2) log x + O(1), because 1 - h is of the order of 1/(2x) and enters as -log(1-h)/(2h). The smaller
     term only helps: Psi(x) <= x + log x + O(1) is all that the paper uses.
+
+    Parameters
+    ----------
+    x : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        Ψ(x).
+
+    Examples
+    --------
+    >>> from coterie.evidence import psi
+    >>> round(psi(10.0) - 10.0, 3) > 0.0
+    True
     """
     number = check_real(x, "x")
     if number < 0.0:
@@ -217,7 +247,26 @@ def threshold(delta: float, pulls: Any, dim: int, kind: str = "proven") -> float
 
 
 def threshold_from_log(log_inverse_delta: float, pulls: Any, dim: int, kind: str = "proven") -> float:
-    """`threshold` with log(1/delta) given: it works for a delta far below the smallest double."""
+    """`threshold` with log(1/delta) given: it works for a delta far below the smallest double.
+
+    Parameters
+    ----------
+    log_inverse_delta : float
+        log(1/δ), positive.
+    pulls, dim, kind
+        As `threshold` takes them.
+
+    Returns
+    -------
+    float
+        The threshold, on the log scale.
+
+    Examples
+    --------
+    >>> from coterie.evidence import threshold_from_log
+    >>> threshold_from_log(2000.0, [10, 10, 10], dim=1) > 2000.0
+    True
+    """
     log_term = check_log_inverse_delta(log_inverse_delta)
     counts = check_pulls(pulls)
     d = check_count(dim, "dim", 1)

@@ -24,8 +24,17 @@ from coterie.problem.settings import Settings
 class Tally:
     """Results so far, in units of the noise: standard Gaussian noise in every direction. Its arrays are read-only.
 
-    `pulls` (M) are the results of each arm, `committed` (M) these and the asks under way, `sums` (M, d) the sums of the
-    results. Names and symbols: `n_arms` is M, `n_clusters` is K, `dim` is d, `pulls` is N_m(t).
+    Parameters
+    ----------
+    settings : coterie.problem.settings.Settings
+        What is asked.
+
+    Attributes
+    ----------
+    n_arms, n_clusters, dim, delta, t
+        M, K, d, δ, and how many results have counted.
+    pulls, committed, sums : array
+        N_m(t), the results of each arm (M); these and the asks under way (M); the sums of the results (M, d).
     """
 
     def __init__(self, settings: Settings) -> None:

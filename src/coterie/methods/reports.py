@@ -95,17 +95,28 @@ class Standing:
 class Partial:
     """What is proven about pairs of items at this moment; `coterie.session.partial` has what it rests on.
 
-    `apart`: pairs (low, high) proven to be in different groups (for a resolution: more than ε apart), each once.
-    `alike`: pairs proven to be in one group (for a resolution: within η of each other). `possible`: for each item the
-    groups, as numbers of `labels`, that it may still belong to (for a resolution: whose reference may be within η);
-    empty while there is no guess. `letters`: a compact letter display: items that share a letter are not proven apart.
-
-    `labels`: the groups, or the guess of them. `representatives`: an item for each group, in the order of `labels`.
-    `differ`: the pairs of `apart` of an item with a representative, (item, representative), that have evidence of their
-    own, whatever K is. `settled`: items proven to belong with the representative of their group, if there are K groups;
-    `undecided`: the others.
-
-    `error`: anything that is listed here, at this or any earlier moment, is wrong with probability at most this.
+    Attributes
+    ----------
+    apart : sequence of pairs
+        Pairs (low, high) proven to be in different groups (for a resolution: more than ε apart), each once.
+    alike : sequence of pairs
+        Pairs proven to be in one group (for a resolution: within η of each other).
+    possible : sequence
+        For each item the groups, as numbers of `labels`, that it may still belong to (for a resolution: whose reference
+        may be within η); empty while there is no guess.
+    letters : sequence of str
+        A compact letter display: items that share a letter are not proven apart.
+    labels : array or None
+        The groups, or the guess of them.
+    representatives : tuple of int
+        An item for each group, in the order of `labels`.
+    differ : tuple of pairs
+        The pairs of `apart` of an item with a representative, (item, representative), that have evidence of their own,
+        whatever K is.
+    settled, undecided : tuple of int
+        Items proven to belong with the representative of their group, if there are K groups; and the others.
+    error : float
+        Anything that is listed here, at this or any earlier moment, is wrong with probability at most this.
     """
 
     representatives: tuple[int, ...]

@@ -44,7 +44,7 @@ from coterie.problem.instance import Instance
 from coterie.problem.settings import SettingError, Settings
 
 if TYPE_CHECKING:
-    from coterie.methods.trials import Plan, Stops
+    pass
 
 _Answer = TypeVar("_Answer")
 
@@ -225,25 +225,22 @@ class GuardedRun(MethodRun):
         return None if arms is None else tuple(self._index(arm, "references") for arm in arms)
 
 
-def checked_stops(plan: Plan, answer: Any) -> dict[str, Stops]:
-    """What a loop of trials gave, if it is what the plan asked for; `MethodError` if not."""
-    wanted = set(plan.trial_thresholds)
-    if not isinstance(answer, dict) or set(answer) != wanted:
-        names = ", ".join(sorted(wanted))
-        raise MethodError(plan.method, f"gave no stops of a trial for {names}: {short(answer)}")
-    for threshold, stops in answer.items():
-        times, correct = (np.asarray(getattr(stops, part, None)) for part in ("times", "correct"))
-        shape = (len(plan.deltas),)
-        if times.shape != shape or correct.shape != shape or times.dtype.kind != "i" or correct.dtype.kind != "b":
-            text = f"gave stops of a trial for {threshold} that are not {shape[0]} times and whether each was right"
-            raise MethodError(plan.method, f"{text}: {short(stops)}")
-    return answer
-
-
 def start(settings: Settings, method: Method | None = None) -> MethodRun:
-    """A run at its beginning. `settings` come from `coterie.methods.prepared`; `method` is theirs unless given.
+    """A run at its beginning.
 
     A run of a method that somebody registered is guarded: what breaks the contract is a `MethodError` that names it.
+
+    Parameters
+    ----------
+    settings : coterie.problem.settings.Settings
+        From `coterie.methods.prepared`.
+    method : Method, optional
+        By default the one that the settings name.
+
+    Returns
+    -------
+    MethodRun
+        A run without results.
     """
     entry = method_named(settings.method) if method is None else method
     return confirming(entry.start(settings) if is_packaged(entry) else GuardedRun(entry, settings), settings)

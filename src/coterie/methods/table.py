@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from coterie.methods.contract import Method, MethodRun
 from coterie.methods.paper import BOC, LINEAR, ORACLE, UNIFORM
 from coterie.problem.checks import check_distance_ratio, short
-from coterie.problem.families import KINDS, Model, trials_of
+from coterie.problem.families import KINDS, PROVES_NEARNESS, Model, trials_of
 from coterie.problem.question import QUESTIONS, ExactGroups, Question
 from coterie.problem.settings import BLOCKS, SettingError, Settings, SettingTypeError, checked
 
@@ -146,11 +146,12 @@ def method_named(name: Any) -> Method:
     Raises
     ------
     SettingError
-        There is no such method; the message lists those that there are.
+        There is no such method.
 
     Examples
     --------
-    >>> method_named("boc-linear").needs
+    >>> from coterie import methods
+    >>> methods.method_named("boc-linear").needs
     frozenset({'distance_ratio'})
     """
     if not isinstance(name, str):
@@ -248,13 +249,21 @@ def unregister(name: str) -> None:
 
 
 def prepared(settings: Settings) -> tuple[Settings, Method]:
-    """The method of these settings, and the settings with what it needs and nothing else; checked."""
+    """The method of these settings, and the settings with what it needs and nothing else; checked.
+
+    Parameters
+    ----------
+    settings : coterie.problem.settings.Settings
+        What is asked.
+
+    Returns
+    -------
+    tuple of Settings and Method
+    """
     method = method_named(settings.method)
-    ratio, instance = settings.distance_ratio, settings.instance
+    ratio, instance = None, settings.instance
     if "distance_ratio" in method.needs:
-        ratio = checked("distance_ratio", check_distance_ratio, ratio)
-    else:
-        ratio = None
+        ratio = checked("distance_ratio", check_distance_ratio, settings.distance_ratio)
     if "instance" not in method.needs:
         instance = None
     elif instance is None:
@@ -388,7 +397,3 @@ def check_question(method: Method, question: Question, noise: Model) -> None:
             '(coterie.Counts(trials)), Gaussian noise (noise="gaussian"), or a standard deviation',
             "noise",
         )
-
-
-PROVES_NEARNESS = frozenset({"known", "gaussian", "bounded", "counts"})
-"""The kinds of noise under which results can show that two means are near each other (docs/RESOLUTION.md)."""

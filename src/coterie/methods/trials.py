@@ -23,9 +23,9 @@ from coterie.methods.croc.run import DECIDED, OTHER_ARM, CrocEntries, CrocRun
 from coterie.methods.family import family_for
 from coterie.methods.paper.method import KINDS, allocation_of_groups, levels_for
 from coterie.methods.paper.run import Run
-from coterie.methods.start import checked_stops, start
+from coterie.methods.start import start
 from coterie.methods.table import is_packaged, method_named
-from coterie.problem.checks import FloatArray, IntArray
+from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.costs import cost_of, unit_costs
 from coterie.problem.families import Model
 from coterie.problem.instance import Instance
@@ -219,7 +219,7 @@ def play_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> di
         raise
     except Exception as error:
         raise MethodError(entry.name, f"failed in its loop of trials: {type(error).__name__}: {error}") from error
-    return stops if running.cancelled else checked_stops(plan, stops)
+    return stops if running.cancelled else _checked_stops(plan, stops)
 
 
 def play_by_contract(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
@@ -288,6 +288,21 @@ def play_blocks(run: MethodRun, plan: Plan, rng: np.random.Generator, running: R
 
 CHUNK = 500
 """Pulls between two looks at whether the user wants to stop."""
+
+
+def _checked_stops(plan: Plan, answer: Any) -> dict[str, Stops]:
+    """What a loop of trials gave, if it is what the plan asked for; `MethodError` if not."""
+    wanted = set(plan.trial_thresholds)
+    if not isinstance(answer, dict) or set(answer) != wanted:
+        names = ", ".join(sorted(wanted))
+        raise MethodError(plan.method, f"gave no stops of a trial for {names}: {short(answer)}")
+    for threshold, stops in answer.items():
+        times, correct = (np.asarray(getattr(stops, part, None)) for part in ("times", "correct"))
+        shape = (len(plan.deltas),)
+        if times.shape != shape or correct.shape != shape or times.dtype.kind != "i" or correct.dtype.kind != "b":
+            text = f"gave stops of a trial for {threshold} that are not {shape[0]} times and whether each was right"
+            raise MethodError(plan.method, f"{text}: {short(stops)}")
+    return answer
 
 
 def play_croc(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:

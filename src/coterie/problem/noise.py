@@ -48,6 +48,13 @@ class Noise:
 
     Build it with `Noise.of`. Immutable; the arrays are read-only copies.
 
+    Attributes
+    ----------
+    dim : int
+        d, how many numbers a measurement has.
+    exact : bool
+        Whether it was stated with `Exactly`.
+
     Examples
     --------
     >>> import coterie

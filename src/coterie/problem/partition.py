@@ -18,7 +18,21 @@ from coterie.problem.checks import IntArray, check_real_array, short
 def canonical(labels: Any) -> IntArray:
     """The same partition with labels 0, 1, 2, … in the order in which the clusters first appear.
 
-    Any labels that can be sorted will do (integers, strings).
+    Parameters
+    ----------
+    labels : array-like of shape (M,)
+        Any labels that can be sorted: integers, strings.
+
+    Returns
+    -------
+    array of int of shape (M,)
+        The labels of the same partition.
+
+    Examples
+    --------
+    >>> from coterie.problem import canonical
+    >>> canonical(["b", "a", "b"]).tolist()
+    [0, 1, 0]
     """
     try:
         array = np.asarray(labels)
@@ -69,7 +83,26 @@ def same_groups(a: IntArray, b: IntArray, n_groups: int) -> bool:
 
 
 def same_means(labels_a: Any, centers_a: Any, labels_b: Any, centers_b: Any) -> bool:
-    """Whether every arm has the same mean in both, (c, U) ~ (c', U'); the centers may repeat."""
+    """Whether every arm has the same mean in both, (c, U) ~ (c', U'); the centers may repeat.
+
+    Parameters
+    ----------
+    labels_a, labels_b : array-like of shape (M,)
+        The cluster of each arm, as numbers of rows of the centers.
+    centers_a, centers_b : array-like of shape (K, d)
+        The centers; their numbers may differ.
+
+    Returns
+    -------
+    bool
+        Whether all means agree.
+
+    Examples
+    --------
+    >>> from coterie.problem import same_means
+    >>> same_means([0, 1], [[1.0], [2.0]], [1, 0], [[2.0], [1.0]])
+    True
+    """
     means = []
     for labels, centers, which in ((labels_a, centers_a, "first"), (labels_b, centers_b, "second")):
         points = check_real_array(centers, f"the {which} centers")

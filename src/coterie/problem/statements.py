@@ -366,5 +366,8 @@ STATEMENTS: dict[str, Callable[..., Statement]] = {
 
 STATEMENT_CLASSES = (AnyNoise, Gaussian, Counts, Poisson, Exponential, Bounded, AtMost, Symmetric)
 
+PROVES_NEARNESS = frozenset({"known", "gaussian", "bounded", "counts"})
+"""The kinds of noise under which results can show that two means are near each other (docs/RESOLUTION.md)."""
+
 LIKE_ANY = frozenset({"any", Poisson.kind, Exponential.kind})
 """Kinds whose intervals, and whose tests of hidden groups, are those that suit every distribution."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -67,7 +67,10 @@ class SessionDone(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
 class Waiting(RuntimeError):  # noqa: N818 (as above)
     """Raised by `ask` while further results could not be used: open asks have to be answered, or given up, first.
 
-    `tickets` has these asks: tell their results, or give them up with `Session.forget`.
+    Attributes
+    ----------
+    tickets : tuple of Ticket
+        These asks: tell their results, or give them up with `Session.forget`.
     """
 
     def __init__(self, message: str, tickets: Sequence[Ticket]) -> None:
@@ -176,8 +179,7 @@ class Conversation:
         kept = self._kept[1]
         if name not in kept:
             kept[name] = compute(self)
-        computed: T = kept[name]
-        return computed
+        return cast(T, kept[name])
 
     def update_settings(self) -> None:
         """Let `settings` and `items` be those after all choices and revisions."""
@@ -213,9 +215,7 @@ class Conversation:
         """
         pending, n_open = self.lines.pending, len(self.lines.pending)
         least = BATCHES_AHEAD * (n_open + wanted)
-        if not n_open or not self.in_ask_order or self.run.done:
-            return []
-        if self._overtaken(next(iter(pending)), 0) < least:
+        if not n_open or not self.in_ask_order or self.run.done or self._overtaken(next(iter(pending)), 0) < least:
             return []
         limit = max(AHEAD * (self._at_work() + 2), least)
         late: list[Ticket] = []

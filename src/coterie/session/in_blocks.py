@@ -22,7 +22,17 @@ LONGEST_NAME = 200
 
 
 class BlockFull(RuntimeError):  # noqa: N818 (it is a state, not a mistake)
-    """Raised by `ask` if nothing more of use can be measured in a block: name another one."""
+    """Raised by `ask` if nothing more of use can be measured in a block: name another one.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> session = coterie.Session(4, n_clusters=2, dim=1, noise=1.0, blocks="offset")
+    >>> try:
+    ...     asks = session.ask(2, block="plate 1")
+    ... except coterie.BlockFull:
+    ...     asks = session.ask(2, block="plate 2")
+    """
 
 
 def checked_block(block: Any) -> str:

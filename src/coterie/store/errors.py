@@ -10,7 +10,24 @@ from __future__ import annotations
 
 
 class CampaignError(ValueError):
-    """`code` is snake_case, `field` names the part of the request at fault, if there is one."""
+    """A request that a campaign, or a store, refuses.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, in a sentence for people.
+    code : str, optional
+        The same for programs, in snake_case; each kind of error has one of its own.
+    field : str, optional
+        The part of the request that is at fault.
+
+    Attributes
+    ----------
+    message, code, field
+        As above.
+    status : int
+        Of the HTTP answer.
+    """
 
     status = 400  # of the HTTP answer
 
@@ -33,7 +50,16 @@ class Conflict(CampaignError):
 class DamagedLog(Conflict):
     """Row `seq` of a campaign's log is not what was written: changed, missing, doubled or out of order.
 
-    `table` is where the row stands, or None if it is missing.
+    Parameters
+    ----------
+    campaign : str
+        The campaign's id.
+    seq : int
+        The number of the first row that is damaged.
+    table : str or None
+        Where the row stands; None if it is missing.
+    complaint : str
+        What is wrong with it, as the end of a sentence.
     """
 
     _code = "damaged_log"

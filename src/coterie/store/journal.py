@@ -104,6 +104,19 @@ class Snapshot(NamedTuple):
     """The state of a campaign after row `seq`, whose hash it names; `rules` is the number of the rules that made it.
 
     It is a cache: a journal may lose it, and hands out none that is damaged.
+
+    Attributes
+    ----------
+    campaign : str
+        The campaign's id.
+    seq : int
+        The number of the last row that it sums up.
+    rules : int
+        The number of the rules that decided.
+    hash : str
+        Of that row.
+    content : bytes
+        The state, as `coterie.campaign.state.snapshots` writes it.
     """
 
     campaign: str
@@ -275,9 +288,38 @@ def check_version(version: int) -> None:
 
 
 def open_journal(store: str | os.PathLike[str], create: bool = True) -> Journal:
-    """The journal at an address: sqlite:///FILE or the path of a SQLite file, or postgresql://…
+    """The journal at an address.
 
-    `create=False` refuses a file that does not exist.
+    Parameters
+    ----------
+    store : str or path
+        sqlite:///FILE or the path of a SQLite file, or postgresql://…
+    create : bool
+        Whether a file that does not exist is made; else it is refused.
+
+    Returns
+    -------
+    Journal
+        To be closed by whoever has opened it.
+
+    Raises
+    ------
+    BadValue
+        It is no address of a store.
+    StoreUnavailable
+        The store cannot be opened, or is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from coterie.store import open_journal
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> journal = open_journal(f"{folder.name}/lab.db")
+    >>> with journal.reading() as reading:
+    ...     reading.campaigns()
+    []
+    >>> journal.close()
+    >>> folder.cleanup()
     """
     address = os.fspath(store) if isinstance(store, str | os.PathLike) else None
     if not isinstance(address, str) or not address.strip():

@@ -27,7 +27,17 @@ SWITCH_SECONDS = 0.001
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server that ends the streams of events first: they would hold it up."""
+    """uvicorn's server that ends the streams of events first: they would hold it up.
+
+    Parameters
+    ----------
+    app : fastapi.FastAPI
+        From `create_app`.
+    access_log : bool
+        Whether requests are logged.
+    limits : Connections, optional
+        How many connections there may be, and which proxies are trusted.
+    """
 
     def __init__(self, app: FastAPI, access_log: bool = False, limits: Connections | None = None) -> None:
         connections = Connections() if limits is None else limits
