@@ -217,6 +217,7 @@ def test_the_list_is_searched_and_turned_over(start: Any, opened: Any) -> None:
     check_accessible(page)
     keep(page, "list")
     page.locator("#older").click()
+    page.wait_for_url(re.compile("after="))
     page.locator(".campaigns a", has_text="peas 1").wait_for()
     assert page.locator(".campaigns li").count() == 3
     page.get_by_label("Find by name").fill("BEANS")
