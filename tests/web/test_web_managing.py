@@ -210,10 +210,10 @@ def test_readers_manage_nothing(opened: Any, api: Any) -> None:
 
 def test_the_list_is_searched_and_turned_over(start: Any, opened: Any) -> None:
     served = start("--rate", "0").api
-    ids = [served.create(name=f"{'peas' if k % 9 else 'beans'} {k}", **SHAPE) for k in range(53)]
+    ids = [served.create(name=f"{'peas' if k % 9 else 'beans'} {k}", **SHAPE) for k in range(23)]
     page = opened("/", served=served)
-    assert page.locator(".campaigns li").count() == 50
-    assert page.locator(".campaigns a").first.inner_text() == "peas 52"
+    assert page.locator(".campaigns li").count() == 20
+    assert page.locator(".campaigns a").first.inner_text() == "peas 22"
     check_accessible(page)
     keep(page, "list")
     page.locator("#older").click()
@@ -223,14 +223,14 @@ def test_the_list_is_searched_and_turned_over(start: Any, opened: Any) -> None:
     page.get_by_label("Find by name").fill("BEANS")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("search=BEANS"))
-    assert page.locator(".campaigns li").count() == 6
+    assert page.locator(".campaigns li").count() == 3
     served.post(f"{C}/{ids[0]}/archive", {"archived": True})
     page.reload()
-    assert page.locator(".campaigns li").count() == 5
+    assert page.locator(".campaigns li").count() == 2
     page.get_by_label("archived ones too").check()
     page.get_by_role("button", name="Find").click()
     page.wait_for_url(re.compile("archived=true"))
-    assert page.locator(".campaigns li").count() == 6
+    assert page.locator(".campaigns li").count() == 3
 
 
 def test_the_login_page_says_what_plain_http_means(browser: Any, api: Any) -> None:
