@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from page_steps import new_campaign, show_part, start_measuring
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from coterie.client import Client, ServerError
 
@@ -235,6 +235,7 @@ def test_the_list_is_searched_and_turned_over(start: Any, opened: Any) -> None:
 
 def test_the_login_page_says_what_plain_http_means(browser: Any, api: Any) -> None:
     context = browser.new_context(base_url=api.url)
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
     page.goto("/login")
     assert "every other server on this host" in page.locator("#plain-http").inner_text()
