@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from block_worlds import NOISES, STATED, reading
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods.blocks.method import BlockRun
 from coterie.problem.partition import same_partition
@@ -45,4 +45,4 @@ def _wrong(blocks: str, noise: str) -> int:
 @pytest.mark.guarantee
 @pytest.mark.parametrize(("blocks", "noise"), NOISES, ids=str)
 def test_blocks_error_rate_within_delta(blocks: str, noise: str) -> None:
-    assert _wrong(blocks, noise) <= binom.isf(1e-6, RUNS, DELTA)
+    assert_rate_at_most(DELTA, _wrong(blocks, noise), RUNS, Guarantee(noise, blocks=blocks))
