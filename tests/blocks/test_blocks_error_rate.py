@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from block_worlds import NOISES, STATED, reading
+from error_rates import Guarantee, assert_rate_at_most
 from scipy.stats import binom
 
 from coterie.methods.blocks.epoch import share_of_epoch
@@ -91,7 +92,7 @@ def _bound(noise: str) -> float:
 def test_blocks_error_rate_within_delta(blocks: str, noise: str) -> None:
     assert _proven(blocks, noise, TRUTH, 5, most=5000) == 5  # so runs do end
     wrong = sum(_proven(blocks, noise, labels, RUNS // 2) for labels in WRONG)
-    assert wrong <= binom.isf(1e-6, RUNS, _bound(noise))
+    assert_rate_at_most(_bound(noise), wrong, RUNS, Guarantee(noise, blocks=blocks, case="a wrong candidate"))
 
 
 def test_blocks_error_rate_is_seen_where_two_blocks_pass_for_one() -> None:
