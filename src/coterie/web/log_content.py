@@ -24,6 +24,8 @@ _KIND_WORDS = {
     "lease_time": "time for a measurement",
     "surplus": "kept, not counted",
     "deadline": "another deadline",
+    "delivered": "webhook told",
+    "attachment": "attached",
     "statements": "frozen",
 }
 
@@ -76,6 +78,10 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         text, detail = _revision(event), event.get("reason", "")
     elif kind in ("deadline", "statements", "block", "cell", "lapse"):
         text, detail = _sampling(event)
+    elif kind == "attachment":
+        detail = f"{event['type']}, {event['size']:,} bytes"
+    elif kind == "delivered":
+        text = event["event"]
     elif kind == "stopped":
         text = f"after {event['t']} measurements"
     return {
@@ -92,6 +98,7 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         "told": _values(numbers),
         "typed": " ".join(repr(value) for value in numbers) if kind == "told" else "",
         "token": event.get("token", {}).get("id"),
+        "file": (event["file"], event["sha256"]) if kind == "attachment" else None,
     }
 
 
