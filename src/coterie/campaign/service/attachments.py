@@ -138,8 +138,8 @@ class Attachments:
         about, content = self._campaigns.look(id, view)
         if content is None or sha256(content).hexdigest() != hash:
             raise Conflict(
-                f"the file {about['file']!r} of measurement {about['measurement']!r} was changed or lost on disk: take it "
-                "from a copy of the store",
+                f"the file {about['file']!r} of measurement {about['measurement']!r} was changed or lost on disk: take "
+                "it from a copy of the store",
                 code="damaged_attachment",
             )
         return about, content
