@@ -109,6 +109,13 @@ snapshots = Table(  # a cache: rows may be deleted at any time
     Column("hash", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),  # behind its checksum
 )
+attachments = Table(  # files; which measurement each belongs to is in the notes. In older stores it is made when needed
+    "attachments",
+    metadata,
+    Column("campaign", Text, primary_key=True),
+    Column("sha256", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
 tokens = Table(
     "tokens",
     metadata,

@@ -20,6 +20,8 @@ from coterie.web.rendering import colour, evidence_chart, number, plateau_chart,
 LISTED_ITEMS = 48
 """Up to so many items are listed with a bar each; more are drawn as one picture."""
 SHOWN_MEMBERS = 40
+LEAST_MEMBERS = 6
+"""Of each group at least so many are shown at first; of more than `LISTED_ITEMS` items not many more."""
 SHOWN_NUMBERS = 2
 """Of a result's numbers, so many have an interval beside an item; the picture has all."""
 MOST_MEMBERS = 2000
@@ -206,8 +208,8 @@ def group_columns(
 ) -> dict[str, Any]:
     """The groups as columns of items, each with an interval for its first numbers; what the intervals are, in words.
 
-    At most so many items of a group. `bar` of an item: where its interval and its mean are on a scale that all items
-    share, in percent.
+    At most so many items of a group, the `rest` of them behind a "more". `bar` of an item: where its interval and its
+    mean are on a scale that all items share, in percent.
     """
     shown = (
         [] if picture is None else [item for item in picture["items"] if item["mean"] and item["mean"][0] is not None]
@@ -226,6 +228,8 @@ def group_columns(
         bar = [place(numbers[0][0] if end is None else end) for end in numbers[0]] if numbers else None
         return {"arm": arm, "name": name, "ranges": numbers, "bar": bar}
 
+    few = sum(group["size"] for group in groups) <= LISTED_ITEMS
+    shown_first = SHOWN_MEMBERS if few else max(LEAST_MEMBERS, LISTED_ITEMS // len(groups))
     columns = []
     for group in groups:
         members = [member(arm, name) for arm, name in zip(group["arms"][:most], group["names"][:most], strict=True)]
@@ -236,8 +240,8 @@ def group_columns(
                 "size": group["size"],
                 "center": [] if isinstance(group["center"], dict) else group["center"],
                 "reference": group.get("reference"),
-                "first": members[:SHOWN_MEMBERS],
-                "rest": members[SHOWN_MEMBERS:],
+                "first": members[:shown_first],
+                "rest": members[shown_first:],
                 "left_out": group["size"] - len(members),
             }
         )

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from coterie.campaign.commands.managing import free_token
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound
+from coterie.campaign.service.attachments import Attachments
 from coterie.campaign.service.invitations import Invitations, check_free_label, is_token
 from coterie.campaign.service.open_campaigns import OpenCampaigns
+from coterie.campaign.service.signals import BLOCKED_SECONDS, Signals
 from coterie.campaign.settings import CampaignSettings, check_text, checked_field, timestamp
 from coterie.campaign.tokens import ROLES, WORKER, hash_of, id_of, new_token, role_of
 from coterie.campaign.views.status import fixed_summary, summary
@@ -150,6 +152,15 @@ class ServerAccess:
     def invitations(self) -> Invitations:
         """Those who may have a token of their own, once."""
         return Invitations(self._campaigns)
+
+    @property
+    def attachments(self) -> Attachments:
+        """Files that belong to measurements."""
+        return Attachments(self._campaigns)
+
+    def signals(self, blocked_after: float = BLOCKED_SECONDS) -> Signals:
+        """What happens to campaigns, for somebody who wants to be told: stops, alarms, and what blocks them."""
+        return Signals(self._campaigns, blocked_after)
 
     def revoke_token(self, name: str) -> dict[str, Any]:
         """End the token of this name or id; what it has written stays, and keeps its name. `freed` of the answer
