@@ -5,6 +5,9 @@ a round trip, beside one process.
 A round trip is an ask, a measurement that takes no time, and a tell, each result on disk before it is acknowledged.
 Clients come in over all processes in turn. All of them in one campaign is the hardest case: every process has to read
 what the others have written before it decides. The clients are one further process on the same machine.
+
+`--turns` measures what following the others costs by itself: stores in this one process take turns, each with as many
+requests to a transaction, without HTTP; the processor's time is that of this process.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from bench.server import DIM, N_ARMS, N_CLUSTERS, Client, Process, cpu_seconds, measured
+from coterie.campaign import Campaigns
 
 CLIENTS, PROCESSES, CAMPAIGNS, SECONDS = 64, 4, 16, 20.0
 
@@ -95,6 +99,50 @@ def measure(address: str, postmaster: int, processes: int, campaigns: int, clien
             server.stop()
 
 
+def turn(store: Campaigns, worker: str, ids: list[str], rng: np.random.Generator) -> int:
+    """An ask for each campaign in one transaction, their results in another; how many."""
+    calls = [("ask", id, worker, 1) for id in ids]
+    asks = [(id, ask) for id, answer in zip(ids, store.batch(calls), strict=True) for ask in answer["asks"]]
+    results = [
+        (
+            "tell",
+            id,
+            [{"id": ask["lease"], "arm": ask["arm"], "values": measured(rng, ask["arm"]), "lease": ask["lease"]}],
+        )
+        for id, ask in asks
+    ]
+    assert all("accepted" in answer for answer in store.batch(results))
+    return len(asks)
+
+
+def measure_turns(address: str, processes: int, campaigns: int, rounds: int = 30) -> None:
+    """Print what a round trip costs one store, and several that take turns, measured in turn too."""
+    crews = [[Campaigns(address) for _ in range(count)] for count in (1, processes)]
+    ids = [
+        [
+            crew[0].create(f"turns {secrets.token_hex(4)}", N_ARMS, N_CLUSTERS, DIM, noise=1.0)["id"]
+            for _ in range(campaigns)
+        ]
+        for crew in crews
+    ]
+    rng, used, trips = np.random.default_rng(0), [0.0, 0.0], [0, 0]
+    for number in range(rounds + 1):
+        for k, crew in enumerate(crews):
+            for place in range(processes):
+                begun = time.process_time()
+                count = turn(crew[place % len(crew)], f"worker {place % len(crew)}", ids[k], rng)
+                if number:  # in the first everybody reads every campaign
+                    used[k] += time.process_time() - begun
+                    trips[k] += count
+    one, several = (1e3 * seconds / count for seconds, count in zip(used, trips, strict=True))
+    print(
+        f"in turns, {campaigns} campaigns to a transaction: {one:.2f} ms of the processor a round trip by one store, "
+        f"{several:.2f} ms by {processes} ({several / one:.2f} times)"
+    )
+    for store in (store for crew in crews for store in crew):
+        store.close()
+
+
 def main() -> None:
     """One process and several, all clients in one campaign and in several."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip())
@@ -102,6 +150,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--campaigns", type=int, default=CAMPAIGNS)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each line")
+    parser.add_argument("--turns", action="store_true", help="only what following costs by itself")
     given = parser.parse_args()
     import pgserver
 
@@ -111,7 +160,9 @@ def main() -> None:
         server = pgserver.get_server(Path(folder, "data"), cleanup_mode="stop")
         postmaster = int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
         try:
-            for campaigns in dict.fromkeys((1, given.campaigns)):
+            if given.turns:
+                measure_turns(server.get_uri(), given.processes, given.campaigns)
+            for campaigns in () if given.turns else dict.fromkeys((1, given.campaigns)):
                 for processes in dict.fromkeys((1, given.processes)):
                     measure(server.get_uri(), postmaster, processes, campaigns, given.clients, given.seconds)
             print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")

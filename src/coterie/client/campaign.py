@@ -27,11 +27,6 @@ class RemoteCampaign:
         To the server, with a token.
     id : str
         The campaign's id.
-
-    Attributes
-    ----------
-    connection, id
-        As above.
     """
 
     def __init__(self, connection: Connection, id: str) -> None:

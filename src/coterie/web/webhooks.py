@@ -218,11 +218,12 @@ class _Address:
         """A connection to the very address that was checked: a name is looked up once."""
         assert parts.hostname is not None
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
-        allowed = [entry for entry in found if self._private or is_public(str(entry[4][0]))]
+        addresses = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        allowed = [entry for entry in addresses if self._private or is_public(str(entry[4][0]))]
         if not allowed:
             raise DeliveryError(
-                f"{found[0][4][0]} is an address of this machine or of a private network, which takes --webhook-private"
+                f"{addresses[0][4][0]} is an address of this machine or of a private network, which takes "
+                "--webhook-private"
             )
         family, kind, protocol, _, address = allowed[0]
         plain = socket.socket(family, kind, protocol)

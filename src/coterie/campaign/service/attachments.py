@@ -47,9 +47,9 @@ ALLOWED = "a photo (PNG, JPEG, GIF, TIFF, WebP, HEIC), a PDF, a text in UTF-8, a
 
 def type_of(content: bytes) -> str | None:
     """What a file is by its content, whatever it is called; None if it is nothing that is kept."""
-    for beginning, found in _BEGINNINGS:
+    for beginning, media_type in _BEGINNINGS:
         if content.startswith(beginning):
-            return found
+            return media_type
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     if content[4:8] == b"ftyp" and content[8:12] in (b"heic", b"heix", b"mif1"):
@@ -94,15 +94,15 @@ class Attachments:
         BadValue, NotFound, Conflict
             What is wrong with it; the measurement is kept as it is.
         """
-        title, found = _checked_name(name), _checked_type(content)
+        title, media_type = _checked_name(name), _checked_type(content)
         hash = sha256(content).hexdigest()
         known = self._campaigns.read(id, lambda seen: _known(seen, measurement, writer))
-        for one in known:
-            if (one["measurement"], one["sha256"], one["file"]) == (measurement, hash, title):
-                return one
+        for attachment in known:
+            if (attachment["measurement"], attachment["sha256"], attachment["file"]) == (measurement, hash, title):
+                return attachment
         _check_room(known, measurement, len(content))
         self._keep(id, hash, content)
-        about = {"measurement": measurement, "file": title, "type": found, "size": len(content), "sha256": hash}
+        about = {"measurement": measurement, "file": title, "type": media_type, "size": len(content), "sha256": hash}
 
         def decide(turn: Turn) -> dict[str, Any]:
             turn.writer = writer
@@ -124,13 +124,13 @@ class Attachments:
     def listed(self, id: str, measurement: str | None = None) -> list[dict[str, Any]]:
         """The files of a campaign, or of one of its measurements, oldest first."""
         every = self._campaigns.look(id, _listed)
-        return [one for one in every if measurement in (None, one["measurement"])]
+        return [attachment for attachment in every if measurement in (None, attachment["measurement"])]
 
     def content(self, id: str, hash: str) -> tuple[dict[str, Any], bytes]:
         """A file by the hash of its content: what is known of it, and what it holds."""
 
         def view(seen: CampaignReading) -> tuple[dict[str, Any], bytes | None]:
-            about = next((one for one in _listed(seen) if one["sha256"] == hash), None)
+            about = next((attachment for attachment in _listed(seen) if attachment["sha256"] == hash), None)
             if about is None:
                 raise NotFound(f"there is no attachment {short(hash)}", code="unknown_attachment", field="sha256")
             return about, seen.journal.attachment(seen.row["id"], hash)
@@ -205,20 +205,20 @@ def _checked_type(content: bytes) -> str:
             code="too_large",
             field="file",
         )
-    found = type_of(content)
-    if found is None:
+    media_type = type_of(content)
+    if media_type is None:
         raise BadValue(
             f"a file is {ALLOWED}, by its content; this one is none: the measurement is kept without it",
             code="wrong_type",
             field="file",
         )
-    return found
+    return media_type
 
 
 def _check_room(known: Sequence[dict[str, Any]], measurement: str, size: int) -> None:
-    if sum(one["measurement"] == measurement for one in known) >= MOST_OF_ONE:
+    if sum(attachment["measurement"] == measurement for attachment in known) >= MOST_OF_ONE:
         raise Conflict(f"a measurement has at most {MOST_OF_ONE} files", code="too_many", field="file")
-    sizes = {one["sha256"]: one["size"] for one in known}
+    sizes = {attachment["sha256"]: attachment["size"] for attachment in known}
     if sum(sizes.values()) + size > LARGEST_TOTAL:
         raise Conflict(
             f"the files of a campaign have at most {LARGEST_TOTAL // MIB} MiB in all", code="too_large", field="file"
