@@ -135,9 +135,10 @@ def measure_turns(address: str, processes: int, campaigns: int, rounds: int = 30
                     used[k] += time.process_time() - begun
                     trips[k] += count
     one, several = (1e3 * seconds / count for seconds, count in zip(used, trips, strict=True))
+    plural = "" if campaigns == 1 else "s"
     print(
-        f"in turns, {campaigns} campaigns to a transaction: {one:.2f} ms of the processor a round trip by one store, "
-        f"{several:.2f} ms by {processes} ({several / one:.2f} times)"
+        f"in turns, {campaigns} campaign{plural} to a transaction: {one:.2f} ms of the processor a round "
+        f"trip by one store, {several:.2f} ms by {processes} ({several / one:.2f} times)"
     )
     for store in (store for crew in crews for store in crew):
         store.close()
