@@ -63,6 +63,7 @@ def test_models_side_by_side_are_grouped_and_the_rest_is_skipped(tmp_path: Path)
     logs = evaluated(questions(120, match(), early_stopping=hook), tmp_path)
     assert [log.status for log in logs] == ["success"] * 3
     assert hook.session.done
+    assert hook.session.labels is not None
     assert hook.session.labels.tolist() == [0, 0, 1]
     assert coterie.verify(hook.session.certificate, hook.session.events).valid
     run = sum(len(log.samples) for log in logs)
@@ -94,6 +95,7 @@ def test_parts_one_after_the_other_are_grouped_too_also_from_a_saved_session(tmp
             ran += len(log.samples or [])
             kept = coterie.Session.from_dict(kept.to_dict())
     assert kept.done
+    assert kept.labels is not None
     assert kept.labels.tolist() == [0, 0, 1]
     assert ran < 300
 

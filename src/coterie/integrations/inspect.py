@@ -291,7 +291,7 @@ def _groups(session: Session) -> list[list[int]]:
 
 
 @hooks(name="coterie", description="gives up samples that failed, so that nobody waits for them")
-class _Failures(Hooks):
+class _Failures(Hooks):  # type: ignore[misc] # a class of a package whose types are not read
     """A sample that fails without a score is not told to the hook of its task."""
 
     async def on_sample_end(self, data: SampleEnd) -> None:
