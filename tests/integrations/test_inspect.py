@@ -125,6 +125,18 @@ def test_samples_that_fail_are_given_up_and_nobody_waits_for_them(tmp_path: Path
     assert hook.session.done
 
 
+def test_a_model_that_breaks_off_holds_up_nobody_and_goes_on_later(tmp_path: Path) -> None:
+    hook = GroupedModels(session(), ahead=2, patience=3600.0)
+    models = [model("weak-a", frozenset({"question 3"})), model("weak-b"), model("good")]
+    logs = evaluated(questions(40, match(), early_stopping=hook), tmp_path, models)
+    assert [log.status for log in logs] == ["error", "success", "success"]
+    answered = hook.session.pulls.tolist()
+    (log,) = evaluated(questions(40, match(), early_stopping=hook), tmp_path, [model("weak-a")])
+    assert log.status == "success"
+    assert hook.session.pulls.tolist() > answered
+    assert hook.session.pending == []
+
+
 def test_warnings_as_errors_end_no_evaluation(tmp_path: Path) -> None:
     hook = GroupedModels(session(), scorer="another")
     with warnings.catch_warnings():

@@ -160,6 +160,15 @@ def version_in_file(raw: sqlite3.Connection) -> int:
     return 0 if known is None else int(raw.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] or 0)
 
 
+def make_attachments(connection: Connection) -> None:
+    """Make the table of files in a store of an older release, inside the caller's write transaction."""
+    if connection.dialect.has_table(connection, attachments.name):
+        return
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    attachments.create(connection, checkfirst=True)
+
+
 def make_tables(connection: Connection) -> None:
     """Make the tables in a database where there are none yet, inside the caller's write transaction."""
     if connection.dialect.name != "sqlite":
