@@ -145,7 +145,7 @@ def numbers(texts: list[str], dim: int) -> FloatArray:
     text = ",".join(texts).replace("[", "").replace("]", "")
     if "null" not in text and text.count(",") + 1 == len(texts) * dim:
         return np.fromstring(text, sep=",").reshape(len(texts), dim)
-    return np.array([padded(json.loads(one), dim) for one in texts]).reshape(len(texts), dim)
+    return np.array([padded(json.loads(text), dim) for text in texts]).reshape(len(texts), dim)
 
 
 def padded(values: Sequence[float | None], width: int) -> FloatArray:

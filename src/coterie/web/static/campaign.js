@@ -17,6 +17,7 @@ const measure = find("measure");
 let ask = null; // what is on the screen
 let busy = false;
 let blocked = Boolean(find("waiting-for"));
+let ended = false; // the server said so, and what the page shows may be of a moment before
 let typedNow = null; // what is typed for the item on the screen: it outlives a refresh
 
 const fields = () => [...find("result").querySelectorAll("[name=value]")];
@@ -110,6 +111,7 @@ async function next(told = "", saved = null) {
 }
 
 function finish() {
+  ended = true;
   measure.hidden = true;
   refresh();
 }
@@ -355,7 +357,9 @@ function changed() {
     if (!ask) say("There is something to measure again.");
   }
   blocked = Boolean(find("waiting-for"));
-  measure.hidden = page.dataset.done === "1" || page.dataset.archived === "1";
+  const done = page.dataset.done === "1";
+  if (done) ended = false;
+  measure.hidden = done || ended || page.dataset.archived === "1";
 }
 
 if (measure) {
