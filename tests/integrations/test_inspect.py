@@ -63,6 +63,7 @@ def test_models_side_by_side_are_grouped_and_the_rest_is_skipped(tmp_path: Path)
     logs = evaluated(questions(120, match(), early_stopping=hook), tmp_path)
     assert [log.status for log in logs] == ["success"] * 3
     assert hook.session.done
+    assert hook.session.labels is not None
     assert hook.session.labels.tolist() == [0, 0, 1]
     assert coterie.verify(hook.session.certificate, hook.session.events).valid
     run = sum(len(log.samples) for log in logs)
@@ -94,6 +95,7 @@ def test_parts_one_after_the_other_are_grouped_too_also_from_a_saved_session(tmp
             ran += len(log.samples or [])
             kept = coterie.Session.from_dict(kept.to_dict())
     assert kept.done
+    assert kept.labels is not None
     assert kept.labels.tolist() == [0, 0, 1]
     assert ran < 300
 
@@ -121,6 +123,18 @@ def test_samples_that_fail_are_given_up_and_nobody_waits_for_them(tmp_path: Path
     logs = evaluated(questions(120, match(), early_stopping=hook), tmp_path, models, fail_on_error=False)
     assert [log.status for log in logs] == ["success"] * 3
     assert hook.session.done
+
+
+def test_a_model_that_breaks_off_holds_up_nobody_and_goes_on_later(tmp_path: Path) -> None:
+    hook = GroupedModels(session(), ahead=2, patience=3600.0)
+    models = [model("weak-a", frozenset({"question 3"})), model("weak-b"), model("good")]
+    logs = evaluated(questions(40, match(), early_stopping=hook), tmp_path, models)
+    assert [log.status for log in logs] == ["error", "success", "success"]
+    answered = hook.session.pulls.tolist()
+    (log,) = evaluated(questions(40, match(), early_stopping=hook), tmp_path, [model("weak-a")])
+    assert log.status == "success"
+    assert hook.session.pulls.tolist() > answered
+    assert hook.session.pending == []
 
 
 def test_warnings_as_errors_end_no_evaluation(tmp_path: Path) -> None:

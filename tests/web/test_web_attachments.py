@@ -8,6 +8,7 @@ import zipfile
 from typing import Any
 from urllib.parse import quote
 
+from page_steps import measure_once, new_campaign, start_measuring
 from typer.testing import CliRunner
 
 from coterie.cli import app
@@ -47,7 +48,7 @@ def test_what_was_sent_comes_back_as_a_file_and_runs_nowhere(server: Any) -> Non
     raw.request(
         "GET", f"{C}/{id}/attachment?sha256={about['sha256']}", headers={"Authorization": f"Bearer {api.token}"}
     )
-    assert "default-src 'none'; sandbox" in raw.getresponse().headers.get_all("content-security-policy")
+    assert "default-src 'none'; sandbox" in (raw.getresponse().headers.get_all("content-security-policy") or [])
     log = api.get(f"/campaigns/{id}/log").content.decode()
     assert f"attachment?sha256={about['sha256']}" in log
     assert "leaf.html" in log
@@ -94,3 +95,26 @@ def test_the_client_and_the_command(start: Any, tmp_path: Any) -> None:
     assert zipfile.ZipFile(out).namelist() == ["m1/note.txt"]
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code != 0
+
+
+def test_a_photo_and_a_wrong_file_on_the_page(opened: Any, api: Any) -> None:
+    id = new_campaign(api)
+    page = opened(f"/campaigns/{id}")
+    start_measuring(page, "ann")
+    page.get_by_label("Photo, file or note").set_input_files([
+        {"name": "leaf.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)},
+        {"name": "tool.exe", "mimeType": "image/png", "buffer": b"MZ\x90\x00"},
+    ])  # fmt: skip
+    assert measure_once(page, 0)
+    problem = page.locator("#attachment-problem")
+    problem.wait_for()
+    assert "The result is saved, but tool.exe was not attached" in problem.inner_text()
+    assert page.get_by_label("Photo, file or note").evaluate("(field) => field.files.length") == 0
+    (kept,) = api.get(f"{C}/{id}/attachments").json["attachments"]
+    assert kept["file"] == "leaf.png"
+    assert len(api.get(f"{C}/{id}/measurements").json["measurements"]) == 1
+    page.goto(f"{api.url}/campaigns/{id}/log")
+    link = page.get_by_role("link", name="leaf.png")
+    with page.expect_download() as saved:
+        link.click()
+    assert saved.value.suggested_filename == "leaf.png"

@@ -81,8 +81,9 @@ class GroupedModels:
     The proof takes questions as drawn at random: shuffle the samples, in the same way for all models
     (`eval(…, sample_shuffle=1)`). Models that are evaluated one after the other on all questions cannot spare each
     other any: evaluate them at once, or on a part of the questions after the other (`limit`). Samples that fail are
-    given up; the proof assumes that this has nothing to do with what the score would have been. To go on in another
-    process, keep `session.to_dict()`.
+    given up; the proof assumes that this has nothing to do with what the score would have been. A model whose
+    evaluation breaks off owes its answers: evaluate it again with the same hook. To go on in another process, keep
+    `session.to_dict()`.
     """
 
     def __init__(
@@ -141,8 +142,8 @@ class GroupedModels:
         if reason is None:
             self._list(question)
             reason = self._stopped  # looking for what to ask may have proven the groups
-        if reason is None and self._lists.get(question) and run.item not in self._lists[question]:
-            reason = NOT_LISTED
+        if reason is None and question not in run.under_way:
+            reason = self._spared(run.item, self._lists[question])
         if reason is None:
             run.under_way.setdefault(question, [])
             return None
@@ -189,6 +190,13 @@ class GroupedModels:
         if session.out_of_budget:
             return "the deadline is reached"
         return "an alarm: there are more groups" if self._stops and session.alarm is not None else None
+
+    def _spared(self, item: int, tickets: Mapping[int, int]) -> str | None:
+        """Why a model need not answer a question, if so."""
+        if tickets and item not in tickets:
+            return NOT_LISTED
+        answered = item in tickets and all(tickets[item] != number for number, *_ in self.session.pending)
+        return "answered or given up before" if answered else None
 
     def _list(self, question: str) -> None:
         """Which models a question is for. Their answers are not known to anybody yet."""
@@ -291,7 +299,7 @@ def _groups(session: Session) -> list[list[int]]:
 
 
 @hooks(name="coterie", description="gives up samples that failed, so that nobody waits for them")
-class _Failures(Hooks):
+class _Failures(Hooks):  # type: ignore[misc] # a class of a package whose types are not read
     """A sample that fails without a score is not told to the hook of its task."""
 
     async def on_sample_end(self, data: SampleEnd) -> None:

@@ -152,6 +152,15 @@ def version_of(connection: Connection) -> int:
     return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
 
 
+def make_attachments(connection: Connection) -> None:
+    """Make the table of files in a store of an older release, inside the caller's write transaction."""
+    if connection.dialect.has_table(connection, attachments.name):
+        return
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    attachments.create(connection, checkfirst=True)
+
+
 def make_tables(connection: Connection) -> None:
     """Make the tables in a database where there are none yet, inside the caller's write transaction."""
     if connection.dialect.name != "sqlite":

@@ -140,7 +140,7 @@ class SqlWriting(SqlReading):
 
     def keep_attachment(self, id: str, hash: str, content: bytes) -> None:
         """Keep a file with a locked campaign, once."""
-        schema.attachments.create(self._connection, checkfirst=True)
+        schema.make_attachments(self._connection)
         self._connection.execute(_KEEP_ATTACHMENT, {"id": id, "hash": hash, "content": content})
 
     def add_token(self, token: Token) -> bool:

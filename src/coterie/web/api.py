@@ -196,7 +196,7 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         """The log as it grows, each event with its seq as id.
 
         Kinds: asked, told, expired, failed, undone, imported, resolution, revision, deadline, correction, groups,
-        evidence, stopped, archived, unarchived, lease_time, surplus.
+        evidence, stopped, archived, unarchived, lease_time, surplus, attachment, delivered.
         """
         start = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else after
         await streams.check_campaign(id)

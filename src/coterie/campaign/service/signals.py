@@ -6,10 +6,12 @@ A signal follows from the log, and that it was delivered is a note in the log: n
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from coterie.campaign.commands.turn import OfArchived, Turn
+from coterie.campaign.errors import DamagedLog, NotFound
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import timestamp
 from coterie.campaign.state.facts import DELIVERED
@@ -24,6 +26,8 @@ BLOCKED_SECONDS = 900.0
 """How long nothing has come, while others wait for an ask, before a campaign counts as blocked."""
 KEPT_SECONDS = 86400.0
 """How old a signal may be: nobody is told today what happened last week."""
+
+log = logging.getLogger("coterie.campaign")
 
 
 class Signal(NamedTuple):
@@ -57,14 +61,20 @@ class Signals:
         """What has happened since the last call; at the first, all of a day."""
         now = float(self._campaigns.clock())
         rows = self._campaigns.query(lambda reading: reading.select(Selection(2**31 - 1, archived=True)))
-        found = []
+        found: list[Signal] = []
+        looked_at: dict[str, tuple[int, bool]] = {}
         for row in rows:
             quiet = not row["done"] and row["open_leases"] > 0 and row["last_at"] + self._blocked_after <= now
             looked = int(row["last_seq"]), quiet
             if row["last_at"] < now - KEPT_SECONDS or self._seen.get(row["id"]) == looked:
                 continue
-            self._seen[row["id"]] = looked
-            found += [signal for signal in self._of(row, quiet, now) if (signal.campaign, signal.key) not in self._said]
+            looked_at[row["id"]] = looked
+            try:
+                found += self._of(row, quiet, now)
+            except (DamagedLog, NotFound) as error:  # of one campaign: the others go on
+                log.info("no signals of campaign %s: %s", row["id"], error.message)
+        self._seen |= looked_at  # only now: an error of the store has lost nothing
+        found = [signal for signal in found if (signal.campaign, signal.key) not in self._said]
         self._said.update((signal.campaign, signal.key) for signal in found)
         return found
 
