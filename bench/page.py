@@ -22,8 +22,8 @@ PLACES: dict[str, tuple[str, str]] = {
         name: (name, ALL)
         for name in (
             "ablation", "scan", "forecast", "hands", "foreign", "crews", "asymptotic", "shortlists", "conservatism",
-            "toofew", "shape", "linkage", "costs", "tables", "speed", "growth", "engine", "numerics", "pace", "replay",
-            "server", "million", "workers", "draws", "network", "classic", "resolution",
+            "guarantees", "toofew", "shape", "linkage", "costs", "tables", "speed", "growth", "engine", "numerics",
+            "pace", "replay", "server", "million", "workers", "draws", "network", "classic", "resolution",
         )
     },
 }  # fmt: skip
