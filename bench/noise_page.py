@@ -1,4 +1,4 @@
-"""Tables of docs/EVIDENCE.md from the kept results of `coterie bench noise`: what each statement costs, what voids it.
+"""Tables of docs/MEASURED.md from the kept results of `coterie bench noise`: what each statement costs, what voids it.
 
 `python -m bench.page` writes them between their marks.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.part import RESULTS, ROOT, Row, number
+from bench.part import RESULTS, Row, number
 from bench.running import kept
 
-PAGE = ROOT / "docs" / "EVIDENCE.md"
 KNOWN = "known"
 NONE = "–"
 

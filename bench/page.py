@@ -1,4 +1,4 @@
-"""Tables of kept results on pages of the documentation: `python -m bench.page` writes them between marks.
+"""Tables of kept results on a page of the documentation: `python -m bench.page` writes them between marks.
 
 A place on the page is `<!-- bench: scan -->`, the tables, `<!-- end of bench: scan -->`; where nothing is kept, it is
 empty. A test compares the page with the kept files.
@@ -7,7 +7,6 @@ empty. A test compares the page with the kept files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from bench import noise_page
@@ -53,6 +52,8 @@ def _spaced(text: str) -> str:
 
 def tables(place: str, folder: Path = RESULTS) -> str:
     """The tables of a place on the page of what was measured."""
+    if place in noise_page.PLACES:
+        return noise_page.tables(place, folder)
     name, which = PLACES[place]
     content = kept(name, folder)
     if content is None:
@@ -67,9 +68,9 @@ def _escaped(title: str) -> str:
     return title.replace("\n", " ").replace("*", "\\*")
 
 
-def filled(page: str, folder: Path = RESULTS, of: Callable[[str, Path], str] = tables) -> str:
-    """The page with every place filled from the kept results: `of` gives the tables of a place."""
-    return _PLACE.sub(lambda found: found[1] + of(found[2], folder) + found[4], page)
+def filled(page: str, folder: Path = RESULTS) -> str:
+    """The page with every place filled from the kept results."""
+    return _PLACE.sub(lambda found: found[1] + tables(found[2], folder) + found[4], page)
 
 
 def places(page: str) -> list[str]:
@@ -77,15 +78,6 @@ def places(page: str) -> list[str]:
     return [found[2] for found in _PLACE.finditer(page)]
 
 
-FILLED: tuple[tuple[Path, Callable[[str, Path], str]], ...] = (
-    (PAGE, tables),
-    (noise_page.PAGE, noise_page.tables),
-)
-"""Every page with tables of kept results, and who writes them."""
-
-
 if __name__ == "__main__":
-    for path, of in FILLED:
-        text = path.read_text(encoding="utf-8")
-        path.write_text(filled(text, of=of), encoding="utf-8")
-        print(f"{path.relative_to(ROOT)}: {', '.join(places(text))}")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)} is written anew")

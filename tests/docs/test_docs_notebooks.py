@@ -22,9 +22,13 @@ PROVEN = "proven: if there are exactly 2 groups, the items of a group are alike,
 
 def shown(cell: Any) -> list[str]:
     """What a cell shows as text; not what goes to stderr, nor pictures."""
-    texts = []
+    texts: list[str] = []
+    printed = False
     for output in cell.get("outputs", []):
-        if output.output_type == "stream" and output.name == "stdout":
+        before, printed = printed, output.output_type == "stream" and output.name == "stdout"
+        if printed and before:
+            texts[-1] += output.text  # in how many pieces it comes is a matter of timing
+        elif printed:
             texts.append(output.text)
         elif output.output_type in ("display_data", "execute_result") and "image/png" not in output.data:
             # Frames are aligned by pandas, each release in its own way.
