@@ -140,7 +140,7 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     index, numbered = index_of(settings)
     seen: dict[str, int] = {}
     found = []
-    noise = settings.run.noise
+    doubted = not _fit(settings, rows)
     for number, values in enumerate(rows):
         check_time()
         arm = arm_in(table, number, arm_at, index, numbered)
@@ -148,13 +148,23 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
         if seen.setdefault(name, number) != number:
             column = "id" if id_at is None else table.columns[id_at]
             raise table.problem(number, column, f"{short(name)} is the id of {table.place(seen[name])} too")
-        try:
-            noise.check(np.array([values]))
-        except ValueError as error:  # in words of the table: after the shuffle nobody would find the row
-            place = table.place(number)
-            raise TableError(f"{table.name}, {place}, item {settings.name_of(arm)}: {error}", field=place) from None
+        if doubted:
+            try:
+                settings.run.noise.check(np.array([values]))
+            except ValueError as error:  # in words of the table: after the shuffle nobody would find the row
+                place = table.place(number)
+                raise TableError(f"{table.name}, {place}, item {settings.name_of(arm)}: {error}", field=place) from None
         found.append({"id": name, "arm": arm, "values": values})
     return found
+
+
+def _fit(settings: CampaignSettings, rows: Sequence[Sequence[float]]) -> bool:
+    """Whether no row contradicts what is stated of the noise."""
+    try:
+        settings.run.noise.check(np.array(rows, dtype=np.float64).reshape(len(rows), settings.dim))
+        return True
+    except ValueError:
+        return False
 
 
 def _own_names(table: Table, settings: CampaignSettings, wanted: Sequence[str] | None) -> Sequence[str] | None:
@@ -272,8 +282,7 @@ def _decision(part: list[dict[str, Any]], note: dict[str, Any] | None, writer: W
     return decide
 
 
-LISTED = 50
-"""Problems, unknown items and items that a preview lists; it counts them all."""
+LISTED = 50  # problems, and unknown items, of which a preview counts all
 SHOWN_ROWS = 5
 
 
@@ -324,6 +333,7 @@ def _look_at_rows(
     index, numbered = index_of(settings)
     unknown: dict[str, None] = {}
     arms: set[int] = set()
+    doubted = bool(bad) or not _fit(settings, found)
     for row, values in enumerate(found):
         check_time()
         try:
@@ -332,7 +342,7 @@ def _look_at_rows(
             unknown.setdefault(text_of(table.rows[row][arm_at]) or "(no name)")
             said = f"unknown item {short(table.rows[row][arm_at])}"
             at.setdefault(row, []).append(_at(table, row, arm_at, said))
-        if row not in at:
+        if doubted and row not in at:
             try:
                 settings.run.noise.check(np.array([values]))
             except ValueError as error:

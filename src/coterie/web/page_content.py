@@ -208,8 +208,8 @@ def group_columns(
 ) -> dict[str, Any]:
     """The groups as columns of items, each with an interval for its first numbers; what the intervals are, in words.
 
-    At most so many items of a group, the `rest` of them behind a "more". `bar` of an item: where its interval and its mean are on a scale that all items
-    share, in percent.
+    At most so many items of a group, the `rest` of them behind a "more". `bar` of an item: where its interval and its
+    mean are on a scale that all items share, in percent.
     """
     shown = [] if picture is None else [one for one in picture["items"] if one["mean"] and one["mean"][0] is not None]
     ranges = {one["arm"]: list(zip(one["mean"], one["low"], one["high"], strict=True))[:SHOWN_NUMBERS] for one in shown}

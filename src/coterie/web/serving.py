@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import json
 import logging
 import signal
 import socket
@@ -112,6 +113,7 @@ def serve(
     connections_per_address: int = MOST_PER_ADDRESS,
     asks_per_token: int = MOST_ASKS,
     metrics_token: str | None = None,
+    as_json: bool = False,
 ) -> None:
     """Serve a store until it is told to stop; what people need to know is printed.
 
@@ -137,6 +139,8 @@ def serve(
         How many there may be at once.
     metrics_token : str, optional
         A token that opens `/metrics`, and nothing else.
+    as_json : bool
+        Whether address and token are printed as one line of JSON.
 
     Raises
     ------
@@ -173,7 +177,7 @@ def serve(
         with Campaigns(store) as campaigns:
             access, made = access_to(campaigns, token, read_token, new_token, asks_per_token)
             app = create_app(campaigns, access, rate, max_body, metrics_token)
-            _announce(campaigns.store, listening, made, (token, read_token, metrics_token))
+            _announce(campaigns.store, listening, made, (token, read_token, metrics_token), as_json)
             _set_up_log(access_log)
             before = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_SECONDS)
@@ -225,14 +229,18 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _announce(store: str, listening: socket.socket, made: str | None, given: tuple[str | None, ...]) -> None:
+def _announce(
+    store: str, listening: socket.socket, made: str | None, given: tuple[str | None, ...], as_json: bool
+) -> None:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    print(f"Coterie serves {store} at http://{shown}:{port}", flush=True)
+    address = f"http://{shown}:{port}"
+    said = [f"Coterie serves {store} at {address}"]
     if made is not None:
-        print(f"Token for reading and writing, shown only now: {made}", flush=True)
+        said.append(f"Token for reading and writing, shown only now: {made}")
     elif given[0] is None:
-        print("The token of an earlier start still holds (--new-token makes another one).", flush=True)
+        said.append("The token of an earlier start still holds (--new-token makes another one).")
+    print(json.dumps({"store": store, "address": address, "token": made}) if as_json else "\n".join(said), flush=True)
     if any(token is not None and len(token) < SHORTEST_GOOD_TOKEN for token in given):
         print(f"Warning: a token of fewer than {SHORTEST_GOOD_TOKEN} characters can be guessed.", file=sys.stderr)
 
