@@ -177,7 +177,7 @@ def serve(
         with Campaigns(store) as campaigns:
             access, made = access_to(campaigns, token, read_token, new_token, asks_per_token)
             app = create_app(campaigns, access, rate, max_body, metrics_token)
-            _announce(campaigns.store, listening, made, (token, read_token, metrics_token), as_json)
+            announce(campaigns.store, listening, made, (token, read_token, metrics_token), as_json)
             _set_up_log(access_log)
             before = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_SECONDS)
@@ -229,9 +229,10 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _announce(
+def announce(
     store: str, listening: socket.socket, made: str | None, given: tuple[str | None, ...], as_json: bool
 ) -> None:
+    """Print what people, or with `as_json` programs, need to know of a server that listens."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}"
