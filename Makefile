@@ -136,8 +136,10 @@ checked: $(VENV)/.coterie-dev engine ## The engine with asserts and sanitizers
 	PYTHONPATH=$(CURDIR)/build/checked ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  LD_PRELOAD="$$(cat build/checked/preload)" $(PYTEST) -m "not guarantee" $(CHECKED)
 
+# The tests marked guarantee; what they count becomes the table on docs/MEASURED.md.
 guarantees: $(VENV)/.coterie-dev engine ## Error probabilities, by thousands of runs
-	$(PYTEST) -m guarantee
+	WORKERS=$(WORKERS) $(PY) -m bench guarantees
+	$(PY) -m bench.page
 
 lowest: browser ## The same tests with the lowest versions that are allowed
 	PYTHON=$(PYTHON) WORKERS=$(WORKERS) .ci/lowest

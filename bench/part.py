@@ -95,6 +95,7 @@ PARTS = {
     "crews": "hard families with 1, 8 and 64 workers, and with results that CROC did not ask for",
     "asymptotic": "measurements over log(1/δ) as δ → 0: computed from the rounds, and measured",
     "conservatism": "errors of CROC beside δ, at large δ on hard small instances, and where the slack is",
+    "guarantees": "what the tests of the guarantees count: errors beside δ, with confidence bounds (on request)",
     "shortlists": "a list of partitions in place of a freeze, beside CROC, on small instances (on request)",
     "noise": "measurements of CROC by what is known about the noise, and what happens if that is wrong (on request)",
     "shape": "groups that differ in spread or shape: any noise with shape beside any noise, and energy distances",
@@ -122,7 +123,18 @@ PARTS = {
     "server": "round trips over HTTP, and the page",
     "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
 }
-ON_REQUEST = ("features", "shortlists", "noise", "linkage", "resolution", "costs", "blocks", "deadline", "draws")
+ON_REQUEST = (
+    "guarantees",
+    "features",
+    "shortlists",
+    "noise",
+    "linkage",
+    "resolution",
+    "costs",
+    "blocks",
+    "deadline",
+    "draws",
+)
 
 
 def part_named(name: str) -> Part:

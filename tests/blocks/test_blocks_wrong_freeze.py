@@ -17,7 +17,7 @@ import math
 import numpy as np
 import pytest
 from block_worlds import NOISES, STATED, reading
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods.blocks.bets import Bettor
 from coterie.methods.blocks.cells import Cell
@@ -102,4 +102,5 @@ def test_wrong_candidates_in_blocks_are_proven_within_delta(blocks: str, noise: 
         wrong += proven(blocks, noise, strict, WRONG[which], CORES[which][seed // 4 % 2], seed)
     alpha = ALPHA if noise == "known" else 0.0
     bound = DELTA if strict else (1.0 - alpha) * DELTA * share_of_epoch(0) + alpha * DELTA
-    assert wrong <= binom.isf(1e-6, RUNS, bound)
+    of = Guarantee(noise, blocks=blocks, case="wrong candidates frozen; their share of δ")
+    assert_rate_at_most(bound, wrong, RUNS, of)

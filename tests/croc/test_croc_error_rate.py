@@ -1,6 +1,6 @@
 """CROC's guarantee: P(the groups are called proven and are wrong) ≤ δ, whatever was measured and in which order.
 
-Every binomial test fails with probability at most ALARM if the true rate is exactly δ (it is lower); seeds are fixed.
+Every binomial test fails with probability at most 1e-6 if the true rate is exactly δ (it is lower); seeds are fixed.
 There are 10 of them: a false alarm in the whole file has probability at most 1e-5.
 """
 
@@ -13,22 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 from known import known
-from scipy.stats import binom
 
 import coterie
 from coterie.methods.croc.run import CrocRun
 
 pytestmark = pytest.mark.guarantee
 
-ALARM = 1e-6
 LIMIT = 50_000  # pulls; a run that is not done by then is no error, but must be rare
-
-
-def assert_rate_at_most(rate: float, errors: int, runs: int) -> None:
-    """Fails if so many errors have a probability below ALARM at this rate."""
-    allowed = binom.isf(ALARM, runs, rate)
-    assert errors <= allowed, f"{errors} of {runs} runs ended wrong, at most {allowed:.0f} may at rate {rate}"
 
 
 def hard_instance(
@@ -61,11 +54,11 @@ def own_rule(seed: int, delta: float) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("delta", [0.3, 0.1])
 def test_own_rule_error_rate_within_delta(delta: float) -> None:
-    """2000 runs on 500 hard instances (gaps 0.4 to 1, K 2–4, M 5–12, d 1–5). False alarm: at most ALARM each."""
+    """2000 runs on 500 hard instances (gaps 0.4 to 1, K 2–4, M 5–12, d 1–5). False alarm: 1e-6 each."""
     seeds = [int(delta * 100) * 1000 + i for i in range(500)]
     with ThreadPoolExecutor(2) as pool:
         wrong, unfinished, by_pairs = np.sum(list(pool.map(lambda seed: own_rule(seed, delta), seeds)), axis=0)
-    assert_rate_at_most(delta, wrong, 2000)
+    assert_rate_at_most(delta, wrong, 2000, Guarantee("known", case="hard instances"))
     assert unfinished < 0.02 * 2000
     assert 0 < by_pairs < 2000  # both ways of proving are at work
 
@@ -120,17 +113,17 @@ def foreign_rule(seed: int, rule: Rule, share: float, limit: int) -> tuple[int, 
 
 @pytest.mark.parametrize("name", RULES)
 def test_any_sampling_rule_error_rate_within_delta(name: str) -> None:
-    """240 runs at δ = 0.3 with half of the results from the foreign rule. False alarm: at most ALARM each."""
+    """240 runs at δ = 0.3 with half of the results from the foreign rule. False alarm: 1e-6 each."""
     certified, wrong = np.sum([foreign_rule(seed, RULES[name], 0.5, 1200) for seed in range(240)], axis=0)
-    assert_rate_at_most(0.3, wrong, 240)
+    assert_rate_at_most(0.3, wrong, 240, Guarantee("known", case=f"half of the results chosen: {name}"))
     assert certified > 120  # or the test would say nothing
 
 
 @pytest.mark.parametrize("name", ["uniform", "in_turn"])
 def test_nothing_but_foreign_results_error_rate_within_delta(name: str) -> None:
-    """200 runs at δ = 0.3 in which CROC is never asked: only pairs from the start can prove. False alarm: ALARM."""
+    """200 runs at δ = 0.3 in which CROC is never asked: only pairs from the start can prove. False alarm: 1e-6."""
     certified, wrong = np.sum([foreign_rule(1000 + seed, RULES[name], 1.0, 400) for seed in range(200)], axis=0)
-    assert_rate_at_most(0.3, wrong, 200)
+    assert_rate_at_most(0.3, wrong, 200, Guarantee("known", case=f"all results chosen: {name}"))
     assert certified > 20
 
 
@@ -154,7 +147,7 @@ def late_results(seed: int) -> tuple[int, int]:
 
 
 def test_bursts_and_late_results_error_rate_within_delta() -> None:
-    """200 runs at δ = 0.3. False alarm: at most ALARM."""
+    """200 runs at δ = 0.3. False alarm: 1e-6."""
     certified, wrong = np.sum([late_results(seed) for seed in range(200)], axis=0)
-    assert_rate_at_most(0.3, wrong, 200)
+    assert_rate_at_most(0.3, wrong, 200, Guarantee("known", case="bursts, late results"))
     assert certified > 100

@@ -1,7 +1,7 @@
 """CROC's guarantee on hard instances of every shape, with one worker and with several.
 
 P(the groups are called proven and are wrong) ≤ δ for every run, so the number of wrong runs is at most that of a
-binomial distribution. Every test fails with probability at most ALARM if the true rate is exactly δ (it is lower);
+binomial distribution. Every test fails with probability at most 1e-6 if the true rate is exactly δ (it is lower);
 there are 9 of them, so a false alarm in the whole file has probability at most 1e-5. Seeds are fixed.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 import coterie
 from bench.crew import Crew, new_session
@@ -19,7 +19,6 @@ from bench.families import grouped, on_a_line, random_instance
 
 pytestmark = pytest.mark.guarantee
 
-ALARM = 1e-6
 DELTAS = (0.3, 0.1, 0.05)
 FIRST_SEED = 910_000
 MOST = 30_000
@@ -38,12 +37,6 @@ SMALL: dict[str, coterie.Instance] = {
 """Cheap, and so hard that the guess is often wrong when something is first tested."""
 
 
-def assert_rate_at_most(rate: float, errors: int, runs: int) -> None:
-    """Fails if so many errors have a probability below ALARM at this rate."""
-    allowed = binom.isf(ALARM, runs, rate)
-    assert errors <= allowed, f"{errors} of {runs} runs ended wrong, at most {allowed:.0f} may at rate {rate}"
-
-
 def instances(count: int) -> Iterator[coterie.Instance]:
     """Small hard ones at random: M 4 … 9, d 1 … 4, smallest gap 0.5 … 1.5, sizes of every kind."""
     for i in range(count):
@@ -53,7 +46,7 @@ def instances(count: int) -> Iterator[coterie.Instance]:
 
 @pytest.mark.parametrize("delta", DELTAS)
 def test_families_error_rate_within_delta(delta: float) -> None:
-    """800 runs on 8 families, then 800 on 200 random instances; 4 800 in all. False alarm: at most ALARM each."""
+    """800 runs on 8 families, then 800 on 200 random instances; 4 800 in all. False alarm: 1e-6 each."""
     wrong, unfinished, runs = 0, 0, 0
     for trials, chosen in ((100, list(SMALL.values())), (4, list(instances(200)))):
         for i, instance in enumerate(chosen):
@@ -64,7 +57,7 @@ def test_families_error_rate_within_delta(delta: float) -> None:
             unfinished += int((found.stopping_times < 0).sum())
             runs += trials
     assert runs == 1600
-    assert_rate_at_most(delta, wrong, runs)
+    assert_rate_at_most(delta, wrong, runs, Guarantee("known", case="families and random instances"))
     assert unfinished <= 0.01 * runs
 
 
@@ -78,9 +71,9 @@ def with_workers(instance: coterie.Instance, delta: float, workers: int, seed: i
 @pytest.mark.parametrize("workers", [3, 8])
 @pytest.mark.parametrize("delta", DELTAS)
 def test_several_workers_error_rate_within_delta(delta: float, workers: int) -> None:
-    """160 runs, half on families and half on random instances; 960 in all. False alarm: at most ALARM each."""
+    """160 runs, half on families and half on random instances; 960 in all. False alarm: 1e-6 each."""
     chosen = [*list(SMALL.values()) * 10, *instances(80)]
     ends = [with_workers(instance, delta, workers, seed) for seed, instance in enumerate(chosen)]
     done, wrong = np.sum(ends, axis=0)
-    assert_rate_at_most(delta, int(wrong), len(chosen))
+    assert_rate_at_most(delta, int(wrong), len(chosen), Guarantee("known", case=f"{workers} workers, answers lost"))
     assert done > 0.9 * len(chosen)  # or it would say nothing

@@ -2,7 +2,7 @@
 
 For each statement there are 4 000 whole runs at δ = 0.3 and as many at δ = 0.1, on hard small instances, a fifth of
 them with somebody who knows the truth and measures on until an arm looks as if it belonged elsewhere; and wrong
-candidates, frozen on purpose. Every binomial test fails with probability at most ALARM if the true rate is exactly its
+candidates, frozen on purpose. Every binomial test fails with probability at most 1e-6 if the true rate is exactly its
 bound (it is lower); seeds are fixed. There are five a statement, so that a false alarm in the whole file has a
 probability of at most 4e-5.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 import coterie
 from coterie import worlds
@@ -30,7 +30,6 @@ from coterie.simulate.bulk import plan_for
 
 pytestmark = pytest.mark.guarantee
 
-ALARM = 1e-6
 OWN_RUNS, MISLED_RUNS, CANDIDATES = 3200, 800, 400
 LIMIT = 20_000
 """Measurements; a run that is not done by then is no error, but must be rare."""
@@ -125,12 +124,6 @@ CEILING = {"counts": (0.01, 0.99), "poisson": (0.2, 99.0), "exponential": (0.2, 
 """Means beyond are none of this world."""
 
 
-def assert_rate_at_most(rate: float, errors: int, runs: int) -> None:
-    """Fails if so many errors have a probability below ALARM at this rate."""
-    allowed = binom.isf(ALARM, runs, rate)
-    assert errors <= allowed, f"{errors} of {runs} ended wrong, at most {allowed:.0f} may at rate {rate:g}"
-
-
 def hard_plan(name: str, rng: np.random.Generator, delta: float) -> Plan:
     """Trials on a small instance, M 5 … 8, K 2 … 3, in a world that the statement covers."""
     case = CASES[name]
@@ -163,7 +156,7 @@ def ended(run: CrocRun, plan: Plan) -> tuple[bool, bool]:
 @pytest.mark.parametrize("delta", [0.3, 0.1])
 @pytest.mark.parametrize("name", list(CASES))
 def test_own_rule_error_rate_within_delta(name: str, delta: float) -> None:
-    """3200 runs on as many instances. False alarm: at most ALARM each."""
+    """3200 runs on as many instances. False alarm: 1e-6 each."""
     ends = []
     for seed in range(OWN_RUNS):
         rng = np.random.default_rng([list(CASES).index(name), int(100 * delta), seed])
@@ -173,7 +166,7 @@ def test_own_rule_error_rate_within_delta(name: str, delta: float) -> None:
             play_to_next_plan(run, plan, rng, LIMIT)
         ends.append(ended(run, plan))
     done, wrong = np.sum(ends, axis=0)
-    assert_rate_at_most(delta, int(wrong), OWN_RUNS)
+    assert_rate_at_most(delta, int(wrong), OWN_RUNS, Guarantee(name))
     assert done > 0.98 * OWN_RUNS  # or it would say nothing
 
 
@@ -241,9 +234,9 @@ def misled(name: str, seed: int, delta: float) -> tuple[bool, bool]:
 @pytest.mark.parametrize("delta", [0.3, 0.1])
 @pytest.mark.parametrize("name", list(CASES))
 def test_misleading_results_error_rate_within_delta(name: str, delta: float) -> None:
-    """800 runs. False alarm: at most ALARM each."""
+    """800 runs. False alarm: 1e-6 each."""
     done, wrong = np.sum([misled(name, seed, delta) for seed in range(MISLED_RUNS)], axis=0)
-    assert_rate_at_most(delta, int(wrong), MISLED_RUNS)
+    assert_rate_at_most(delta, int(wrong), MISLED_RUNS, Guarantee(name, case="misled on purpose"))
     assert done > 0.9 * MISLED_RUNS
 
 
@@ -282,11 +275,11 @@ def certified_wrong(name: str, seed: int, delta: float) -> bool:
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_wrong_candidates_error_rate_within_share_of_delta(name: str) -> None:
-    """400 wrong candidates that the data favour, at δ = 0.3. False alarm: at most ALARM each."""
+    """400 wrong candidates that the data favour, at δ = 0.3. False alarm: 1e-6 each."""
     delta = 0.3
     family = family_for(noise_of(CASES[name].stated, 1), 3, 2, 1)
     share = family.pair_share + family.variance_share
     bound = (1 - share) * delta * share_of_epoch(0) + share * delta
     count = sum(certified_wrong(name, seed, delta) for seed in range(CANDIDATES))
-    assert_rate_at_most(bound, count, CANDIDATES)
+    assert_rate_at_most(bound, count, CANDIDATES, Guarantee(name, case="wrong candidates frozen; their share of δ"))
     assert count > 0  # the candidates are good enough to tempt

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 import coterie
 from coterie._native import CrocFamily
@@ -330,4 +330,4 @@ def test_shape_error_rate_within_delta(name: str) -> None:
         ended += run.done
         wrong += run.done and not coterie.same_partition(run.labels, truth)
     assert ended > runs / 2
-    assert wrong <= binom.isf(1e-6, runs, 0.1)
+    assert_rate_at_most(0.1, wrong, runs, Guarantee("any, with shape", case=name))

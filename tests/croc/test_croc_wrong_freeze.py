@@ -4,7 +4,7 @@ CROC's own runs are wrong far less often than δ, as they freeze what is nearly 
 is wrong, so that the tests of the epoch bear the whole guarantee. Epoch 0 certifies a wrong candidate with probability
 at most (1 − α)·δ·π_0, and the pairs from the start add at most α·δ (docs/CROC.md), whatever was known at the freeze.
 
-Every binomial test fails with probability at most ALARM if the rate is exactly that bound; seeds are fixed. There are 6
+Every binomial test fails with probability at most 1e-6 if the rate is exactly that bound; seeds are fixed. There are 6
 of them.
 """
 
@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 import coterie
 from coterie._native.parts import freeze, next_round, take_result, unmet
@@ -22,7 +22,6 @@ from coterie.methods.croc.run import ALPHA, CrocRun, share_of_epoch
 
 pytestmark = pytest.mark.guarantee
 
-ALARM = 1e-6
 RUNS = 1500
 
 
@@ -93,8 +92,9 @@ def certified_wrong(seed: int, delta: float, candidates: int, disturbed: bool) -
 @pytest.mark.parametrize("delta", [0.3, 0.1])
 @pytest.mark.parametrize(("candidates", "disturbed"), [(1, False), (12, False), (12, True)])
 def test_wrong_candidates_error_rate_within_share_of_delta(delta: float, candidates: int, disturbed: bool) -> None:
-    """1500 wrong candidates: any one, the one that the data favour, and with pulls in between. False alarm: ALARM."""
+    """1500 wrong candidates: any one, the one that the data favour, and with pulls in between. False alarm: 1e-6."""
     bound = (1 - ALPHA) * delta * share_of_epoch(0) + ALPHA * delta
     count = sum(certified_wrong(seed, delta, candidates, disturbed) for seed in range(RUNS))
-    assert count <= binom.isf(ALARM, RUNS, bound), f"{count} of {RUNS} certified, the bound is {bound:.3f}"
+    of = Guarantee("known", case="wrong candidates frozen; their share of δ")
+    assert_rate_at_most(bound, count, RUNS, of)
     assert count > 0  # the candidates are good enough to tempt

@@ -1,7 +1,7 @@
 """Ties, units and covers of the questions that freeze candidates: what is called proven is what the verifier accepts.
 
 Estimated means that tie exactly (ratings, rounded readings), and results in any unit, from 1e-12 to 1e12 of the usual.
-Seeds are fixed. FALSE_ALARM is what a comparison of an error rate with δ would have with any other seed.
+Seeds are fixed. With another seed a comparison with δ fails with probability 1e-6 if its true rate is δ.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 import coterie
 from coterie.certificate.freezes import Asked, frozen_groups_of
@@ -26,7 +26,6 @@ from coterie.methods.resolution.method import asked_for
 from coterie.methods.resolution.run import FreezingRun
 from coterie.problem.settings import Settings
 
-FALSE_ALARM = 1e-6
 Draw = Callable[[np.random.Generator, int], Any]
 UNITS = [1e-12, 3e-9, 1e-6, 1.0, 7e5, 1e12]
 
@@ -129,7 +128,8 @@ def test_linkage_of_ties_and_tiny_units_is_right_and_accepted(case: str) -> None
 @pytest.mark.parametrize("case", TIES)
 def test_linkage_of_ties_and_tiny_units_errs_within_delta(case: str) -> None:
     runs = 30
-    assert ties(case, 0.1, range(100, 100 + runs)) <= binom.isf(FALSE_ALARM, runs, 0.1)
+    of = Guarantee("bounded" if case == "ratings" else "known", "single linkage", case=case)
+    assert_rate_at_most(0.1, ties(case, 0.1, range(100, 100 + runs)), runs, of)
 
 
 # Units.

@@ -1,6 +1,6 @@
 """Whole runs for a resolution: claims checked against the true means, distances of exactly ε and η included.
 
-Seeds are fixed. FALSE_ALARM is what each comparison would have with any other seed if its true rate were δ.
+Seeds are fixed. With another seed each comparison fails with probability 1e-6 if its true rate is δ.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 from resolution_runs import Draw, on_a_line, one_by_one, standard
-from scipy.stats import binom
 
 import coterie
 from coterie.problem.checks import FloatArray
+from coterie.problem.families import noise_of
 
-FALSE_ALARM = 1e-6
 DELTA, RUNS = 0.3, 200
 """A large δ, so that a rate above it shows: with δ = 0.1 hardly any run would be wrong."""
 
@@ -61,7 +61,8 @@ def test_claims_of_whole_runs_error_rate_within_delta(case: str) -> None:
     means, noise, resolution, draw = CASES[case]
     runs = [one_by_one(means, noise, [11, run], DELTA, 20_000, draw, resolution=resolution) for run in range(RUNS)]
     wrong = sum(run.done and not run.right for run in runs)
-    assert wrong <= binom.isf(FALSE_ALARM, RUNS, DELTA), f"{wrong} of {RUNS}"
+    of = Guarantee(noise_of(noise, means.shape[1]).kind, "up to a resolution", case=case)
+    assert_rate_at_most(DELTA, wrong, RUNS, of)
     assert sum(run.done for run in runs) >= 0.98 * RUNS
 
 
@@ -70,5 +71,5 @@ def test_single_linkage_of_whole_runs_error_rate_within_delta() -> None:
     means = on_a_line(0.0, 0.5, 1.0, 2.2, 2.7, 4.2)  # the gaps that decide: 1.2 and 1.5 against 0.5
     runs = [one_by_one(means, 1.0, [12, run], DELTA, 60_000, n_clusters=3, groups="linkage") for run in range(RUNS)]
     wrong = sum(run.done and not run.right for run in runs)
-    assert wrong <= binom.isf(FALSE_ALARM, RUNS, DELTA), f"{wrong} of {RUNS}"
+    assert_rate_at_most(DELTA, wrong, RUNS, Guarantee("known", question="single linkage"))
     assert all(run.done for run in runs)

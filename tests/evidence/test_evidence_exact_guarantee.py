@@ -7,7 +7,7 @@ allows it. A test fails by chance with probability below 1e-6. `coterie bench ta
 from __future__ import annotations
 
 import pytest
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 from bench import block_tables
 from bench.null_tables import FAMILIES, wrong_tables
@@ -19,11 +19,11 @@ DELTA, TABLES = 0.1, 400
 @pytest.mark.parametrize("family", FAMILIES)
 def test_wrong_tables_are_rare(family: str) -> None:
     wrong = wrong_tables(family, TABLES, DELTA, seed=23)
-    assert wrong <= binom.isf(1e-6, TABLES, DELTA), f"{wrong} of {TABLES} tables are wrong at δ = {DELTA}"
+    assert_rate_at_most(DELTA, wrong, TABLES, Guarantee(family, question="finished table"))
 
 
 @pytest.mark.guarantee
 @pytest.mark.parametrize("family", block_tables.FAMILIES)
 def test_wrong_tables_in_blocks_are_rare(family: str) -> None:
     wrong = block_tables.wrong_tables(family, TABLES, DELTA, seed=23)
-    assert wrong <= binom.isf(1e-6, TABLES, DELTA), f"{wrong} of {TABLES} tables are wrong at δ = {DELTA}"
+    assert_rate_at_most(DELTA, wrong, TABLES, Guarantee(family, question="finished table", blocks="given"))

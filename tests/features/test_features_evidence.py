@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods.features.epoch import Epoch, Round
 from coterie.methods.features.evidence import KnownEvidence
@@ -166,8 +167,9 @@ def false_candidate(swapped: bool, level: float, rng: np.random.Generator) -> bo
 @pytest.mark.guarantee
 @pytest.mark.parametrize(("swapped", "allowed"), [(False, 0.5), (True, 0.5), (False, 0.2), (True, 0.2)])
 def test_false_candidates_error_rate_within_level(swapped: bool, allowed: float) -> None:
-    """1,500 runs; more than allowed + 4 standard errors has a probability below 1e-4."""
+    """1,500 runs; a false alarm has a probability below 1e-4."""
     rng = np.random.default_rng(77)
     wrong = sum(false_candidate(swapped, math.log(1.0 / allowed), rng) for _ in range(1500))
-    assert wrong <= 1500 * allowed + 4.0 * math.sqrt(1500 * allowed * (1 - allowed))
+    of = Guarantee("known", "features one by one", case="false candidates")
+    assert_rate_at_most(allowed, wrong, 1500, of, 1e-4)
     assert swapped or wrong > 0  # the tests can be met at all

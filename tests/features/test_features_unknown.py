@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods.features.epoch import Epoch, Round
 from coterie.methods.features.families import evidence_for
@@ -203,7 +204,8 @@ def void(kind: str, level: float, rng: np.random.Generator) -> bool:
 @pytest.mark.guarantee
 @pytest.mark.parametrize("kind", ["any", "counts", "gaussian"])
 def test_false_candidates_error_rate_within_level(kind: str) -> None:
-    """1,500 runs at a level for 50 %; more than 4 standard errors above it has a probability below 1e-4."""
+    """1,500 runs at a level for 50 %; a false alarm has a probability below 1e-4."""
     rng = np.random.default_rng(78)
     wrong = sum(void(kind, math.log(2.0), rng) for _ in range(1500))
-    assert wrong <= 750 + 4.0 * math.sqrt(375)
+    of = Guarantee(kind, "features one by one", case="false candidates")
+    assert_rate_at_most(0.5, wrong, 1500, of, 1e-4)

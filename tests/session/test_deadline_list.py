@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods.deadline.statements import Bet, Statements, memberships, step_down
 
 RUNS, DELTA = 2000, 0.3
-FALSE_ALARM = 1e-6
-"""With an error probability of exactly δ, a test fails so often."""
 
 
 def run_of(representatives: list[int], listed: np.ndarray, labels: np.ndarray, seed: int) -> bool:
@@ -56,7 +54,7 @@ def test_lists_error_rate_within_delta() -> None:
     listed = np.ones((15, 3), dtype=bool)
     listed[:3] = False
     wrong = errors([0, 1, 2], listed, labels)
-    assert wrong <= binom.ppf(1.0 - FALSE_ALARM, RUNS, DELTA)
+    assert_rate_at_most(DELTA, wrong, RUNS, Guarantee("known", "deadline", case="lists of statements"))
     assert wrong > 0.02 * RUNS, "else nothing was tested"
 
 
@@ -66,7 +64,8 @@ def test_lists_with_equal_representatives_error_rate_within_delta() -> None:
     labels = np.arange(9) % 3
     listed = np.ones((9, 3), dtype=bool)
     listed[[0, 1, 3]] = False
-    assert errors([0, 1, 3], listed, labels) <= binom.ppf(1.0 - FALSE_ALARM, RUNS, DELTA)
+    of = Guarantee("known", "deadline", case="equal representatives")
+    assert_rate_at_most(DELTA, errors([0, 1, 3], listed, labels), RUNS, of)
 
 
 def test_step_down_is_the_largest_set() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from error_rates import Guarantee, assert_rate_at_most
 
 import coterie
 from coterie.methods.resolution.run import level_of_epoch
@@ -227,5 +227,5 @@ def test_choosing_after_looking_error_rate_within_delta() -> None:
     """1000 runs; if the rate is δ = 0.2 exactly, the test fails with probability below 1e-6."""
     runs = 1000
     wrong = sum(deceived(seed) for seed in range(runs))
-    assert wrong <= stats.binom.isf(1e-6, runs, DELTA)
+    assert_rate_at_most(DELTA, wrong, runs, Guarantee("known", "up to a resolution", case="chosen after looking"))
     assert wrong > 0  # the adversary is one

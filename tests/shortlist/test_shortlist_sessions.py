@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 import coterie
 from coterie.certificate import read_log, write_log
 from coterie.methods.shortlist.method import ShortlistRun
 
-FALSE_ALARM = 1e-6
 CLOSE = coterie.Instance([0, 0, 1, 1, 2, 2], [[0.0, 0.0], [1.5, 0.0], [0.0, 3.0]])
 
 
@@ -292,10 +291,11 @@ def wrong_runs(labels: list[int], gap: float, dim: int, delta: float, trials: in
 @pytest.mark.slow
 @pytest.mark.parametrize(("labels", "gap", "dim", "delta"), ERROR_RATES)
 def test_error_rate_within_delta(labels: list[int], gap: float, dim: int, delta: float) -> None:
-    assert wrong_runs(labels, gap, dim, delta, 100) <= binom.isf(FALSE_ALARM, 100, delta)
+    assert_rate_at_most(delta, wrong_runs(labels, gap, dim, delta, 100), 100)
 
 
 @pytest.mark.guarantee
 @pytest.mark.parametrize(("labels", "gap", "dim", "delta"), ERROR_RATES)
 def test_many_runs_error_rate_within_delta(labels: list[int], gap: float, dim: int, delta: float) -> None:
-    assert wrong_runs(labels, gap, dim, delta, 1000) <= binom.isf(FALSE_ALARM, 1000, delta)
+    of = Guarantee("known", case="shortlist")
+    assert_rate_at_most(delta, wrong_runs(labels, gap, dim, delta, 1000), 1000, of)

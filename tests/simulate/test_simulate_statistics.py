@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 
 import coterie
 
@@ -59,7 +60,6 @@ PAIRS = coterie.Instance([0, 0, 1, 1], [[0.0], [0.5]])
 @pytest.mark.parametrize("method", ["boc", "boc-linear", "uniform", "oracle"])
 def test_proven_threshold_error_rate_within_delta(inst: coterie.Instance, method: str) -> None:
     """A binomial test of P(error) ≤ δ at level 1e-6: the probability of a false alarm, were the rate δ exactly."""
-    binom = pytest.importorskip("scipy.stats").binom
     n, deltas = 400, np.array([0.1, 0.01, 0.9])
     found = coterie.simulate(
         inst,
@@ -71,6 +71,7 @@ def test_proven_threshold_error_rate_within_delta(inst: coterie.Instance, method
         distance_ratio=0.04,
     )
     assert (found["proven"].stopping_times > 0).all()
-    assert (found["proven"].errors() <= binom.isf(1e-6, n, deltas)).all()
+    for delta, errors in zip(deltas, found["proven"].errors(), strict=True):
+        assert_rate_at_most(delta, errors, n, Guarantee("known", case=f"{method}, β"))
     # The instance is hard enough, and errors are counted: a hasty stop is often wrong.
     assert found["heuristic"].errors()[2] > 20

@@ -73,7 +73,7 @@ def counts(status: dict[str, Any], partial: dict[str, Any] | None = None) -> dic
     known = not done and early is None and status.get("forecast") is not None
     low, high = (round(status[key]) if known and status.get(key) else None for key in ("forecast_low", "forecast_high"))
     share = status["progress"]["share"] if "progress" in status else 1.0 if done else 0.0
-    found = {
+    numbers = {
         "measurements": status["measurements"],
         "counted": status["t"],
         "waiting": waiting,
@@ -87,7 +87,7 @@ def counts(status: dict[str, Any], partial: dict[str, Any] | None = None) -> dic
         "percent": 100 if done else min(99, round(100 * share)),
     }
     if partial is not None:
-        found |= {
+        numbers |= {
             "counted": partial["t"],
             "pairs": partial["pairs"],
             "apart": partial["apart"]["count"],
@@ -95,13 +95,13 @@ def counts(status: dict[str, Any], partial: dict[str, Any] | None = None) -> dic
             "certain": partial["settled"],
             "open": len(partial["items"]) - partial["settled"],
         }
-    return found
+    return numbers
 
 
 def list_page(page: dict[str, Any], search: str, archived: bool, begun: bool) -> dict[str, Any]:
     """A page of campaigns, newest first; `begun`: other pages are before it."""
     return {
-        "campaigns": [one | {"counts": counts(one)} for one in page["campaigns"]],
+        "campaigns": [campaign | {"counts": counts(campaign)} for campaign in page["campaigns"]],
         "next": page["next"],
         "search": search,
         "archived": archived,
@@ -211,8 +211,12 @@ def group_columns(
     At most so many items of a group, the `rest` of them behind a "more". `bar` of an item: where its interval and its
     mean are on a scale that all items share, in percent.
     """
-    shown = [] if picture is None else [one for one in picture["items"] if one["mean"] and one["mean"][0] is not None]
-    ranges = {one["arm"]: list(zip(one["mean"], one["low"], one["high"], strict=True))[:SHOWN_NUMBERS] for one in shown}
+    shown = (
+        [] if picture is None else [item for item in picture["items"] if item["mean"] and item["mean"][0] is not None]
+    )
+    ranges = {
+        item["arm"]: list(zip(item["mean"], item["low"], item["high"], strict=True))[:SHOWN_NUMBERS] for item in shown
+    }
     ends: list[float] = [end for numbers in ranges.values() for end in numbers[0] if end is not None] or [0.0]
     low, wide = min(ends), max(ends) - min(ends) or 1.0
 
@@ -241,7 +245,7 @@ def group_columns(
                 "left_out": group["size"] - len(members),
             }
         )
-    named = [] if picture is None else [one["name"] for one in picture["numbers"]][:SHOWN_NUMBERS]
+    named = [] if picture is None else [number["name"] for number in picture["numbers"]][:SHOWN_NUMBERS]
     return {
         "groups": columns,
         "numbers": named,

@@ -1,6 +1,7 @@
 // The form at the bench, on a campaign's page: what to measure next, and its result.
 import { send, showProblem } from "./api.js";
 import { saysYes } from "./ask_back.js";
+import { attach } from "./attach.js";
 import { keepTyped } from "./drafts.js";
 import { loggedOut, refresh } from "./live.js";
 import { explainFields, listNumbers, toNumber, toNumbers, whyNot } from "./numbers.js";
@@ -212,6 +213,7 @@ async function report(path, body, told, saved = null) {
   try {
     const answer = await sendOrAskBack(path, body);
     warnings = answer.warnings ?? [];
+    if (saved) attach(base, saved.measurement);
     if (answer.not_counted) [told, saved] = [answer.not_counted[0].message, null];
   } catch (error) {
     if (error.code !== "lease_answered") throw error;
