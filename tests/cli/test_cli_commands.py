@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ import coterie
 from coterie.certificate import write_log
 from coterie.cli import FIRST, app
 from coterie.paper.summary import Check
+from coterie.web.serving import announce
 
 RESEARCH = ("simulate", "budget", "hardness", "methods", "reproduce", "bench")
 
@@ -96,7 +99,8 @@ def test_kept_benchmarks_as_json(tmp_path: Path) -> None:
 
 
 def test_help_fits_80_columns_and_names_no_label_of_the_paper() -> None:
-    def shown(path: list[str], command: object) -> None:
+    def shown(path: list[str], command: Any) -> None:
+        assert "\n" not in (command.help or "").replace("\n\n", ""), "paragraphs wrap where the terminal ends"
         text = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "80"}).stdout
         assert max(map(len, text.splitlines())) <= 80, path
         assert "equation" not in text, path
@@ -104,3 +108,16 @@ def test_help_fits_80_columns_and_names_no_label_of_the_paper() -> None:
             shown([*path, name], below)
 
     shown([], typer.main.get_command(app))
+
+
+def test_every_command_answers_in_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def without(path: str, command: Any) -> list[str]:
+        if hasattr(command, "commands"):
+            return [found for name, below in command.commands.items() for found in without(f"{path} {name}", below)]
+        return [] if any("--json" in option.opts for option in command.params) else [path]
+
+    assert without("coterie", typer.main.get_command(app)) == []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        announce("store.db", listening, "secret", (None, None), as_json=True)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    assert json.loads(capsys.readouterr().out) == {"store": "store.db", "address": address, "token": "secret"}

@@ -14,7 +14,7 @@ import coterie
 from coterie.tables import TableError
 from coterie.tables.growing import differing_items
 from coterie.tables.reading.columns import no_measurement
-from coterie.tables.reading.files import Table
+from coterie.tables.reading.files import Table, table_of_bytes
 from coterie.tables.reading.pools import read_pool
 
 ITEMS = np.repeat(np.arange(6), 12)
@@ -24,6 +24,16 @@ ITEMS = np.repeat(np.arange(6), 12)
 def why(cells: list[Any], name: str = "x", arms: Any = ITEMS) -> str | None:
     assert arms is None or len(cells) == len(arms)
     return no_measurement(Table("t.csv", ("item", name), [["", cell] for cell in cells], ""), 1, arms)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_rows_are_on_their_lines_whatever_ends_these(end: str) -> None:
+    whole = table_of_bytes("t.csv", end.join(["item,x", "a,1", " b ,2", "c,3"]).encode())
+    assert [whole.place(row) for row in range(3)] == ["line 2", "line 3", "line 4"]
+    assert whole.rows == [["a", "1"], ["b", "2"], ["c", "3"]]
+    gaps = table_of_bytes("t.csv", end.join(["sep=;", "item;x", "a;1", "", f'"b{end}c";2', "'=d;3", ""]).encode())
+    assert gaps.rows == [["a", "1"], [f"b{end}c", "2"], ["=d", "3"]]
+    assert [gaps.place(row) for row in range(3)] == ["line 3", "line 5", "line 7"]
 
 
 def rng() -> np.random.Generator:

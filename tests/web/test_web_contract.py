@@ -204,6 +204,12 @@ def test_a_body_that_is_too_large(start: Any) -> None:
             raw.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
         assert raw.recv(1000).startswith(b"HTTP/1.1 413 ")
     assert server.api.ask(id)
+    # A table that is imported may be eight times as large.
+    table = "".join(["arm,v0,v1\n", *(f"{k % 6},{k % 7}.5,{k % 5}.25\n" for k in range(5000))]).encode()
+    as_table = {"Content-Type": "text/csv"}
+    for rows, status in ((table, 200), (2 * table, 413)):
+        sent = server.api.post(f"{C}/{id}/import?check=true", raw=rows, headers=as_table)
+        assert sent.status == status, (len(rows), sent.content[:200])
 
 
 def test_too_many_requests(start: Any) -> None:

@@ -136,6 +136,7 @@ def test_import_is_looked_at_first_and_made_by_keyboard(opened: Any, api: Any, p
     page.get_by_role("button", name="Take in 24 measurements").focus()
     page.keyboard.press("Enter")
     page.locator("#imported").filter(has_text="24 measurements taken in").wait_for()
+    assert page.locator("#going").is_hidden()
     assert api.get(f"/api/campaigns/{id}").json["measurements"] == 24
     if phone:
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

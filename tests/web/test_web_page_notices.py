@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from page_steps import CENTERS, NAMES, TRUTH, measure, measure_once, new_campaign, start_measuring
+from waiting import wait_until
 
 import coterie
 
@@ -141,3 +142,36 @@ def test_a_mistyped_value_that_ends_the_campaign_is_noticed(opened: Any, api: An
     page.locator("#measure").wait_for(state="hidden")
     page.locator("#doubt").filter(has_text=f"{NAMES[last]}: ").filter(has_text="standard deviations from").wait_for()
     assert api.get(f"/api/campaigns/{id}").json["done"]
+
+
+def test_a_form_that_has_ended_stays_hidden(opened: Any, api: Any) -> None:
+    """What the page fetched a moment before the last result does not bring the form back."""
+    count, _ = results_needed()
+    id = new_campaign(api)
+    for k in range(count - 1):
+        (ask,) = api.ask(id, "Ada")
+        api.tell(id, {"id": f"{k}", "arm": ask["arm"], "values": measure(ask["name"], k), "lease": ask["lease"]})
+    page = opened(f"/campaigns/{id}")
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    page.route("**/live", hold)
+    with page.expect_request("**/live"):
+        start_measuring(page, "Ada")
+    wait_until(lambda: bool(page.evaluate("true")) and bool(held))  # a look at the page lets `hold` go on
+    page.evaluate(
+        """() => { window.hidden = []; document.addEventListener("coterie-changed",
+        () => window.hidden.push(document.getElementById("measure").hidden)); }"""
+    )
+    assert not measure_once(page, count - 1)
+    route, before = held[0]
+    route.fulfill(response=before)
+    page.get_by_role("heading", name="Done").wait_for()
+    seen = page.evaluate("window.hidden")
+    assert len(seen) >= 2
+    assert all(seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from uuid import uuid4
@@ -9,6 +10,9 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from page_steps import measure, measure_once, new_campaign, start_measuring
+from typer.testing import CliRunner
+
+from coterie.cli import app
 
 C = "/api/campaigns"
 SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
@@ -109,10 +113,15 @@ def numbers(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("most", [0, 5, 16, 24, 1000])
-def test_all_numbers_of_a_page_agree(opened: Any, api: Any, most: int) -> None:
+def test_all_numbers_of_a_page_agree(opened: Any, api: Any, server: Any, most: int) -> None:
     """Counted in several places, and by the interface: one set of numbers, whatever the moment."""
     id = machines(api, 8, 3, most)
     status, partial = (api.get(f"{C}/{id}{path}").json for path in ("", "/partial"))
+    for name, told in (("status", status), ("partial", partial)):  # the command line reads the same store
+        answer = CliRunner().invoke(app, ["campaign", name, id, "--store", str(server.store), "--json"])
+        said = json.loads(answer.stdout)
+        counted = {"t", "measurements", "groups", "progress", "pairs", "apart", "alike", "settled"} & told.keys()
+        assert {key: said[key] for key in counted} == {key: told[key] for key in counted}
     page = opened(f"/campaigns/{id}")
     settle(page)
     certain, items = partial["settled"], len(partial["items"])

@@ -1,12 +1,12 @@
-"""Tables of earlier measurements, taken into a campaign: their rows as results; what an import would do and everything
-that is wrong with it, before anything is written; and the import itself, in parts between which others write.
+"""Tables of earlier measurements, taken into a campaign: what an import would do and everything that is wrong with it,
+before anything is written; and the import itself, in parts between which others write.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +140,7 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     index, numbered = index_of(settings)
     seen: dict[str, int] = {}
     results = []
-    noise = settings.run.noise
+    doubted = not _fit(settings, rows)
     for number, values in enumerate(rows):
         check_time()
         arm = arm_in(table, number, arm_at, index, numbered)
@@ -148,13 +148,22 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
         if seen.setdefault(name, number) != number:
             column = "id" if id_at is None else table.columns[id_at]
             raise table.problem(number, column, f"{short(name)} is the id of {table.place(seen[name])} too")
-        try:
-            noise.check(np.array([values]))
-        except ValueError as error:  # in words of the table: after the shuffle nobody would find the row
-            place = table.place(number)
-            raise TableError(f"{table.name}, {place}, item {settings.name_of(arm)}: {error}", field=place) from None
+        if doubted:
+            try:
+                settings.run.noise.check(np.array([values]))
+            except ValueError as error:  # in words of the table: after the shuffle nobody would find the row
+                place = table.place(number)
+                raise TableError(f"{table.name}, {place}, item {settings.name_of(arm)}: {error}", field=place) from None
         results.append({"id": name, "arm": arm, "values": values})
     return results
+
+
+def _fit(settings: CampaignSettings, rows: Sequence[Sequence[float]]) -> bool:
+    """Whether no row contradicts what is stated of the noise."""
+    with suppress(ValueError):
+        settings.run.noise.check(np.array(rows, dtype=np.float64).reshape(len(rows), settings.dim))
+        return True
+    return False
 
 
 def _own_names(table: Table, settings: CampaignSettings, wanted: Sequence[str] | None) -> Sequence[str] | None:
@@ -217,8 +226,7 @@ def replay_pool(*arguments: Any, **options: Any) -> dict[str, Any]:
 
 PART_SECONDS = 0.06
 """How long a part may hold others up, about; its length follows from that of the parts before."""
-PAUSE_SECONDS = 0.03
-"""Between parts. SQLite looks that often, at first, whether a lock is free."""
+PAUSE_SECONDS = 0.03  # between parts: SQLite looks that often, at first, whether a lock is free
 TAKING_IN_SECONDS = 600.0
 """How long the parts of a table may take in all, where the time to read it is limited (`coterie.tables.time_limit`)."""
 _FIRST, _SHORTEST, _LONGEST = 500, 50, 5_000  # rows
@@ -276,8 +284,7 @@ def _decision(part: list[dict[str, Any]], note: dict[str, Any] | None, writer: W
     return decide
 
 
-LISTED = 50
-"""Problems, unknown items and items that a preview lists; it counts them all."""
+LISTED = 50  # problems, and unknown items, of which a preview counts all
 SHOWN_ROWS = 5
 
 
@@ -328,15 +335,15 @@ def _look_at_rows(
     index, numbered = index_of(settings)
     unknown: dict[str, None] = {}
     arms: set[int] = set()
+    doubted = bool(bad) or not _fit(settings, readings)
     for row, values in enumerate(readings):
         check_time()
         try:
             arms.add(arm_in(table, row, arm_at, index, numbered))
         except TableError:
             unknown.setdefault(text_of(table.rows[row][arm_at]) or "(no name)")
-            said = f"unknown item {short(table.rows[row][arm_at])}"
-            at.setdefault(row, []).append(_at(table, row, arm_at, said))
-        if row not in at:
+            at.setdefault(row, []).append(_at(table, row, arm_at, f"unknown item {short(table.rows[row][arm_at])}"))
+        if doubted and row not in at:
             try:
                 settings.run.noise.check(np.array([values]))
             except ValueError as error:

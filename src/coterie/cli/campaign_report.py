@@ -26,7 +26,8 @@ def print_status(status: dict[str, Any], handed: dict[str, Any] | None = None) -
     _print_verdict(console, status)
     evidence = status["evidence"]
     if not status["done"] and evidence["threshold"] is not None:
-        console.print(f"progress: {status['progress']['words']}", highlight=False, markup=False)
+        share = min(99, round(100 * status["progress"]["share"]))  # as the page has it
+        console.print(f"progress: {share} %", highlight=False, markup=False)
         console.print(f"measurements: {measurements_left(status)}", highlight=False, markup=False)
         text = f"evidence {evidence['statistic']:.2f} of {evidence['threshold']:.2f}"
         console.print(text, highlight=False, markup=False)

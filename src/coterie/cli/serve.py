@@ -56,7 +56,12 @@ def serve(
         float, typer.Option("--rate", help="The most requests per second for each token; 0 is no limit.", min=0.0)
     ] = 2000.0,
     max_body: Annotated[
-        float, typer.Option("--max-body", help="The largest body of a request, in MiB.", min=0.001)
+        float,
+        typer.Option(
+            "--max-body",
+            help="The largest body of a request, in MiB; an imported table may have eight times as much.",
+            min=0.001,
+        ),
     ] = 8.0,
     proxy: Annotated[
         list[str] | None,
@@ -115,6 +120,7 @@ def serve(
         bool, typer.Option("--access-log", help="Log every request: address, method, path, status.")
     ] = False,
     register: Register = None,
+    as_json: Json = False,
 ) -> None:
     """Serve campaigns over HTTP: an API for programs, and a page for people."""
     from coterie.web import serve as run
@@ -122,7 +128,7 @@ def serve(
     run(
         store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log, proxy or [],
         connections, connections_per_address, asks_per_token, metrics_token, webhook or [], webhook_secret,
-        webhook_private,
+        webhook_private, as_json,
     )  # fmt: skip
 
 

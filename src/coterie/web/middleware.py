@@ -29,6 +29,8 @@ from coterie.web.limits import Rate, declares_body, read_limited_body
 from coterie.web.metrics import METRICS, PATH, Requests
 
 LONGEST_FORM = 4096
+TABLE_FACTOR = 8
+"""A table that an owner imports may be so many times as long as other bodies."""
 """Bytes of what the login page sends."""
 _LONGEST_ADDRESS = 8192
 _CAMPAIGN = re.compile(r"(?:/api)?/campaigns/(?P<id>[^/]+)(?:/(?P<what>[^/]+))?/?$")
@@ -155,7 +157,9 @@ class AccessMiddleware:
         """Bytes of a body that this address takes."""
         if scope["method"] in _READING or scope["path"] == "/logout":
             return 0
-        return LONGEST_FORM if scope["path"] == "/login" else self.max_body
+        if scope["path"] == "/login":
+            return LONGEST_FORM
+        return TABLE_FACTOR * self.max_body if scope["path"].endswith("/import") else self.max_body
 
     def _redirection(self, scope: Scope) -> Response | None:
         """A redirection to the login page, None if the request may pass; `Refusal` is raised if it may not."""

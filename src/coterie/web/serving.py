@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import json
 import logging
 import signal
 import socket
@@ -126,6 +127,7 @@ def serve(
     webhooks: Sequence[str] = (),
     webhook_secret: str | None = None,
     webhook_private: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Serve a store until it is told to stop; what people need to know is printed.
 
@@ -157,6 +159,8 @@ def serve(
         What webhooks are signed with.
     webhook_private : bool
         Whether webhooks may go to this machine and to private networks, and without TLS.
+    as_json : bool
+        Whether address and token are printed as one line of JSON.
 
     Raises
     ------
@@ -194,7 +198,7 @@ def serve(
             access, made = access_to(campaigns, token, read_token, new_token, asks_per_token)
             told = Webhooks(campaigns, webhooks, webhook_secret, webhook_private)
             app = create_app(campaigns, access, rate, max_body, metrics_token, told)
-            _announce(campaigns.store, listening, made, (token, read_token, metrics_token))
+            announce(campaigns.store, listening, made, (token, read_token, metrics_token), as_json)
             _set_up_log(access_log)
             before = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_SECONDS)
@@ -246,14 +250,19 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _announce(store: str, listening: socket.socket, made: str | None, given: tuple[str | None, ...]) -> None:
+def announce(
+    store: str, listening: socket.socket, made: str | None, given: tuple[str | None, ...], as_json: bool
+) -> None:
+    """Print what people, or with `as_json` programs, need to know of a server that listens."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    print(f"Coterie serves {store} at http://{shown}:{port}", flush=True)
+    address = f"http://{shown}:{port}"
+    said = [f"Coterie serves {store} at {address}"]
     if made is not None:
-        print(f"Token for reading and writing, shown only now: {made}", flush=True)
+        said.append(f"Token for reading and writing, shown only now: {made}")
     elif given[0] is None:
-        print("The token of an earlier start still holds (--new-token makes another one).", flush=True)
+        said.append("The token of an earlier start still holds (--new-token makes another one).")
+    print(json.dumps({"store": store, "address": address, "token": made}) if as_json else "\n".join(said), flush=True)
     if any(token is not None and len(token) < SHORTEST_GOOD_TOKEN for token in given):
         print(f"Warning: a token of fewer than {SHORTEST_GOOD_TOKEN} characters can be guessed.", file=sys.stderr)
 

@@ -81,15 +81,15 @@ def number_in(table: Table, cell: Any) -> float | None:
 def _number_in(table: Table, cell: Any) -> tuple[float | None, str]:
     """The number in a cell, or why there is none."""
     needed = "a number is needed"
-    if is_date(cell):
-        return None, "a number is needed, not a date or time"
-    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
-        return None, needed
     if isinstance(cell, str):
         if "_" in cell:
             return None, needed
         if table.decimal_comma and _DECIMAL_COMMA.fullmatch(cell):
             cell = cell.replace(",", ".")
+    elif is_date(cell):
+        return None, "a number is needed, not a date or time"
+    elif isinstance(cell, bool) or not isinstance(cell, int | float):
+        return None, needed
     try:
         number = float(cell)
     except (ValueError, OverflowError):

@@ -24,6 +24,7 @@ from coterie.tables.reading.spreadsheets import as_it_was, digest_of, sheet_rows
 
 SAVE_AS = 'save it as "CSV UTF-8" (Excel: File, Save As, CSV UTF-8; LibreOffice: Save As, Text CSV, Unicode (UTF-8))'
 _LONGEST_FIELD = 1 << 20
+_MOST_KNOWN = 10_000  # different cells
 _MOST_LISTED = 3  # columns at fault that a message lists
 
 
@@ -39,7 +40,7 @@ class Table:
     columns: tuple[str, ...]
     rows: list[list[Any]]
     digest: str
-    lines: list[int] | None = None  # of a CSV file: where each row begins; of a sheet: the number of each row
+    lines: Sequence[int] | None = None  # of a CSV file: where each row begins; of a sheet: the number of each row
     decimal_comma: bool = False
     line_word: str = "line"  # what `lines` counts
     sheets: tuple[str, ...] = ()  # of an Excel file: all of its sheets
@@ -146,18 +147,23 @@ def _csv(name: str, content: bytes, digest: str) -> Table:
     delimiter, declared = _delimiter(text)
     before = csv.field_size_limit(_LONGEST_FIELD)
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+        reader = csv.reader(_lines(text), strict=True, delimiter=delimiter)
+        lines: list[int] = []
+        rows: list[list[Any]] = []
         try:
-            numbered = list(_numbered(reader))[1 if declared else 0 :]
+            for line, cells in _numbered(reader):
+                lines.append(line)
+                rows.append(cells)
         except csv.Error as error:
             raise TableError(f"{name}, line {reader.line_num}: {error}", field="file") from None
     finally:
         csv.field_size_limit(before)
-    if not numbered:
+    before_rows = 2 if declared else 1
+    if len(rows) < before_rows:
         raise TableError(f"{name} is empty: the first line names the columns", field="file")
-    header = tuple(numbered[0][1])
-    rows: list[list[Any]] = []
-    for line, cells in numbered[1:]:
+    header = tuple(rows[before_rows - 1])
+    del rows[:before_rows], lines[:before_rows]
+    for line, cells in zip(lines, rows, strict=True):
         while len(cells) > len(header) and not cells[-1]:  # spreadsheets fill lines up
             cells.pop()
         if len(cells) != len(header):
@@ -168,9 +174,9 @@ def _csv(name: str, content: bytes, digest: str) -> Table:
                 message += "; if it uses decimal commas, save it with semicolons between the cells"
             column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"
             raise TableError(f"{name}, line {line}, column {short(column)}: {message}", field=f"line {line}, {column}")
-        rows.append(list(cells))
-    lines = [line for line, _ in numbered[1:]]
-    return _checked(Table(name, header, rows, digest, lines, delimiter != ","))
+    in_turn = range(lines[0], lines[0] + len(lines)) if lines else range(0)
+    at = in_turn if lines and lines[-1] == in_turn[-1] else lines  # of a million rows, numbers take megabytes
+    return _checked(Table(name, header, rows, digest, at, delimiter != ","))
 
 
 def _workbook(name: str, content: bytes, wanted: str | None) -> Table:
@@ -213,7 +219,7 @@ def text_of_bytes(name: str, content: bytes) -> str:
 
 def _delimiter(text: str) -> tuple[str, bool]:
     """What stands between the cells of the header, and whether the file's first line is one that says so (sep=;)."""
-    lines = (line.rstrip("\r\n") for line in io.StringIO(text) if line.strip())
+    lines = (line.rstrip("\r\n") for line in _lines(text) if line.strip())
     header = next(lines, "")
     declared = re.fullmatch(r'"?sep=([,;\t])"?', header)
     if declared is not None:
@@ -225,6 +231,19 @@ def _delimiter(text: str) -> tuple[str, bool]:
     return max(marks, key=lambda mark: (counts[mark][0] == counts[mark][1], counts[mark][0]), default=","), False
 
 
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a file with their ends, one after the other: a copy of all of them would be larger than the file."""
+    if text.count("\r") != text.count("\r\n"):  # ends of lines as Macs once had them
+        yield from io.StringIO(text, newline="")
+        return
+    start = 0
+    while (end := text.find("\n", start) + 1) > 0:
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
+
+
 def _unquoted(line: str) -> str:
     return re.sub(r'"[^"]*"?', "", line)
 
@@ -232,9 +251,16 @@ def _unquoted(line: str) -> str:
 def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank, each with the number of the line on which it begins."""
     before = 0
+    known: dict[str, str] = {}  # one object for cells that are the same, such as the name of an item
+
+    def one(cell: str) -> str:
+        plain = cell.strip()
+        plain = as_it_was(plain) if plain[:1] == "'" else plain
+        return known.setdefault(plain, plain) if len(known) < _MOST_KNOWN else known.get(plain, plain)
+
     for cells in reader:
         check_time()
-        stripped = [as_it_was(cell.strip()) for cell in cells]
+        stripped = list(map(one, cells))
         if any(stripped):
             yield before + 1, stripped
         before = reader.line_num

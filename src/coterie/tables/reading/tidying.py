@@ -78,11 +78,12 @@ def without_units(table: Table, item: int, wanted: Sequence[str] | None) -> tupl
 
 def zero_and_one(table: Table, place: int) -> tuple[str, str] | None:
     """The two words that a column consists of, if they stand for 0 and 1, such as no and yes; else None."""
-    cells = {
-        ("true" if cell else "false") if isinstance(cell, bool) else str(cell).strip().casefold()
-        for row in table.rows
-        if not is_empty(cell := row[place])
-    }
+    cells: set[str] = set()
+    for row in table.rows:
+        if not is_empty(cell := row[place]):
+            cells.add(("true" if cell else "false") if isinstance(cell, bool) else str(cell).strip().casefold())
+            if len(cells) > 2:
+                return None
     return next((words for words in _ZERO_AND_ONE if cells and cells <= set(words)), None)
 
 

@@ -16,18 +16,26 @@ export async function send(path, body, method = "GET") {
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   };
-  return answerTo(path, options);
+  return answerTo(fetch(path, { ...options, credentials: "same-origin" }));
 }
 
-// The same for a table, a file or a text, as it is.
-export async function sendTable(path, content) {
-  return answerTo(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: content });
+// The same for a table, a file or a text, as it is. `gone` is told which share of it has been sent, from 0 to 1.
+export async function sendTable(path, content, gone = () => {}) {
+  return answerTo(new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest(); // fetch does not say how far it is
+    request.open("POST", path);
+    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.upload.addEventListener("progress", (event) => { if (event.total) gone(event.loaded / event.total); });
+    request.addEventListener("load", () => resolve(new Response(request.responseText, { status: request.status })));
+    request.addEventListener("error", reject);
+    request.send(content);
+  }));
 }
 
-async function answerTo(path, options) {
+async function answerTo(asked) {
   let answer;
   try {
-    answer = await fetch(path, { ...options, credentials: "same-origin" });
+    answer = await asked;
   } catch {
     throw new Refused(0, { code: "away", field: null, message: "The server cannot be reached. Nothing typed is lost: try again." });
   }

@@ -25,6 +25,23 @@ function explain(error, place) {
   else showProblem(place, error.message);
 }
 
+// Send the file that was chosen, and say how far it is; then the server reads it.
+async function sendFile(path, file, reading) {
+  const [line, bar, words] = [find("going"), find("going-bar"), find("going-words")];
+  line.hidden = false;
+  words.textContent = `Sending ${file.name}…`;
+  bar.value = 0;
+  try {
+    return await sendTable(path, file, (share) => {
+      if (share < 1) bar.value = share;
+      else bar.removeAttribute("value");
+      words.textContent = share < 1 ? `Sending ${file.name}: ${Math.round(100 * share)} %` : reading;
+    });
+  } finally {
+    line.hidden = true;
+  }
+}
+
 async function look(event) {
   event.preventDefault();
   const file = find("table").files[0];
@@ -38,7 +55,7 @@ async function look(event) {
   const button = form.querySelector("button.primary");
   button.disabled = true;
   try {
-    const found = await sendTable(address(file, true), file);
+    const found = await sendFile(address(file, true), file, `Reading ${file.name}…`);
     looked = { file, path: address(file, false) };
     show(found);
   } catch (error) {
@@ -81,9 +98,9 @@ function show(found) {
 async function take() {
   find("confirm").disabled = true;
   showProblem(find("confirm-problem"), "");
-  find("imported").textContent = "Taking it in…";
+  find("imported").textContent = "";
   try {
-    const answer = await sendTable(looked.path, looked.file);
+    const answer = await sendFile(looked.path, looked.file, "Taking it in…");
     find("preview").hidden = true;
     const warnings = (answer.warnings ?? []).map((one) => one.message).join(" ");
     find("imported").replaceChildren(`${count(answer.accepted, "measurement")} taken in. ${warnings} `,
