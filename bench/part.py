@@ -101,6 +101,7 @@ PARTS = {
     "shape": "groups that differ in spread or shape: any noise with shape beside any noise, and energy distances",
     "classic": "CROC beside fixed designs with Tukey's letters or Scott–Knott groups: measurements, wrong groups",
     "tables": "finished tables: pairs told apart beside Tukey, Mann–Whitney and permutations, and wrong tables",
+    "intervals": "widths of proven intervals over those for one number of results, and how often one is ever wrong",
     "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",
     "resolution": "groups up to a resolution: CROC beside the same tests with items in turn (on request)",
     "costs": "items that differ in cost: what CROC spends if it weighs costs, and if not (on request)",
