@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from feature_stub import use_in_turn_by_feature
-from killed import assert_reads_the_same, kill_points, said_until_killed
+from killed import assert_reads_the_same, kill_points, lasting, said_until_killed
 
 from coterie.campaign import BadValue, Campaigns, Conflict
 
@@ -291,4 +291,4 @@ def test_killed_feature_by_feature_nothing_acknowledged_is_lost(url: str, lines:
         ask = store.ask(id, "ann")["asks"][0]
         values = numbers(ask["name"], ask["feature"])
         store.tell(id, [{"id": "after", "arm": ask["name"], "values": values, "lease": ask["lease"]}])
-        assert other.status(id) == store.status(id)
+        assert lasting(other.status(id)) == lasting(store.status(id))
