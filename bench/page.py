@@ -24,17 +24,12 @@ PLACES: dict[str, tuple[str, str]] = {
         for name in (
             "ablation", "scan", "forecast", "hands", "foreign", "crews", "asymptotic", "shortlists", "conservatism",
             "guarantees", "toofew", "shape", "linkage", "costs", "tables", "speed", "growth", "engine", "numerics",
-            "pace", "replay", "server", "service", "million", "workers", "draws", "network", "blocks",
-            "features", "deadline", "intervals",
+            "pace", "replay", "server", "service", "million", "workers", "draws", "network", "classic", "resolution",
+            "blocks", "features", "deadline", "intervals",
         )
     },
 }  # fmt: skip
 """For each place its part, and which of that part's tables are shown."""
-
-TUKEY_PAGE = ROOT / "docs" / "howto" / "from-tukey.md"
-TUKEY_PLACES = {"classic": ("classic", ALL)}
-RESOLUTION_PAGE = ROOT / "docs" / "howto" / "resolution.md"
-RESOLUTION_PLACES = {"resolution": ("resolution", ALL)}
 
 _PLACE = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- end of bench: \2 -->\n)", re.DOTALL)
 
@@ -59,21 +54,7 @@ def _spaced(text: str) -> str:
 
 def tables(place: str, folder: Path = RESULTS) -> str:
     """The tables of a place on the page of what was measured."""
-    return _tables(*PLACES[place], folder)
-
-
-def tukey_tables(place: str, folder: Path = RESULTS) -> str:
-    """The tables of a place on the page for people who use Tukey's letters."""
-    return _tables(*TUKEY_PLACES[place], folder)
-
-
-def resolution_tables(place: str, folder: Path = RESULTS) -> str:
-    """The tables of a place on the page about resolutions."""
-    return _tables(*RESOLUTION_PLACES[place], folder)
-
-
-def _tables(name: str, which: str, folder: Path) -> str:
-    """The tables of a part, each with its title; nothing if they were not kept."""
+    name, which = PLACES[place]
     content = kept(name, folder)
     if content is None:
         return ""
@@ -100,8 +81,6 @@ def places(page: str) -> list[str]:
 FILLED: tuple[tuple[Path, Callable[[str, Path], str]], ...] = (
     (PAGE, tables),
     (noise_page.PAGE, noise_page.tables),
-    (TUKEY_PAGE, tukey_tables),
-    (RESOLUTION_PAGE, resolution_tables),
 )
 """Every page with tables of kept results, and who writes them."""
 

@@ -14,8 +14,11 @@ author = "The Coterie authors"
 copyright = "The Coterie authors"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "plain_docstrings", "command_line"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "plain_docstrings", "command_line"]
 exclude_patterns = ["_build"]
+
+# The gallery: notebooks as they are saved, with their pictures; the tests execute them.
+nb_execution_mode = "off"
 
 # Links to headings work on GitHub and here alike.
 myst_heading_anchors = 4

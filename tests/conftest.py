@@ -19,7 +19,7 @@ from typing import Any
 import hypothesis
 import pytest
 import sources
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 
 def pytest_configure() -> None:
@@ -73,7 +73,9 @@ class Browser:
             from playwright.sync_api import sync_playwright
 
             self._playwright = sync_playwright().start()
-            self._running = self._playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGS)
+            self._running = self._playwright.chromium.launch(
+                executable_path=CHROMIUM, args=CHROMIUM_ARGS, timeout=1000 * PATIENCE
+            )
         return self._running
 
     def close(self) -> None:

@@ -167,7 +167,7 @@ def _view(session: Session) -> RenderableType:
     looks = [session.pulls[labels == k].mean() if (labels == k).any() else 0.0 for k in range(_n_groups(session))]
     for k, each in enumerate(looks):
         size = int((labels == k).sum())
-        grid.add_row(f"[{colour_of(k)}]group {k}[/]", f"{size} flowers, {each:.1f} looks each",
+        grid.add_row(f"[{colour_of(k)}]group {k + 1}[/]", f"{size} flowers, {each:.1f} looks each",
                      _bar(each, max(10.0, *looks)))  # fmt: skip
     verdict = "the groups are found" if session.done else "measuring …"
     return Panel(grid, title=f"{session.method}: {verdict}", expand=False)
@@ -209,7 +209,7 @@ def _groups_table(session: Session, instance: Instance) -> Table:
         members = np.flatnonzero(labels == k)
         species = Counter(datasets.IRIS_CLASSES[instance.labels[m]] for m in members)
         inside = ", ".join(f"{count} {name}" for name, count in species.most_common())
-        table.add_row(str(k), str(members.size), inside, f"{gap:.1f} cm", f"{session.pulls[members].mean():.1f}")
+        table.add_row(str(k + 1), str(members.size), inside, f"{gap:.1f} cm", f"{session.pulls[members].mean():.1f}")
     return table
 
 
@@ -251,7 +251,7 @@ def _draw(out: Path, session: Session) -> None:
     labels, pulls = _labels(session), session.pulls
     figure = Figure(figsize=(12, 5), layout="constrained")
     cloud, course, counts = figure.subplots(1, 3, width_ratios=(5, 5, 2))
-    names = [f"group {k}: {(labels == k).sum()} flowers, {pulls[labels == k].mean():.1f} looks each"
+    names = [f"group {k + 1}: {(labels == k).sum()} flowers, {pulls[labels == k].mean():.1f} looks each"
              for k in range(_n_groups(session))]  # fmt: skip
     plot_means(session, ax=cloud, groups=names, legend=False)
     cloud.legend(loc="upper center", frameon=False, fontsize="small")

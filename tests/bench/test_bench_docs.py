@@ -4,25 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from bench import noise_page
-from bench.page import (
-    ALL,
-    PAGE,
-    PLACES,
-    RESOLUTION_PAGE,
-    REST,
-    TUKEY_PAGE,
-    filled,
-    places,
-    resolution_tables,
-    tables,
-    tukey_tables,
-)
+from bench.page import ALL, PAGE, PLACES, REST, filled, places, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results"
@@ -65,16 +50,6 @@ def test_the_page_on_evidence_has_the_kept_costs_between_its_marks() -> None:
     assert filled(page, of=noise_page.tables) == page
     for place in noise_page.PLACES:
         assert bool(noise_page.tables(place)) == (RESULTS / "noise.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("path", "of", "name"), [(TUKEY_PAGE, tukey_tables, "classic"), (RESOLUTION_PAGE, resolution_tables, "resolution")]
-)
-def test_a_how_to_has_the_kept_tables_between_its_marks(path: Path, of: Callable[[str, Path], str], name: str) -> None:
-    page = path.read_text(encoding="utf-8")
-    assert places(page) == [name]
-    assert filled(page, of=of) == page
-    assert bool(of(name, RESULTS)) == (RESULTS / f"{name}.json").exists()
 
 
 def test_costs_are_multiples_of_the_known_noise() -> None:

@@ -18,7 +18,8 @@ from scipy.stats import beta
 from coterie import Session, same_partition
 from coterie.certificate.arithmetic import factors, variance
 from coterie.certificate.arithmetic.bets import ROUND, Bet, BetRound, Sides, sides_of
-from coterie.certificate.arithmetic.factors import log_binomial, log_chance, log_factors, log_mean_power
+from coterie.certificate.arithmetic.counts import log_binomial, log_chance, log_mean_power
+from coterie.certificate.arithmetic.factors import log_factors
 from coterie.certificate.freezes import Frozen
 from coterie.problem.families import AnyNoise, AtMost, Bounded, Counts, Exponential, Poisson, Statement, Symmetric
 from coterie.simulate.worlds import Events, Waits

@@ -32,6 +32,7 @@ class Content:
     campaigns: dict[str, Campaign] = field(default_factory=dict)
     logs: dict[str, list[tuple[Row, str]]] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    attachments: dict[tuple[str, str], bytes] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     sessions: dict[str, LoginSession] = field(default_factory=dict)
 
@@ -119,6 +120,9 @@ class MemoryReading:
     def snapshot(self, id: str) -> Snapshot | None:
         return self._content.snapshots.get(id)
 
+    def attachment(self, id: str, hash: str) -> bytes | None:
+        return self._content.attachments.get((id, hash))
+
     def tokens(self) -> list[Token]:
         return sorted(self._content.tokens.values(), key=lambda token: (token["created"], token["hash"]))
 
@@ -153,6 +157,8 @@ class MemoryWriting(MemoryReading):
         for id in [id for id in self._content.logs if id not in self._content.campaigns]:
             del self._content.logs[id]
             self._content.snapshots.pop(id, None)
+            for key in [key for key in self._content.attachments if key[0] == id]:
+                del self._content.attachments[key]
         return False
 
     def append(self, id: str, rows: Sequence[Row], summary: Summary) -> str:
@@ -167,6 +173,9 @@ class MemoryWriting(MemoryReading):
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         self._content.snapshots[snapshot.campaign] = snapshot
+
+    def keep_attachment(self, id: str, hash: str, content: bytes) -> None:
+        self._content.attachments[id, hash] = content
 
     def add_token(self, token: Token) -> bool:
         return self._content.tokens.setdefault(token["hash"], token) is token

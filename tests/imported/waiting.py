@@ -6,10 +6,13 @@ import http.client
 import time
 from collections.abc import Callable
 
+PATIENCE = 300.0
+"""Seconds that a test waits at most: what is right does not wait, and a machine may be busy with much else."""
+
 
 def wait_until(
     check: Callable[[], bool],
-    seconds: float = 60.0,
+    seconds: float = PATIENCE,
     says: Callable[[], str] = lambda: "it takes too long",
     pause: float = 0.02,
 ) -> None:

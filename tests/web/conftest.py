@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 TOKEN = "a-token-for-tests-0123456789"
 READ_TOKEN = "a-token-for-readers-0123456789"
@@ -152,7 +152,7 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(60)
+            self.process.wait(PATIENCE)
         finally:
             if self.process.poll() is None:
                 self.process.kill()
@@ -216,7 +216,7 @@ class Nursery:
     def kill(self, pid: int, by: int = signal.SIGKILL) -> None:
         """kill -9, or by another signal, and wait until it is gone."""
         os.kill(pid, by)
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while Path(f"/proc/{pid}").exists():
             assert time.monotonic() < end
             time.sleep(0.001)
@@ -224,7 +224,7 @@ class Nursery:
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(60)
+        self.process.wait(300)
 
 
 @pytest.fixture(scope="session")
@@ -247,7 +247,7 @@ def opened(browser: Any, api: Any) -> Iterator[Callable[..., Any]]:
     def open_page(path: str = "/", token: str = api.token, served: Any = api, **more: Any) -> Any:
         context = browser.new_context(base_url=served.url, **{"viewport": {"width": 1200, "height": 900}} | more)
         contexts.append(context)
-        context.set_default_timeout(60_000)  # on a busy machine; what is right does not wait
+        context.set_default_timeout(1000 * PATIENCE)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: note_request(asked.url, served.url))

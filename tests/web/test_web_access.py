@@ -260,7 +260,7 @@ def test_streams_do_not_hold_up_the_end(start: Any) -> None:
 
     server = start()
     id = server.api.create()
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
     connection.request("GET", f"{C}/{id}/events", None, {"Authorization": f"Bearer {server.api.token}"})
     answer = connection.getresponse()
     assert answer.readline()

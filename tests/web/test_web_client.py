@@ -139,6 +139,10 @@ def test_what_would_happen_twice_is_not_sent_again(unreliable: tuple[str, list[t
 
 ROUTES: dict[tuple[str, str], Callable[..., Any]] = {
     ("post", "/api/campaigns/{id}/close-block"): RemoteCampaign.close_block,
+    ("post", "/api/campaigns/{id}/attachments"): RemoteCampaign.attach,
+    ("get", "/api/campaigns/{id}/attachments"): RemoteCampaign.attachments,
+    ("get", "/api/campaigns/{id}/attachment"): RemoteCampaign.attachment,
+    ("get", "/api/campaigns/{id}/attachments.zip"): RemoteCampaign.attachment,
     ("get", "/healthz"): Client.healthy,
     ("post", "/api/campaigns"): Client.create,
     ("get", "/api/campaigns"): Client.campaigns,

@@ -197,7 +197,7 @@ def test_a_body_that_is_too_large(start: Any) -> None:
     answer = server.api.post(f"{C}/{id}/ask", {"worker": "w" * 20_000})
     assert (answer.status, answer.error["code"]) == (413, "body_too_large")
     # One that does not say how long it is: refused as it comes, long before its end.
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as raw:
         head = f"POST {C}/{id}/ask HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.api.token}\r\n"
         raw.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         for _ in range(3):
@@ -223,7 +223,7 @@ def test_too_many_requests(start: Any) -> None:
 
 
 def read_events(port: int, token: str, path: str, count: int, headers: dict[str, str] | None = None) -> list[Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     connection.request("GET", path, None, {"Authorization": f"Bearer {token}", **(headers or {})})
     answer = connection.getresponse()
     assert answer.status == 200

@@ -25,7 +25,7 @@ def test_examples_run(start: Any, tmp_path: Path) -> None:
     assert "http://127.0.0.1:8000" in script
     run = "set -euo pipefail\n" + script.replace("http://127.0.0.1:8000", api.url)
     answer = subprocess.run(["bash", "-c", run], env={"TOKEN": api.token, "PATH": "/usr/bin:/bin:/usr/local/bin"},
-                            capture_output=True, text=True, timeout=60, cwd=tmp_path)  # fmt: skip
+                            capture_output=True, text=True, timeout=300, cwd=tmp_path)  # fmt: skip
     assert answer.returncode == 0, answer.stderr
     said = answer.stdout
     assert '"name":"apple"' in said
@@ -76,7 +76,7 @@ def test_the_command_of_the_systemd_unit_serves(tmp_path: Path) -> None:
                 assert client.campaigns() == []
         finally:
             process.terminate()
-        process.wait(60)
+        process.wait(300)
     assert (tmp_path / "coterie.db").exists()
 
 

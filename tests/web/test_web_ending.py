@@ -23,7 +23,7 @@ def test_the_file_is_complete_after_every_ordinary_end(start: Any, tmp_path: Pat
     for k in range(40):
         assert server.api.tell(id, {"id": str(k), "arm": k % 6, "values": [0.0, 1.0]}).status == 200
     server.process.send_signal(number)
-    server.process.wait(60)
+    server.process.wait(300)
     assert server.process.returncode in (-number, 130)
     assert not (tmp_path / "store.db-wal").exists()
     shutil.copy(tmp_path / "store.db", tmp_path / "copy.db")
@@ -50,14 +50,14 @@ def test_backup_by_command_while_the_server_runs(start: Any, tmp_path: Path) -> 
         server.api.tell(id, {"id": str(k), "arm": k % 6, "values": [0.0, 1.0]})
     command = [sys.executable, "-m", "coterie.cli", "campaign", "backup", str(tmp_path / "copy.db")]
     answer = subprocess.run(
-        [*command, "--store", str(tmp_path / "store.db")], capture_output=True, text=True, timeout=60
+        [*command, "--store", str(tmp_path / "store.db")], capture_output=True, text=True, timeout=300
     )
     assert (answer.returncode, answer.stderr) == (0, f"wrote {tmp_path / 'copy.db'}\n")
     server.api.tell(id, {"id": "later", "arm": 0, "values": [0.0, 1.0]})
     with Campaigns(tmp_path / "copy.db", create=False) as store:
         assert store.status(id)["measurements"] == 12
     again = subprocess.run(
-        [*command, "--store", str(tmp_path / "store.db")], capture_output=True, text=True, timeout=60
+        [*command, "--store", str(tmp_path / "store.db")], capture_output=True, text=True, timeout=300
     )
     assert again.returncode == 2
     assert again.stderr.endswith("copy.db is there already: name a new file\n")
@@ -69,7 +69,7 @@ def test_backup_by_command_while_the_server_runs(start: Any, tmp_path: Path) -> 
         [sys.executable, "-m", "coterie.cli", "campaign", "list", "--store", str(tmp_path / "store.db")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert listed.returncode == 2
     assert "without its journal store.db-wal" in listed.stderr

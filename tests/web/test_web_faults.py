@@ -60,7 +60,7 @@ class Bench(threading.Thread):
         """The answer, however often it takes; None when the test ends first, or on an error that it may not get."""
         while True:
             try:
-                answer = self.api.post(f"/api/campaigns/{self.id}/{what}", body, timeout=60)
+                answer = self.api.post(f"/api/campaigns/{self.id}/{what}", body, timeout=300)
             except (OSError, http.client.HTTPException):
                 if self.ending.is_set():
                     return None
@@ -321,7 +321,7 @@ def test_a_row_that_is_changed_under_a_running_server_is_named(start: Any, tmp_p
     for k in range(8):
         assert api.tell(id, {"id": str(k), "arm": k % 6, "values": [float(k), 0.0]}).status == 200
     assert api.get("/healthz").json["damaged"] == []
-    with sqlite3.connect(tmp_path / "store.db", timeout=30) as connection:
+    with sqlite3.connect(tmp_path / "store.db", timeout=300) as connection:
         connection.execute("UPDATE measurements SET \"values\" = '[99.0, 0.0]' WHERE id = '3'")
     connection.close()
     wait_until(lambda: api.get("/healthz").json["status"] == "damaged")

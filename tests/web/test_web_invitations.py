@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from page_steps import show_part
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 C = "/api/campaigns"
 READ_TOKEN = "a-token-for-readers-0123456789"
@@ -115,6 +115,8 @@ def test_an_owner_invites_on_the_page_and_a_phone_opens_the_link(api: Any, brows
     link = page.locator("#invite-link").text_content()
     contexts = [browser.new_context(viewport={"width": 390, "height": 844}) for _ in range(2)]
     try:
+        for context in contexts:
+            context.set_default_timeout(1000 * PATIENCE)
         phone, second = (context.new_page() for context in contexts)
         phone.goto(link)
         phone.locator("#invited").wait_for(state="visible")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from page_steps import new_campaign, show_part, start_measuring
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from coterie.client import Client, ServerError
 
@@ -210,30 +210,32 @@ def test_readers_manage_nothing(opened: Any, api: Any) -> None:
 
 def test_the_list_is_searched_and_turned_over(start: Any, opened: Any) -> None:
     served = start("--rate", "0").api
-    ids = [served.create(name=f"{'peas' if k % 9 else 'beans'} {k}", **SHAPE) for k in range(53)]
+    ids = [served.create(name=f"{'peas' if k % 9 else 'beans'} {k}", **SHAPE) for k in range(23)]
     page = opened("/", served=served)
-    assert page.locator(".campaigns li").count() == 50
-    assert page.locator(".campaigns a").first.inner_text() == "peas 52"
+    assert page.locator(".campaigns li").count() == 20
+    assert page.locator(".campaigns a").first.inner_text() == "peas 22"
     check_accessible(page)
     keep(page, "list")
     page.locator("#older").click()
+    page.wait_for_url(re.compile("after="))
     page.locator(".campaigns a", has_text="peas 1").wait_for()
     assert page.locator(".campaigns li").count() == 3
     page.get_by_label("Find by name").fill("BEANS")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("search=BEANS"))
-    assert page.locator(".campaigns li").count() == 6
+    assert page.locator(".campaigns li").count() == 3
     served.post(f"{C}/{ids[0]}/archive", {"archived": True})
     page.reload()
-    assert page.locator(".campaigns li").count() == 5
+    assert page.locator(".campaigns li").count() == 2
     page.get_by_label("archived ones too").check()
     page.get_by_role("button", name="Find").click()
     page.wait_for_url(re.compile("archived=true"))
-    assert page.locator(".campaigns li").count() == 6
+    assert page.locator(".campaigns li").count() == 3
 
 
 def test_the_login_page_says_what_plain_http_means(browser: Any, api: Any) -> None:
     context = browser.new_context(base_url=api.url)
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
     page.goto("/login")
     assert "every other server on this host" in page.locator("#plain-http").inner_text()

@@ -327,13 +327,15 @@ def test_labels_and_announcements(opened: Any, api: Any) -> None:
 
 
 BEYOND_THE_EDGE = """[...document.querySelectorAll("body *")]
-  .filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".table"))
+  .filter(e => e.getBoundingClientRect().right > innerWidth
+    && (!e.closest(".table") || getComputedStyle(e).position === "absolute"))
   .map(e => e.outerHTML.slice(0, 200)).slice(0, 5)"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_and_in_both_schemes(opened: Any, api: Any, scheme: str) -> None:
-    id = new_campaign(api, names=[*NAMES[:5], "a very long name of an item " * 6 + "x"])
+    names = [*NAMES[:5], "a very long name of an item " * 6 + "x"]
+    id = new_campaign(api, names=names, lease_seconds=48 * 3600)  # until a day later, which is written with its date
     sent = [{"id": str(k), "arm": k % 6, "values": measure(NAMES[k % 6], k)} for k in range(8)]
     api.tell(id, *sent)
     page = opened(f"/campaigns/{id}", viewport={"width": 360, "height": 700}, color_scheme=scheme)

@@ -59,6 +59,7 @@ def test_after_a_restart_one_message_says_what_to_do(opened: Any, nursery: Any, 
         elsewhere = page.context.new_page()
         elsewhere.goto(page.url)
         elsewhere.get_by_role("button", name="Log out").click()
+        elsewhere.wait_for_url("**/login")
         elsewhere.close()
         said.filter(has_text="You are logged out").wait_for()
         page.get_by_role("button", name="Save result").click()

@@ -75,7 +75,7 @@ def test_event_streams_end_at_logout_and_when_the_token_is_revoked(start: Any, t
     wait_until(lambda: server.api.with_token(secret).get(C).status == 200)
     streams = []
     for headers in (cookies(jar), {"Authorization": f"Bearer {secret}"}):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
         connection.request("GET", f"{C}/{id}/events", None, headers)
         answer = connection.getresponse()
         assert answer.readline().startswith(b"retry")

@@ -15,7 +15,7 @@ C = "/api/campaigns"
 
 
 def connect(server: Any) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    made = socket.create_connection(("127.0.0.1", server.port), timeout=300)
     return made
 
 
@@ -84,7 +84,7 @@ def test_half_open_requests_lock_nobody_out(start: Any) -> None:
         one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" if k % 2 else b"")
         held.append(one)
         if k % 100 == 99:
-            assert server.api.get(C, timeout=60).status == 200
+            assert server.api.get(C, timeout=300).status == 200
     for one in held:
         one.close()
 
@@ -108,7 +108,7 @@ def test_streams_of_events_leave_room_for_requests_and_for_other_addresses(start
         (asked,) = server.api.post(f"{C}/{id}/ask", {"worker": "w", "n": 1}).json["asks"]
         told = {"id": str(k), "arm": asked["arm"], "values": [0.0, 0.0], "lease": asked["lease"]}
         assert server.api.post(f"{C}/{id}/tell", {"measurements": [told]}).json["accepted"] == 1
-    other = socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=("127.0.0.2", 0))
+    other = socket.create_connection(("127.0.0.1", server.port), timeout=300, source_address=("127.0.0.2", 0))
     other.sendall(f"{ask}\r\n".encode())
     assert other.recv(12) == b"HTTP/1.1 200"
     streams.pop().close()
@@ -151,7 +151,7 @@ def test_what_does_not_arrive_in_time_is_cut(what: str) -> None:
         thread.start()
         wait_until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
-        one = socket.create_connection(("127.0.0.1", port), timeout=60)
+        one = socket.create_connection(("127.0.0.1", port), timeout=300)
         if what == "head":
             one.sendall(b"GET /healthz HTTP/1.1\r\nHo")
         elif what == "body":

@@ -79,7 +79,7 @@ def test_what_arrives_meanwhile_is_one_group(store: Campaigns) -> None:
 
     def counted(requests: Any) -> None:
         groups.append(len(requests))
-        gate.wait(60)  # the first group takes as long as the others need to arrive
+        gate.wait(300)  # the first group takes as long as the others need to arrive
         serve(requests)
 
     commits.serve = counted

@@ -40,5 +40,5 @@ _LATER = {"Campaigns": "coterie.campaign.service.campaigns", "replay_pool": "cot
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'coterie.campaign' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_LATER[name]), name)
-    return found
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value

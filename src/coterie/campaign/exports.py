@@ -68,7 +68,7 @@ def _csv(seen: CampaignReading, last: int | None, decimal_comma: bool) -> str:
     called = log_views.token_names(seen, [row for row, _ in rows])
     lines = [csv_line([*header, *origin_columns(header)], decimal_comma)]
     for row, cells in rows:
-        who = [one or "" for one in (row.worker, called.get(row.token or "", row.token))]
+        who = [name or "" for name in (row.worker, called.get(row.token or "", row.token))]
         lines.append(csv_line([*cells, timestamp(row.told_at), *who], decimal_comma))
     return "".join([_first_mark(decimal_comma), *lines])
 
@@ -113,7 +113,7 @@ def _feature_rows(
     assert features is not None
     page = seen.journal.rows(seen.row, kinds=(Told,)) if last is None else seen.journal.rows(seen.row, 0, last)
     rows: list[tuple[Told, list[str | float]]] = []
-    for row in (one for one in page.rows if isinstance(one, Told)):
+    for row in (entry for entry in page.rows if isinstance(entry, Told)):
         item, panel = features.split(row.arm)
         told = json.loads(row.values)
         now = corrected.get(row.id, told)
@@ -160,7 +160,7 @@ def group_rows(seen: CampaignReading) -> tuple[list[str], Callable[[], list[list
     returned beside the header adds them.
     """
     state, settings = seen.state, seen.state.settings
-    apart = {one["arm"] for one in judgements.misfits(state)}
+    apart = {misfit["arm"] for misfit in judgements.misfits(state)}
     clean = state.session.alarm is None and not looks_mixed(state.session) and not judgements.harmful(state)
     proven = "yes" if state.done and judgements.certain(settings) and clean and not apart else "no"
     priced = settings.run.costs
@@ -190,18 +190,18 @@ def group_rows(seen: CampaignReading) -> tuple[list[str], Callable[[], list[list
 def _groups_by_feature(seen: CampaignReading, proven: str) -> tuple[list[str], Callable[[], list[list[Any]]]]:
     """item, group, proven, measurements, and the means on the features by which the groups are told apart."""
     state, settings = seen.state, seen.state.settings
-    session, found, features = state.session, state.session.found_features, settings.run.features
+    session, found_names, features = state.session, state.session.found_features, settings.run.features
     assert features is not None
-    cells, column = session.cells, {features.names.index(name): place for place, name in enumerate(found)}
+    cells, column = session.cells, {features.names.index(name): place for place, name in enumerate(found_names)}
     means: dict[int, list[float | None]] = {}
     for item, feature, mean in zip(cells.items.tolist(), cells.features.tolist(), cells.means.tolist(), strict=True):
         if feature in column:
-            means.setdefault(item, [None] * len(found))[column[feature]] = mean
+            means.setdefault(item, [None] * len(found_names))[column[feature]] = mean
     rows: list[list[Any]] = []
     for item, count in enumerate(session.pulls.tolist()):
         group = None if state.groups is None else int(state.groups[item])
-        rows.append([settings.name_of(item), group, proven, count, *means.get(item, [None] * len(found))])
-    return ["item", "group", "proven", "measurements", *(f"mean {name}" for name in found)], lambda: rows
+        rows.append([settings.name_of(item), group, proven, count, *means.get(item, [None] * len(found_names))])
+    return ["item", "group", "proven", "measurements", *(f"mean {name}" for name in found_names)], lambda: rows
 
 
 def _json(seen: CampaignReading) -> str:
@@ -223,7 +223,7 @@ def _as_text(certificate: dict[str, Any]) -> str:
 
 def _log(seen: CampaignReading) -> str:
     """Results in the order in which they count, freezes and rounds: what `coterie verify` reads."""
-    settings = log_views.settings_of(seen.row)
+    settings = seen.settings
     if not method_named(settings.method).certifies:
         raise Conflict(
             f"only method {certifying_methods()} has a log to verify, campaign {seen.row['name']!r} uses "
@@ -268,11 +268,11 @@ def workbook_exporter(kind: Any) -> Callable[[CampaignReading], Callable[[], byt
 
 def _measurement_sheet(seen: CampaignReading) -> Callable[[], bytes]:
     """id, arm and values as in the CSV file, so that it can be imported again; and when, and by whom."""
-    header, found = measurement_rows(seen)
-    called = log_views.token_names(seen, [row for row, _ in found])
+    header, results = measurement_rows(seen)
+    called = log_views.token_names(seen, [row for row, _ in results])
     rows = [
         [*cells, datetime.fromtimestamp(row.told_at, UTC), row.worker, called.get(row.token or "", row.token)]
-        for row, cells in found
+        for row, cells in results
     ]
     return _sheet("measurements", [*header, *origin_columns(header)], rows)
 
@@ -284,11 +284,11 @@ def _group_sheet(seen: CampaignReading) -> Callable[[], bytes]:
 
 def _log_sheet(seen: CampaignReading) -> Callable[[], bytes]:
     """Everything that happened, a row each. For people: `coterie verify` reads the log that is exported as CSV."""
-    settings = log_views.settings_of(seen.row)
+    settings = seen.settings
     dim = settings.width
     columns = settings.columns if settings.run.features is None else [f"value {place}" for place in range(dim)]
     header = ["no.", "when (UTC)", "what", "item", *columns, "who", "id", "lease", "reason", "token", "more"]
-    rows = [_log_row(one, dim) for one in log_views.events(seen, 0, None)["events"]]
+    rows = [_log_row(event, dim) for event in log_views.events(seen, 0, None)["events"]]
     return _sheet("log", header, rows)
 
 

@@ -20,7 +20,7 @@ from coterie.campaign.long_tables import long_results, streams_of
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import CampaignSettings, printable
 from coterie.campaign.tokens import Writer
-from coterie.campaign.views.log import settings_now, settings_of
+from coterie.campaign.views.log import settings_now
 from coterie.problem.checks import check_text, short
 from coterie.tables.checks.row_order import Order, content_order
 from coterie.tables.errors import TableError, check_time
@@ -81,10 +81,10 @@ class TableImport:
         rows = self._in_table_order(settings)
         arms = np.array([row["arm"] for row in rows], dtype=np.int64)
         values = np.array([row["values"] for row in rows], dtype=np.float64).reshape(len(rows), settings.dim)
-        found = repeated_rows(arms, values)
-        if found is None:
+        repeats = repeated_rows(arms, values)
+        if repeats is None:
             return []
-        named = found.words(len(rows), self.table.name, self.table.place)
+        named = repeats.words(len(rows), self.table.name, self.table.place)
         message = (
             f"{named}. Chance alone makes so many equal rows in at most 1 of {1 / CHANCE:,.0f} tables: if somebody "
             "copied them, each measurement counts several times, and nothing is proven. Then import a table without "
@@ -106,17 +106,17 @@ def columns_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     arm_at = item_column(table)
     if arm_at is None:
         others = " or ".join(ITEM_NAMES[1:])
-        what = f"{table.name} needs a column arm (or {others}); its columns are {listed(table.columns)}"
-        raise TableError(what, field="arm")
+        message = f"{table.name} needs a column arm (or {others}); its columns are {listed(table.columns)}"
+        raise TableError(message, field="arm")
     named = _own_names(table, settings, wanted)
     places = value_columns(table, arm_at, settings.dim, named)
     if named is None and place_of(table, "v0") is None:  # by their number only
         for place in places:
             why = no_measurement(table, place, None)
             if why is not None:
-                what = f"column {table.columns[place]} of {table.name} is taken for no measurement ({why})"
+                message = f"column {table.columns[place]} of {table.name} is taken for no measurement ({why})"
                 say = "say which columns hold the values with --values (in Python values=)"
-                raise TableError(f"{what}: {say}", field="values")
+                raise TableError(f"{message}: {say}", field="values")
     return arm_at, places
 
 
@@ -139,7 +139,7 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     id_at = _id_column(table)
     index, numbered = index_of(settings)
     seen: dict[str, int] = {}
-    found = []
+    results = []
     noise = settings.run.noise
     for number, values in enumerate(rows):
         check_time()
@@ -153,8 +153,8 @@ def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
         except ValueError as error:  # in words of the table: after the shuffle nobody would find the row
             place = table.place(number)
             raise TableError(f"{table.name}, {place}, item {settings.name_of(arm)}: {error}", field=place) from None
-        found.append({"id": name, "arm": arm, "values": values})
-    return found
+        results.append({"id": name, "arm": arm, "values": values})
+    return results
 
 
 def _own_names(table: Table, settings: CampaignSettings, wanted: Sequence[str] | None) -> Sequence[str] | None:
@@ -169,11 +169,11 @@ def _own_names(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
         return own
     if None not in places_of(table, [f"v{i}" for i in range(settings.dim)]):
         return None
-    what = (
+    message = (
         f"the campaign's values are {listed(own)}, {table.name} has the columns {listed(table.columns)}: rename them, "
         "or say which ones hold the values, in this order, with --values (in Python values=)"
     )
-    raise TableError(what, field="values")
+    raise TableError(message, field="values")
 
 
 def _id_column(table: Table) -> int | None:
@@ -233,19 +233,19 @@ def import_in_parts(
     """
     results = campaigns.look(id, lambda seen: content.results(settings_now(seen)))
     given = campaigns.read(id, lambda seen: check_measurements(seen.state, results))
-    note = content.note | {"measurements": sum(not one.old for one in given)}
+    note = content.note | {"measurements": sum(not result.old for result in given)}
     del given
-    found: dict[str, Any] = {"accepted": 0, "duplicates": 0, "done": False}
+    answer_so_far: dict[str, Any] = {"accepted": 0, "duplicates": 0, "done": False}
     copies = campaigns.look(id, lambda seen: content.warnings(settings_now(seen))) if note["measurements"] else []
     if copies:
-        found["warnings"] = copies
+        answer_so_far["warnings"] = copies
     start, size = 0, _FIRST
     while start < len(results) or start == 0:
         begun = time.monotonic()
         part = results[start : start + size]
         try:
             check_time(TAKING_IN_SECONDS)
-            answer = campaigns.submit(id, _decision(part, note if found["accepted"] == 0 else None, writer))
+            answer = campaigns.submit(id, _decision(part, note if answer_so_far["accepted"] == 0 else None, writer))
         except (StoreUnavailable, TableError) as error:
             if start:
                 error.message += (
@@ -253,15 +253,19 @@ def import_in_parts(
                 )
                 error.args = (error.message,)
             raise
-        found |= {key: found[key] + answer[key] for key in ("accepted", "duplicates")} | {"done": answer["done"]}
+        answer_so_far |= {key: answer_so_far[key] + answer[key] for key in ("accepted", "duplicates")} | {
+            "done": answer["done"]
+        }
         if "warnings" in answer:
-            found["warnings"] = [*found.get("warnings", []), *answer["warnings"]][: measuring.MOST_WARNINGS]
+            answer_so_far["warnings"] = [*answer_so_far.get("warnings", []), *answer["warnings"]][
+                : measuring.MOST_WARNINGS
+            ]
         start += max(1, len(part))
         if start < len(results):
             took = time.monotonic() - begun
             size = int(min(_LONGEST, max(_SHORTEST, len(part) * min(2.0, PART_SECONDS / max(took, 1e-6)))))
             time.sleep(PAUSE_SECONDS)
-    return found | {"order": content.order.as_dict()}
+    return answer_so_far | {"order": content.order.as_dict()}
 
 
 def _decision(part: list[dict[str, Any]], note: dict[str, Any] | None, writer: Writer | None) -> Any:
@@ -279,9 +283,9 @@ SHOWN_ROWS = 5
 
 def preview_import(campaigns: OpenCampaigns, id: str, content: TableImport) -> dict[str, Any]:
     """What `import_in_parts` would do with this table now; nothing is written."""
-    settings = campaigns.look(id, lambda seen: settings_of(seen.row))
+    settings = campaigns.look(id, lambda seen: seen.settings)
     table = content.table
-    found: dict[str, Any] = {
+    preview: dict[str, Any] = {
         "source": table.name,
         "rows": len(table.rows),
         "columns": list(table.columns),
@@ -299,32 +303,32 @@ def preview_import(campaigns: OpenCampaigns, id: str, content: TableImport) -> d
         "warnings": [],
     }
     if settings.run.features is not None:
-        problems = _checked_by_the_campaign(campaigns, id, content, settings, found)
-        return found | {"item_column": "arm", "value_columns": ["value"]} | _problems(problems)
+        problems = _checked_by_the_campaign(campaigns, id, content, settings, preview)
+        return preview | {"item_column": "arm", "value_columns": ["value"]} | _problems(problems)
     try:
         arm_at, places = columns_of(table, settings, content.values)
     except TableError as error:
-        return found | _problems([_problem(error.message, error.field)])
-    found |= {"item_column": table.columns[arm_at], "value_columns": [table.columns[place] for place in places]}
+        return preview | _problems([_problem(error.message, error.field)])
+    preview |= {"item_column": table.columns[arm_at], "value_columns": [table.columns[place] for place in places]}
     problems, unknown, arms = _look_at_rows(table, settings, arm_at, places)
-    found |= {"items": len(arms), "unknown_items": unknown[:LISTED], "shown": _shown(table, arm_at, places)}
+    preview |= {"items": len(arms), "unknown_items": unknown[:LISTED], "shown": _shown(table, arm_at, places)}
     if not problems:
-        problems = _checked_by_the_campaign(campaigns, id, content, settings, found)
-    return found | _problems(problems)
+        problems = _checked_by_the_campaign(campaigns, id, content, settings, preview)
+    return preview | _problems(problems)
 
 
 def _look_at_rows(
     table: Table, settings: CampaignSettings, arm_at: int, places: list[int]
 ) -> tuple[list[dict[str, Any]], list[str], set[int]]:
     """All problems of single cells, the names that no item has, and the items that there are."""
-    found, bad = numbers_and_others(words_as_numbers(table, places), places)
+    readings, bad = numbers_and_others(words_as_numbers(table, places), places)
     at: dict[int, list[dict[str, Any]]] = {}
-    for row, place, what in bad:
-        at.setdefault(row, []).append(_at(table, row, place, what))
+    for row, place, message in bad:
+        at.setdefault(row, []).append(_at(table, row, place, message))
     index, numbered = index_of(settings)
     unknown: dict[str, None] = {}
     arms: set[int] = set()
-    for row, values in enumerate(found):
+    for row, values in enumerate(readings):
         check_time()
         try:
             arms.add(arm_in(table, row, arm_at, index, numbered))
@@ -337,7 +341,7 @@ def _look_at_rows(
                 settings.run.noise.check(np.array([values]))
             except ValueError as error:
                 at[row] = [_at(table, row, places[0], str(error))]
-    problems = [one for row in sorted(at) for one in at[row]]
+    problems = [problem for row in sorted(at) for problem in at[row]]
     if not bad:
         try:
             refuse_unclear_marks(table, places)
@@ -347,7 +351,7 @@ def _look_at_rows(
 
 
 def _checked_by_the_campaign(
-    campaigns: OpenCampaigns, id: str, content: TableImport, settings: CampaignSettings, found: dict[str, Any]
+    campaigns: OpenCampaigns, id: str, content: TableImport, settings: CampaignSettings, preview: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """What the record says against these results: ids that are taken, say. Counts those that are new."""
     try:
@@ -355,9 +359,9 @@ def _checked_by_the_campaign(
         given = campaigns.read(id, lambda seen: check_measurements(seen.state, results))
     except CampaignError as error:
         return [_problem(error.message, error.field)]
-    found["warnings"] = content.warnings(settings)
-    found["new"] = sum(not one.old for one in given)
-    found["duplicates"] = len(given) - found["new"]
+    preview["warnings"] = content.warnings(settings)
+    preview["new"] = sum(not result.old for result in given)
+    preview["duplicates"] = len(given) - preview["new"]
     return []
 
 
@@ -373,12 +377,12 @@ def _shown(table: Table, arm_at: int, places: list[int]) -> list[dict[str, Any]]
     ]
 
 
-def _at(table: Table, row: int, place: int, what: str) -> dict[str, Any]:
+def _at(table: Table, row: int, place: int, message: str) -> dict[str, Any]:
     where = table.place(row)
     return {
         "place": where,
         "column": table.columns[place],
-        "message": f"{where}, column {table.columns[place]}: {what}",
+        "message": f"{where}, column {table.columns[place]}: {message}",
     }
 
 
@@ -386,5 +390,5 @@ def _problem(message: str, field: str | None) -> dict[str, Any]:
     return {"place": field, "column": None, "message": message}
 
 
-def _problems(found: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"problems": found[:LISTED], "problem_count": len(found)}
+def _problems(problems: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"problems": problems[:LISTED], "problem_count": len(problems)}

@@ -375,9 +375,9 @@ class GroupChecks(Checks):
         shown = {frozenset(((a, b), (c, d))) for a, b, c, d in tests.arms[met].tolist()}
         wide = [core for core in freeze.cores if len(core) > 1]  # a core of one arm cannot be split
         pairs = [(p, q) for core, other in combinations(wide, 2) for q in core for p in other]
-        for one, other in combinations(pairs, 2):
-            if not {*one} & {*other} and frozenset((one, other)) not in shown:
-                self.say(f"core arms {one} and {other} are not shown to differ together: {level:.6g} must be reached")
+        for core, other in combinations(pairs, 2):
+            if not {*core} & {*other} and frozenset((core, other)) not in shown:
+                self.say(f"core arms {core} and {other} are not shown to differ together: {level:.6g} must be reached")
 
 
 def _listed(arms: list[int]) -> str:

@@ -8,6 +8,7 @@ program that a closed pipe has ended, 141, or rich's 1 within a table.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from typing import Annotated, Any
@@ -124,6 +125,10 @@ for name, command, kind in (
 ):
     research_app.command(name, cls=kind)(command)
     app.command(name, cls=kind, hidden=True)(command)  # its name before 0.3, which stays
+for apps in (app, campaign_app, research_app, token_app):
+    for info in apps.registered_commands:  # lines as wide as the terminal, not as the source
+        paragraphs = inspect.cleandoc(getattr(info.callback, "__doc__", None) or "").split("\n\n")
+        info.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _show_version(wanted: bool) -> None:

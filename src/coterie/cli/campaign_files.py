@@ -24,6 +24,7 @@ class Kind(StrEnum):
     certificate = "certificate"
     partial = "partial"
     log = "log"
+    attachments = "attachments"
 
 
 Columns = Annotated[
@@ -82,7 +83,7 @@ def export(
         typer.Option(
             "--kind",
             help="csv: measurements; groups: each item's group; json: everything; certificate and log: for verify; "
-            "partial: a certificate of what is proven so far.",
+            "partial: a certificate of what is proven so far; attachments: a ZIP of photos, files and notes.",
         ),
     ] = Kind.csv,
     out: Annotated[
@@ -114,8 +115,12 @@ def export(
     excel = out is not None and out.suffix.lower() == ".xlsx"
     if excel and (decimal_comma or before is not None):
         raise ValueError("--decimal-comma and --before are for text, not for Excel files: leave them out")
+    if kind is Kind.attachments and (out is None or out.suffix.lower() != ".zip"):
+        raise ValueError("attachments are written to a ZIP: say --out FILE.zip")
     with opened(store, campaign) as (campaigns, id):
-        if excel:
+        if kind is Kind.attachments:
+            content = campaigns.attachments.archive(id)
+        elif excel:
             content = campaigns.export_workbook(id, wanted)
         else:
             content = campaigns.export(id, wanted, before, decimal_comma).encode("utf-8")

@@ -108,7 +108,7 @@ Norm = Annotated[
     str,
     typer.Option(
         "--norm",
-        metavar="|".join(NORMS),
+        metavar="NORM",
         help="Of --alike and --apart. each: for every number of a measurement; distance: for the distance of all.",
     ),
 ]
@@ -116,7 +116,7 @@ Claim = Annotated[
     str,
     typer.Option(
         "--claim",
-        metavar="|".join(CLAIMS),
+        metavar="CLAIM",
         help="With --alike and --apart. references: items are near the reference of their group; any-two: any two "
         "items of a group are near each other, which takes more measurements.",
     ),
@@ -125,7 +125,7 @@ Groups = Annotated[
     str,
     typer.Option(
         "--groups",
-        metavar="|".join(GROUPS),
+        metavar="KIND",
         help="With --clusters. equal: the items of a group are alike; linkage: the groups that single linkage of the "
         "true means gives.",
     ),

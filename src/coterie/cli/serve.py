@@ -89,6 +89,28 @@ def serve(
             show_default="owners only",
         ),
     ] = None,
+    webhook: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--webhook",
+            metavar="URL",
+            help="An address that is told when a campaign stops, has an alarm or is blocked.",
+            show_default="none",
+        ),
+    ] = None,
+    webhook_secret: Annotated[
+        str | None,
+        typer.Option(
+            "--webhook-secret",
+            envvar="COTERIE_WEBHOOK_SECRET",
+            help="What webhooks are signed with, and their receivers know too.",
+            show_default="none",
+        ),
+    ] = None,
+    webhook_private: Annotated[
+        bool,
+        typer.Option("--webhook-private", help="Webhooks may go to this machine and to private networks, without TLS."),
+    ] = False,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request: address, method, path, status.")
     ] = False,
@@ -99,7 +121,8 @@ def serve(
 
     run(
         store, host, port, token, read_token, new_token, rate, int(max_body * 2**20), access_log, proxy or [],
-        connections, connections_per_address, asks_per_token, metrics_token,
+        connections, connections_per_address, asks_per_token, metrics_token, webhook or [], webhook_secret,
+        webhook_private,
     )  # fmt: skip
 
 

@@ -121,6 +121,23 @@ class RemoteCampaign:
         """Nothing more is measured in a block: its open items are given back. Closing it twice is an error."""
         self._post("close-block", {"block": block}, repeatable=False)
 
+    def attach(self, measurement: str, content: bytes | str, name: str) -> dict[str, Any]:
+        """Keep a file with a measurement: `content` is what it holds, bytes or a text, `name` what it is called."""
+        query = query_of(measurement=measurement, name=name)
+        sent = content.encode() if isinstance(content, str) else content
+        return cast(
+            dict[str, Any], self.connection.send("POST", f"{self._path}/attachments?{query}", content=sent).json()
+        )
+
+    def attachments(self, measurement: str | None = None) -> list[dict[str, Any]]:
+        """Its files, or those of one measurement, oldest first."""
+        return list(self._get(f"/attachments?{query_of(measurement=measurement)}")["attachments"])
+
+    def attachment(self, sha256: str | None = None) -> bytes:
+        """A file by the hash of its content; without one, a ZIP of all files."""
+        last = "attachments.zip" if sha256 is None else f"attachment?{query_of(sha256=sha256)}"
+        return self.connection.send("GET", f"{self._path}/{last}").content
+
     def archive(self) -> None:
         """Put it away: it can be read, and nothing is written to it."""
         self._post("archive", {"archived": True})

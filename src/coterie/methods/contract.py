@@ -89,16 +89,16 @@ class MethodError(RuntimeError):
     ----------
     method
         Its name.
-    what
+    complaint
         What it did, as the end of a sentence.
     """
 
-    def __init__(self, method: str, what: str) -> None:
-        super().__init__(f"method {method!r} {what}")
-        self.method, self.what = method, what
+    def __init__(self, method: str, complaint: str) -> None:
+        super().__init__(f"method {method!r} {complaint}")
+        self.method, self.complaint = method, complaint
 
     def __reduce__(self) -> tuple[type[MethodError], tuple[str, str]]:
-        return MethodError, (self.method, self.what)
+        return MethodError, (self.method, self.complaint)
 
 
 class MethodRun(Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, ResolutionGroups, MeasuresPanels, ABC):

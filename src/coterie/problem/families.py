@@ -22,7 +22,6 @@ from coterie.problem.statements import (
     SHAPES,
     STATEMENT_CLASSES,
     STATEMENTS,
-    WITHOUT_DEFAULTS,
     AnyNoise,
     AtMost,
     Bounded,
@@ -32,8 +31,6 @@ from coterie.problem.statements import (
     Poisson,
     Statement,
     Symmetric,
-    family_of,
-    statement_of,
 )
 
 __all__ = [
@@ -65,6 +62,14 @@ __all__ = [
     "STATEMENTS",
 ]
 
+_PARAMETERS = {
+    "any": ("shape",),
+    "gaussian": ("shape",),
+    "counts": ("trials",),
+    "bounded": ("lo", "hi"),
+    "at-most": ("covariance",),
+}
+WITHOUT_DEFAULTS = {"bounded", "at-most"}  # whose parameters have no default
 KINDS = frozenset({Noise.kind, *STATEMENTS})
 """Of all noises."""
 
@@ -182,6 +187,29 @@ def number_of(noise: Model, place: int) -> Model:
         covariance = Noise.of(stated.covariance, noise.dim).covariance
         return Unknown(AtMost(float(np.sqrt(covariance[place, place]))), 1)
     return Unknown(stated, 1)
+
+
+def family_of(given: Mapping[str, Any]) -> str:
+    """The family that a dict names, in any case; "" if it names none."""
+    named = given.get("family")
+    return named.strip().lower() if isinstance(named, str) else ""
+
+
+def statement_of(given: Mapping[str, Any]) -> Statement:
+    """The statement of a dict {"family": …, and its parameters}."""
+    kind = family_of(given)
+    if kind not in STATEMENTS:
+        named = short(given.get("family"))
+        raise ValueError(f"the family of a noise must be one of {', '.join(STATEMENTS)}, got {named}")
+    wanted, rest = _PARAMETERS.get(kind, ()), {key: value for key, value in given.items() if key != "family"}
+    wrong = next((key for key in rest if key not in wanted), None)
+    if wrong is not None:
+        takes = f"only {' and '.join(wanted)}" if wanted else "nothing more"
+        raise ValueError(f"a noise of the family {kind!r} takes {takes}, got {short(wrong)}")
+    missing = next((key for key in wanted if key not in rest and kind in WITHOUT_DEFAULTS), None)
+    if missing is not None:
+        raise ValueError(f"a noise of the family {kind!r} needs {' and '.join(wanted)}, {missing} is missing")
+    return STATEMENTS[kind](**rest)
 
 
 def noise_of(given: Any, dim: Any) -> Model:

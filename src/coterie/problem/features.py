@@ -227,11 +227,11 @@ def _names_of(features: Any) -> tuple[str, ...]:
     return names
 
 
-def _refuse_twice(names: Sequence[Any], what: str) -> None:
+def _refuse_twice(names: Sequence[Any], kind: str) -> None:
     seen: set[Any] = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"{what} must differ, but {short(name)} is there twice")
+            raise ValueError(f"{kind} must differ, but {short(name)} is there twice")
         seen.add(name)
 
 

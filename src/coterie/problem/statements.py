@@ -6,7 +6,7 @@ makes a model of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -368,35 +368,3 @@ STATEMENT_CLASSES = (AnyNoise, Gaussian, Counts, Poisson, Exponential, Bounded, 
 
 LIKE_ANY = frozenset({"any", Poisson.kind, Exponential.kind})
 """Kinds whose intervals, and whose tests of hidden groups, are those that suit every distribution."""
-
-_PARAMETERS = {
-    "any": ("shape",),
-    "gaussian": ("shape",),
-    "counts": ("trials",),
-    "bounded": ("lo", "hi"),
-    "at-most": ("covariance",),
-}
-WITHOUT_DEFAULTS = {"bounded", "at-most"}  # whose parameters have no default
-
-
-def family_of(given: Mapping[str, Any]) -> str:
-    """The family that a dict names, in any case; "" if it names none."""
-    named = given.get("family")
-    return named.strip().lower() if isinstance(named, str) else ""
-
-
-def statement_of(given: Mapping[str, Any]) -> Statement:
-    """The statement of a dict {"family": …, and its parameters}."""
-    kind = family_of(given)
-    if kind not in STATEMENTS:
-        named = short(given.get("family"))
-        raise ValueError(f"the family of a noise must be one of {', '.join(STATEMENTS)}, got {named}")
-    wanted, rest = _PARAMETERS.get(kind, ()), {key: value for key, value in given.items() if key != "family"}
-    wrong = next((key for key in rest if key not in wanted), None)
-    if wrong is not None:
-        takes = f"only {' and '.join(wanted)}" if wanted else "nothing more"
-        raise ValueError(f"a noise of the family {kind!r} takes {takes}, got {short(wrong)}")
-    missing = next((key for key in wanted if key not in rest and kind in WITHOUT_DEFAULTS), None)
-    if missing is not None:
-        raise ValueError(f"a noise of the family {kind!r} needs {' and '.join(wanted)}, {missing} is missing")
-    return STATEMENTS[kind](**rest)

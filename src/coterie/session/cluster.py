@@ -29,7 +29,8 @@ ON_ALARM = ("stop", "continue")
 
 def cluster(
     measure: Callable[..., Any], n_arms: int | Iterable[Any], n_clusters: int | None = None, delta: float = DELTA,
-    method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int | Executor = 1,
+    method: str = METHOD, budget: int | None = None, progress: bool | Callable[[Session], Any] = True, *,
+    workers: int | Executor = 1,
     session: Session | None = None, on_alarm: str = "stop", threshold: str = THRESHOLD, noise: Any = None,
     resolution: Any = None, groups: str = GROUPS[0], distance_ratio: float | None = None,
     instance: Instance | None = None, names: Iterable[str] | None = None, costs: Any = None,
@@ -56,8 +57,9 @@ def cluster(
         The error probability allowed, and the method.
     budget : int, optional
         So many measurements at most, those of `session` included; a warning says when it ends first.
-    progress : bool
-        Whether a line on the terminal, or below the cell of a notebook, says how far it is.
+    progress : bool or callable
+        Whether a line on the terminal, or below the cell of a notebook, says how far it is; or a function that is
+        called with the session after every result, such as `coterie.integrations.mlflow.Tracking()`.
     workers : int or executor
         So many measurements at a time: `measure` is then called in as many threads, while this one asks and tells.
         Or an executor as those of `concurrent.futures`, such as Dask's `client.get_executor()`, to which `measure` is
@@ -136,7 +138,8 @@ def cluster(
 
 async def acluster(
     measure: Callable[..., Awaitable[Any]], n_arms: int | Iterable[Any], n_clusters: int | None = None,
-    delta: float = DELTA, method: str = METHOD, budget: int | None = None, progress: bool = True, *, workers: int = 1,
+    delta: float = DELTA, method: str = METHOD, budget: int | None = None,
+    progress: bool | Callable[[Session], Any] = True, *, workers: int = 1,
     session: Session | None = None, on_alarm: str = "stop", room: int | None = None,
     **settings: Unpack[FurtherOptions],
 ) -> Result:  # fmt: skip
@@ -252,7 +255,7 @@ class _Call:
             _warn_of_forecast(session, self.limit)
 
     @contextmanager
-    def watched(self, progress: bool) -> Iterator[None]:
+    def watched(self, progress: bool | Callable[[Session], Any]) -> Iterator[None]:
         """A line says how far it is; whatever is raised has what was measured."""
         with ProgressLine(progress) as self._show:
             try:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from coterie.methods.contract import Decision, Method, MethodRun, Pull
+from coterie.methods.start import start
 from coterie.problem.checks import FloatArray, IntArray, check_arm, short
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, Revision, settings_after
 from coterie.problem.settings import Settings
-from coterie.session.feature_run import measurements_of, started
-from coterie.session.lines import Lines, Place
+from coterie.session.feature_run import FeatureRun, PanelMeasurements
+from coterie.session.lines import Lines, Measurements, Place
 
 if TYPE_CHECKING:
     from coterie.session.corrections import Correction
@@ -87,8 +88,8 @@ class Conversation:
     def restart(self, run: MethodRun | None = None) -> None:
         """Begin anew, with the first settings. `run`: one to go on with; by default the method starts another."""
         self.settings, self.items = self.first_settings, Items(self.first_settings.n_arms)
-        self.run = started(self.first_settings, self.method) if run is None else run
-        self.log = measurements_of(self.first_settings, self.method)
+        self.run = self.new_run() if run is None else run
+        self.log = self.new_log()
         self.lines = Lines(self.in_ask_order)
         self.arms_asked: list[int] = []  # by ticket
         self.rounds_asked: list[int] = []
@@ -106,6 +107,16 @@ class Conversation:
         self.kept_groups: KeptGroups | None = None  # see `coterie.session.groups`
         self.kept_alarms: tuple[Any, Any] | None = None  # see `coterie.session.data_alarms`
         self._kept: tuple[Any, dict[str, Any]] = (None, {})
+
+    def new_run(self) -> MethodRun:
+        """The method at its beginning; with features, by streams."""
+        run, features = start(self.first_settings, self.method), self.first_settings.features
+        return run if features is None else FeatureRun(run, features)
+
+    def new_log(self) -> Measurements:
+        """An empty log."""
+        first = self.first_settings
+        return Measurements(first.noise, self.method.exact) if first.features is None else PanelMeasurements(first)
 
     @property
     def in_ask_order(self) -> bool:
@@ -193,8 +204,6 @@ class Conversation:
         """Open asks, oldest first."""
         return [Ticket(number, place.arm, place.round) for number, place in self.lines.pending.items()]
 
-    # Whether there is something to wait for.
-
     def awaited(self, wanted: int = 1) -> list[Ticket]:
         """The open asks that have to be answered before anything new is asked for; none if that can go on.
 
@@ -237,8 +246,6 @@ class Conversation:
                 break
             count += 1
         return count
-
-    # Step by step.
 
     def ask(self) -> Ticket | None:
         """The next arm, with a ticket; None if looking for it has found the groups."""
@@ -315,8 +322,18 @@ class Conversation:
         self.never = self.order.count(TOLD) - len(self.counted_rows) - lines.waiting()
         self.run, self.waited = run, None
 
-    def tell(self, arm: int, values: FloatArray, white: FloatArray, ticket: int | None) -> None:
-        """A result; it counts now or, if an earlier ask of its item is open, later. After the end it never does."""
+    def check_results(self, arms: Sequence[int], values: FloatArray) -> FloatArray:
+        """That results (n, d) of these arms can be told; ValueError says why not. What `absorb` takes, one a row."""
+        return self.log.in_noise_units(arms, values)
+
+    def absorb(
+        self, arm: int, values: FloatArray, ticket: int | None, white: FloatArray, block: str | None = None
+    ) -> None:
+        """A result that passed `check_results` (`white`), for an open ticket; None: it answers no ask, and `block` is
+        where it was measured, if known. If an earlier ask of its item is open, it counts later; after the end, never.
+        """
+        if block is not None and ticket is None:
+            self.step({"step": "place", "block": block})
         row = self.log.add(arm, values, white, ticket)
         self.order.append(TOLD)
         if self.run.done or arm in self.items.retired:

@@ -16,7 +16,6 @@ import numpy as np
 from coterie.problem.checks import FloatArray, check_count, short
 from coterie.session.conversation import ASKED, CHOSEN, LOOKED, Applied, Conversation
 from coterie.session.facts import Facts, Reading, facts_of
-from coterie.session.feature_run import measurements_of
 from coterie.session.replaying import apply_facts, follow_facts
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") 
         return None
     facts = _corrected(facts_of(conversation), place, new)
     # All results, with the new value in place, must be such as can be told.
-    measurements_of(conversation.first_settings, conversation.method).in_noise_units(log.arms, facts.values)
+    conversation.new_log().in_noise_units(log.arms, facts.values)
     fresh = _recounted(conversation, facts, session.t if session.done else None)
     reopened = session.done and not fresh.run.done
     size = len(log.values[place])  # of a panel, if there are features

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.methods.contract import Departure, Followed, HeldUp, Method, MethodRun, PanelPull, Pull, Record
+from coterie.methods.contract import Departure, Followed, HeldUp, MethodRun, PanelPull, Pull, Record
 from coterie.methods.reports import Evidence
-from coterie.methods.start import start
 from coterie.problem.checks import FloatArray, IntArray, check_far, check_real_array, check_spread, has_hole, short
 from coterie.problem.families import Bounded, Unknown
 from coterie.problem.features import ABOUT_HOLES, HOLES, Features
@@ -84,12 +83,6 @@ class FeatureRun(MethodRun):
         unknown = record.arms < 0
         items[unknown] = panels[unknown] = -1
         return record._replace(arms=items, panels=panels)
-
-
-def started(settings: Settings, method: Method) -> MethodRun:
-    """The run of a method at its beginning; with features, by streams."""
-    run = start(settings, method)
-    return run if settings.features is None else FeatureRun(run, settings.features)
 
 
 class PanelMeasurements(Measurements):
@@ -200,11 +193,6 @@ class PanelMeasurements(Measurements):
         members = self.features.features_of(self.features.split(self.arms[row])[1])
         pairs = zip(members, self.values[row].tolist(), strict=True)
         return {self.features.names[j]: value for j, value in pairs if value == value}
-
-
-def measurements_of(settings: Settings, method: Method) -> Measurements:
-    """An empty log."""
-    return Measurements(settings.noise, method.exact) if settings.features is None else PanelMeasurements(settings)
 
 
 def _in_order(features: Features, panel: int, given: Mapping[Any, Any]) -> list[Any]:

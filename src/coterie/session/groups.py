@@ -12,7 +12,6 @@ from coterie.methods.contract import MethodRun
 from coterie.methods.reports import Evidence
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
-from coterie.problem.partition import canonical
 from coterie.problem.sentences import table_html
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation
@@ -59,10 +58,12 @@ def named_groups(conversation: Conversation) -> KeptGroups | None:
     if kept is not None and kept.n_clusters == k and np.array_equal(kept.labels, labels):
         kept = kept._replace(centers=centers.copy(), final_run=final_run)
     else:
-        named = np.full_like(labels, -1)
-        named[labels >= 0] = canonical(labels[labels >= 0])  # retired items have no group
-        named.flags.writeable = False
         order = group_order(labels, conversation.settings)
+        place = np.zeros(int(order.max(initial=0)) + 1, dtype=np.int64)
+        place[order] = np.arange(order.size)
+        named, present = np.full_like(labels, -1), labels >= 0  # retired items have no group
+        named[present] = place[labels[present]]
+        named.flags.writeable = False
         kept = KeptGroups(labels.copy(), k, named, order, centers.copy(), final_run)
     conversation.kept_groups = kept
     return kept

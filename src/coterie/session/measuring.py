@@ -112,8 +112,8 @@ class Run:
     def _open(self, session: Session) -> list[Ticket]:
         """The next ask: in blocks, of the block at hand, or of the next one if nothing of use fits into it."""
         if self._room is None:
-            found: list[Ticket] = session.open(1)
-            return found
+            opened: list[Ticket] = session.open(1)
+            return opened
         number = max(1, len(session.open_blocks))
         while True:
             taken = session.asked_in(_block(number))

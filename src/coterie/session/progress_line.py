@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -16,10 +17,13 @@ _PAUSE = 0.25
 
 
 class ProgressLine:
-    """A line that follows a session; silent where there is neither a terminal nor a notebook."""
+    """A line that follows a session; silent where there is neither a terminal nor a notebook. `wanted`: whether there
+    is one, or a function that is called with the session too.
+    """
 
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
+    def __init__(self, wanted: bool | Callable[[Session], Any]) -> None:
+        self._wanted = wanted is not False
+        self._told = wanted if callable(wanted) else None
         self._status: Any = None
         self._line: NotebookLine | None = None
         self._session: Session | None = None
@@ -48,6 +52,8 @@ class ProgressLine:
     def __call__(self, session: Session) -> None:
         """The session has come further."""
         self._session = session
+        if self._told is not None:
+            self._told(session)
         if self._line is not None and self._line.due:
             self._line.update(_so_far(session))
         if self._status is not None and session.t >= self._next:

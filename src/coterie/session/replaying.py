@@ -288,7 +288,7 @@ def _one_by_one(conversation: Conversation, facts: Facts, white: FloatArray) -> 
                 raise ReplayError(i, "this ask comes after the groups were proven")
             _check_ask(i, conversation.ask(), arm, ticket)
         elif kind == TOLD:
-            conversation.tell(arm, facts.values[row], white[row], _claimed(conversation, i, arm, ticket))
+            conversation.absorb(arm, facts.values[row], _claimed(conversation, i, arm, ticket), white[row])
             row += 1
         elif kind == FORGOTTEN:
             if ticket not in conversation.lines.pending:

@@ -128,11 +128,11 @@ class Result:
         features = self.session.features
         assert features is not None
         cells, names = self.session.cells, features.names
-        found = {name: np.full(self.session.n_arms, np.nan) for name in self.session.found_features}
+        columns = {name: np.full(self.session.n_arms, np.nan) for name in self.session.found_features}
         for item, feature, mean in zip(cells.items, cells.features, cells.means, strict=True):
-            if names[feature] in found:
-                found[names[feature]][item] = mean
-        return found
+            if names[feature] in columns:
+                columns[names[feature]][item] = mean
+        return columns
 
     def _means(self) -> FloatArray:
         """(M, d): the means of the measurements that counted; NaN where there is none."""

@@ -35,7 +35,6 @@ from coterie.session.conversation import (
 )  # fmt: skip
 from coterie.session.corrections import Correction
 from coterie.session.facts import UNASKED, Facts
-from coterie.session.feature_run import started
 from coterie.session.finished import FinishedRun, dense_centers
 from coterie.session.lines import Place
 from coterie.session.replaying import bring_back, close, fresh_run, items_after
@@ -356,7 +355,7 @@ def _restored_run(conversation: Conversation, arrays: Mapping[str, Any]) -> Meth
     if conversation.revisions:
         run = confirming(fresh_run(conversation), conversation.settings)
     else:
-        run = started(conversation.first_settings, conversation.method)
+        run = conversation.new_run()
     run.restore({name[4:]: arrays[name] for name in arrays if name.startswith("run.")})
     return run
 

@@ -53,7 +53,7 @@ from coterie.session.in_blocks import (
 )
 from coterie.session.progress import choose_resolution, outlook_of, progress_of, resolution_for
 from coterie.session.replaying import replay, revise, revisions_of
-from coterie.session.telling import absorb, check_results, checked_answer, stream_told, tell
+from coterie.session.telling import checked_answer, stream_told, tell
 from coterie.session.verdicts import alarm_of, homogeneity_of, session_in_words, verdict_of
 
 if TYPE_CHECKING:
@@ -287,7 +287,8 @@ class Session:
     open_in_block, close_block = for_session(open_in_block), for_session(close_block)
     block_of, asked_in = for_session(block_of), for_session(asked_in)
 
-    tell, check_results, absorb = for_session(tell), for_session(check_results), for_session(absorb)
+    tell, absorb = for_session(tell), for_session(Conversation.absorb)
+    check_results = for_session(Conversation.check_results)
     checked_answer, feature_of = for_session(checked_answer), for_session(feature_of)
     stream_told = for_session(stream_told)
 

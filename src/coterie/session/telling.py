@@ -52,24 +52,7 @@ def tell(
         tickets = claimed_in_block(conversation, arms, tickets, block)
     claimed = conversation.lines.claim(arms, tickets)
     for result in zip(arms, values, conversation.log.in_noise_units(arms, values), claimed, strict=True):
-        absorb(conversation, result[0], result[1], result[3], result[2], block)
-
-
-def absorb(
-    conversation: Conversation, arm: int, values: FloatArray, ticket: int | None, white: FloatArray,
-    block: str | None = None,
-) -> None:  # fmt: skip
-    """A result that passed `check_results`, which gave `white`, for an open ticket; None: it answers no ask, and
-    `block` is where it was measured, if that is known.
-    """
-    if block is not None and ticket is None:
-        conversation.step({"step": "place", "block": block})
-    conversation.tell(arm, values, white, ticket)
-
-
-def check_results(conversation: Conversation, arms: Sequence[int], values: FloatArray) -> FloatArray:
-    """That results (n, d) of these arms can be told; ValueError says why not. What `absorb` takes, one a row."""
-    return conversation.log.in_noise_units(arms, values)
+        conversation.absorb(result[0], result[1], result[3], result[2], block)
 
 
 def checked_answer(conversation: Conversation, ticket: int | None, given: Any) -> FloatArray:

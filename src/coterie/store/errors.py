@@ -38,11 +38,11 @@ class DamagedLog(Conflict):
 
     _code = "damaged_log"
 
-    def __init__(self, campaign: str, seq: int, table: str | None, what: str) -> None:
+    def __init__(self, campaign: str, seq: int, table: str | None, complaint: str) -> None:
         place = "" if table is None else f" (table {table})"
         super().__init__(
-            f"the log of campaign {campaign} is damaged: row {seq}{place} {what}. Nothing that rests on it is shown. "
-            f"Restore a backup of the store; the measurements before this row can be exported: "
+            f"the log of campaign {campaign} is damaged: row {seq}{place} {complaint}. Nothing that rests on it is "
+            f"shown. Restore a backup of the store; the measurements before this row can be exported: "
             f"coterie campaign export {campaign} --before {seq}"
         )
         self.campaign, self.seq, self.table = campaign, seq, table

@@ -161,6 +161,9 @@ class Reading(Protocol):
     def snapshot(self, id: str) -> Snapshot | None:
         """The newest snapshot of a campaign, if there is an undamaged one."""
 
+    def attachment(self, id: str, hash: str) -> bytes | None:
+        """The content of a file that was kept with a campaign, by its hash; None if there is none."""
+
     def tokens(self) -> list[Token]:
         """All tokens, oldest first; those that were revoked too."""
 
@@ -197,6 +200,9 @@ class Writing(Reading, Protocol):
 
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a snapshot in place of the campaign's last one."""
+
+    def keep_attachment(self, id: str, hash: str, content: bytes) -> None:
+        """Keep a file with a locked campaign, under the SHA-256 of its content; once, if it is there."""
 
     def add_token(self, token: Token) -> bool:
         """Keep a token; False if its hash was there before."""

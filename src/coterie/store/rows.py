@@ -181,13 +181,13 @@ def check_row(campaign: str, previous: str, row: Row, stored: str) -> str:
     return hash
 
 
-def check_end(campaign: str, last_seq: int, chain: str, seq: int, found: str) -> None:
+def check_end(campaign: str, last_seq: int, chain: str, seq: int, last_hash: str) -> None:
     """Whether the log ends where the campaign's row says that it does; (seq, found) is the last row and its hash."""
     if seq < last_seq:
         raise DamagedLog(campaign, seq + 1, None, f"is missing: the log has {last_seq} rows")
     if seq > last_seq:
         raise DamagedLog(campaign, last_seq + 1, None, f"is one too many: the log has {last_seq} rows")
-    if found != chain:
+    if last_hash != chain:
         raise DamagedLog(campaign, seq, None, "is not the one that the campaign's summary was written with")
 
 

@@ -7,8 +7,6 @@ since 1970 (UTC). Values are JSON lists whose numbers read back exactly. `hash` 
 
 from __future__ import annotations
 
-import sqlite3
-
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -111,6 +109,13 @@ snapshots = Table(  # a cache: rows may be deleted at any time
     Column("hash", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),  # behind its checksum
 )
+attachments = Table(  # files; which measurement each belongs to is in the notes. In older stores it is made when needed
+    "attachments",
+    metadata,
+    Column("campaign", Text, primary_key=True),
+    Column("sha256", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
 tokens = Table(
     "tokens",
     metadata,
@@ -145,12 +150,6 @@ def version_of(connection: Connection) -> int:
     if not connection.dialect.has_table(connection, "schema_version"):
         return 0
     return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
-
-
-def version_in_file(raw: sqlite3.Connection) -> int:
-    """The same of a SQLite file, by SQLite's own connection: whoever opens a store waits for nothing else."""
-    known = raw.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'").fetchone()
-    return 0 if known is None else int(raw.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] or 0)
 
 
 def make_tables(connection: Connection) -> None:

@@ -20,11 +20,11 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 
 from coterie.store.errors import BadValue, StoreUnavailable
 from coterie.store.journal import VERSION, check_version
-from coterie.store.schema import make_tables, version_in_file, version_of
+from coterie.store.schema import make_tables, version_of
 from coterie.store.sql_reading import SqlReading
 from coterie.store.sql_writing import SqlWriting
 from coterie.store.sqlite_file import STORE_MOVED, Identity, SqliteFile, copy_into, gone
-from coterie.store.sqlite_mark import begin_opening, count_commit, end_opening, read_mark
+from coterie.store.sqlite_mark import begin_opening, count_commit, end_opening, read_mark, version_in_file
 
 _Answer = TypeVar("_Answer")
 

@@ -197,6 +197,20 @@ class SqlReading:
         content = unsealed(bytes(row.content), *about)
         return None if content is None else Snapshot(*about, content)
 
+    @property
+    def has_attachments(self) -> bool:
+        """Whether there is a table of files: stores of older releases have none."""
+        return self._connection.dialect.has_table(self._connection, schema.attachments.name)
+
+    def attachment(self, id: str, hash: str) -> bytes | None:
+        """The content of a file that was kept with a campaign."""
+        table = schema.attachments
+        if not self.has_attachments:
+            return None
+        query = select(table.c.content).where(table.c.campaign == id, table.c.sha256 == hash)
+        content = self._connection.execute(query).scalar()
+        return None if content is None else bytes(content)
+
     def tokens(self) -> list[Token]:
         """All tokens, oldest first."""
         table = schema.tokens

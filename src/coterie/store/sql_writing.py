@@ -88,6 +88,8 @@ class SqlWriting(SqlReading):
                 if left <= 0:
                     return True
             self._connection.execute(delete(schema.snapshots).where(schema.snapshots.c.campaign == id))
+            if self.has_attachments:
+                self._connection.execute(delete(schema.attachments).where(schema.attachments.c.campaign == id))
             self._connection.execute(delete(campaigns).where(campaigns.c.id == id))
         return False
 
@@ -136,6 +138,11 @@ class SqlWriting(SqlReading):
         stored = {"id": id, "seq": seq, "rules": rules, "hash": hash, "content": sealed(content, id, seq, rules, hash)}
         self._connection.execute(_KEEP_SNAPSHOT, stored)
 
+    def keep_attachment(self, id: str, hash: str, content: bytes) -> None:
+        """Keep a file with a locked campaign, once."""
+        schema.attachments.create(self._connection, checkfirst=True)
+        self._connection.execute(_KEEP_ATTACHMENT, {"id": id, "hash": hash, "content": content})
+
     def add_token(self, token: Token) -> bool:
         """Keep a token; False if its hash was there before."""
         return self._connection.execute(_ADD_TOKEN, {"campaign": None, "revoked": None, **token}).rowcount == 1
@@ -183,6 +190,9 @@ _KEEP_SNAPSHOT = text(
     "INSERT INTO snapshots (campaign, seq, rules, hash, content) VALUES (:id, :seq, :rules, :hash, :content) "
     "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, rules = excluded.rules, hash = excluded.hash, "
     "content = excluded.content"
+)
+_KEEP_ATTACHMENT = text(
+    "INSERT INTO attachments (campaign, sha256, content) VALUES (:id, :hash, :content) ON CONFLICT DO NOTHING"
 )
 _ADD_TOKEN = text(
     "INSERT INTO tokens (hash, scope, label, created, campaign, revoked) "

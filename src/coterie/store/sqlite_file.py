@@ -124,9 +124,9 @@ class SqliteFile:
         A file that may not be written is opened for looking. Without a journal it is read as it is: SQLite could not
         make the files that it needs for anything else.
         """
-        found = self.check_journal()
-        if found is not None and self.has_journal:
-            self._check_whole(found)
+        file_state = self.check_journal()
+        if file_state is not None and self.has_journal:
+            self._check_whole(file_state)
         if self.writable:
             how = "mode=rw"
         else:
@@ -167,8 +167,8 @@ class SqliteFile:
         return self._check_once()
 
     def _check_once(self) -> _ByItself | None:
-        found = self._by_itself()
-        if found is None:
+        file_state = self._by_itself()
+        if file_state is None:
             return None  # new, or no database: SQLite says so
         frames = WalFrames.read(self.journal)
         if frames is not None and frames.overtaken:
@@ -179,15 +179,15 @@ class SqliteFile:
                 field="store",
             )
         if frames is not None and frames.count > 0:
-            self._check_not_foreign(found.number, frames)
-        elif found.lacks_commits:
+            self._check_not_foreign(file_state.number, frames)
+        elif file_state.lacks_commits:
             raise StoreUnavailable(
                 f"{self.path} was copied or left without its journal {self.journal.name}, which has the newest "
                 f"results: put {self.journal.name} beside it, or use a copy made with `coterie campaign backup`",
                 code="journal_missing",
                 field="store",
             )
-        return found
+        return file_state
 
     def _by_itself(self) -> _ByItself | None:
         """What the file says without its journal.
@@ -219,7 +219,7 @@ class SqliteFile:
             field="store",
         )
 
-    def _check_whole(self, found: _ByItself) -> None:
+    def _check_whole(self, file_state: _ByItself) -> None:
         """Refuse a journal that ends too early: before commits that the file has, or that the head counts.
 
         A connection that only reads looks: when another one is closed as the last, SQLite copies what it takes for the
@@ -231,14 +231,16 @@ class SqliteFile:
                 mark = read_mark(connection)
         except sqlite3.Error:
             return  # an older release, or damage: it is said later
-        if mark.commits < found.commits or (head is not None and head[0] == mark.number and mark.commits < head[1]):
+        if mark.commits < file_state.commits or (
+            head is not None and head[0] == mark.number and mark.commits < head[1]
+        ):
             raise StoreUnavailable(
                 f"{self.journal} was cut or is an older copy: {self.path.name} had more results than there are. Put "
                 "the whole journal in its place, or use a copy made with `coterie campaign backup`",
                 code="journal_cut",
                 field="store",
             )
-        if head is None and found.keeps_head and mark.in_use and not self._said:
+        if head is None and file_state.keeps_head and mark.in_use and not self._said:
             self._said = True
             log.warning("%s is not there: whether %s is whole cannot be told", self.head, self.journal.name)
 
@@ -278,8 +280,8 @@ class SqliteFile:
         now = self.identity()
         if now == opened:
             return
-        path, found = (self.path, now.file) if now.file != opened.file else (self.journal, now.journal)
-        raise gone(path, found is not None)
+        path, present = (self.path, now.file) if now.file != opened.file else (self.journal, now.journal)
+        raise gone(path, present is not None)
 
 
 def gone(path: Path, replaced: bool = False) -> StoreUnavailable:

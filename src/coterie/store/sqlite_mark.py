@@ -56,6 +56,14 @@ class Mark(NamedTuple):
         return self.marked in (BEING_MARKED, self.commits) or (self.marked is None and self.in_use)
 
 
+def version_in_file(raw: sqlite3.Connection) -> int:
+    """The schema version of a file, 0 without one, by SQLite's own connection: whoever opens a store waits for nothing
+    else.
+    """
+    known = raw.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'").fetchone()
+    return 0 if known is None else int(raw.execute("SELECT MAX(version) FROM schema_version").fetchone()[0] or 0)
+
+
 def read_mark(connection: Any) -> Mark:
     """The mark as a connection sees it."""
     (number,) = connection.execute("PRAGMA user_version").fetchone()

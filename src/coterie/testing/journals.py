@@ -1,8 +1,7 @@
 """The conformance suite for journals (`coterie.store.journal.Journal`).
 
-Each function of `CHECKS` takes a function that opens the journal: at a place where there is nothing yet when the check
-begins, and at the same place whenever it is called again, as another process would open it. It raises `AssertionError`
-with a sentence if the journal does not do what the contract says. With pytest:
+Each of `CHECKS` takes a function that opens the journal: at a new place when the check begins, and there whenever it is
+called again, as another process would. `AssertionError` says what the journal does not do. With pytest:
 
     import pytest
     from coterie.testing import journals
@@ -348,14 +347,16 @@ def check_removing(open_journal: OpenJournal) -> None:
 
 
 def check_snapshots(open_journal: OpenJournal) -> None:
-    """A snapshot takes the place of the one before."""
+    """A snapshot takes the place of the one before; a file that is kept twice is there once."""
     with _opened(open_journal, "a", "b") as journal:
         kept = Snapshot("a", 2, 3, "hash", bytes(range(256)) * 50)
         for snapshot in (Snapshot("a", 1, 3, "hash", b"one"), kept):
-            with journal.writing() as writing:
+            with journal.writing(["a"]) as writing:
                 writing.keep_snapshot(snapshot)
+                writing.keep_attachment("a", "hash", b"\0photo")
         with journal.reading() as reading:
             _equal((reading.snapshot("a"), reading.snapshot("b")), (kept, None), "snapshots")
+            _equal((reading.attachment("a", "hash"), reading.attachment("b", "hash")), (b"\0photo", None), "files")
 
 
 def check_tokens(open_journal: OpenJournal) -> None:

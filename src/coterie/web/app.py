@@ -24,6 +24,7 @@ from coterie.methods import METHODS
 from coterie.web.access import Access, FailedLogins, hash_of
 from coterie.web.answers import SlowReads, WriteQueue, add_error_handlers, to_json
 from coterie.web.api import api_router, measuring_endpoints
+from coterie.web.attaching import attaching_router
 from coterie.web.event_streams import EventStreams
 from coterie.web.inviting import inviting_router
 from coterie.web.limits import Rate
@@ -33,6 +34,7 @@ from coterie.web.middleware import OPEN_PATHS, AccessMiddleware
 from coterie.web.pages import login_router, page_router, sharing_router
 from coterie.web.request_models import body_schemas
 from coterie.web.response_models import Error, Health
+from coterie.web.webhooks import Webhooks
 
 DEFAULT_RATE = 2000.0
 DEFAULT_MAX_BODY = 8 * 2**20
@@ -58,6 +60,7 @@ def create_app(
     rate: float = DEFAULT_RATE,
     max_body: int = DEFAULT_MAX_BODY,
     metrics_token: str | None = None,
+    webhooks: Webhooks | None = None,
 ) -> FastAPI:
     """The server of a store, as an ASGI application.
 
@@ -73,6 +76,8 @@ def create_app(
         Bytes of a request's body.
     metrics_token : str, optional
         Opens `/metrics`, and nothing else; owners of all campaigns may always read it.
+    webhooks : Webhooks, optional
+        Who is told when a campaign stops, has an alarm or is blocked.
 
     Returns
     -------
@@ -93,8 +98,12 @@ def create_app(
     async def life(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         tasks = [asyncio.create_task(run_in_threadpool(warm_up, store)), asyncio.create_task(looked_at.watch())]
+        if webhooks is not None:
+            webhooks.start()
         yield
         streams.close()
+        if webhooks is not None:
+            webhooks.close()
         for task in tasks:
             task.cancel()
 
@@ -121,6 +130,7 @@ def create_app(
 
     app.include_router(api_router(store, streams, writes, slow))
     app.include_router(upload_router(store))
+    app.include_router(attaching_router(store))
     app.include_router(inviting_router(store))
     app.include_router(page_router(store, slow))
     app.include_router(sharing_router(store, slow))

@@ -24,6 +24,8 @@ _KIND_WORDS = {
     "lease_time": "time for a measurement",
     "surplus": "kept, not counted",
     "deadline": "another deadline",
+    "delivered": "webhook told",
+    "attachment": "attached",
     "statements": "frozen",
 }
 
@@ -76,8 +78,8 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         text, detail = _revision(event), event.get("reason", "")
     elif kind in ("deadline", "statements", "block", "cell", "lapse"):
         text, detail = _sampling(event)
-    elif kind == "stopped":
-        text = f"after {event['t']} measurements"
+    elif kind in ("attachment", "delivered", "stopped"):
+        text, detail = _in_short(event, text)
     return {
         "seq": event["seq"],
         "at": event["at"],
@@ -92,7 +94,15 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         "told": _values(numbers),
         "typed": " ".join(repr(value) for value in numbers) if kind == "told" else "",
         "token": event.get("token", {}).get("id"),
+        "file": (event["file"], event["sha256"]) if kind == "attachment" else None,
     }
+
+
+def _in_short(event: dict[str, Any], item: str) -> tuple[str, str]:
+    """What is said of a file, of a webhook that was told, and of the stop."""
+    if event["kind"] == "attachment":
+        return item, f"{event['type']}, {event['size']:,} bytes"
+    return event["event"] if event["kind"] == "delivered" else f"after {event['t']} measurements", ""
 
 
 def _sampling(event: dict[str, Any]) -> tuple[str, str]:

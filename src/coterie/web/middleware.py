@@ -40,6 +40,7 @@ _WORK = (
     "undo",
     "corrections",
     "close-block",
+    "attachments",
 )  # what a worker may do in a campaign, beside looking
 OPEN_PATHS = frozenset({"/login", "/healthz", "/openapi.json", "/favicon.ico"})
 _READING = frozenset({"GET", "HEAD"})

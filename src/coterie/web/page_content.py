@@ -20,6 +20,8 @@ from coterie.web.rendering import colour, evidence_chart, number, plateau_chart,
 LISTED_ITEMS = 48
 """Up to so many items are listed with a bar each; more are drawn as one picture."""
 SHOWN_MEMBERS = 40
+LEAST_MEMBERS = 6
+"""Of each group at least so many are shown at first; of more than `LISTED_ITEMS` items not many more."""
 SHOWN_NUMBERS = 2
 """Of a result's numbers, so many have an interval beside an item; the picture has all."""
 MOST_MEMBERS = 2000
@@ -71,7 +73,7 @@ def counts(status: dict[str, Any], partial: dict[str, Any] | None = None) -> dic
     known = not done and early is None and status.get("forecast") is not None
     low, high = (round(status[key]) if known and status.get(key) else None for key in ("forecast_low", "forecast_high"))
     share = status["progress"]["share"] if "progress" in status else 1.0 if done else 0.0
-    found = {
+    numbers = {
         "measurements": status["measurements"],
         "counted": status["t"],
         "waiting": waiting,
@@ -85,7 +87,7 @@ def counts(status: dict[str, Any], partial: dict[str, Any] | None = None) -> dic
         "percent": 100 if done else min(99, round(100 * share)),
     }
     if partial is not None:
-        found |= {
+        numbers |= {
             "counted": partial["t"],
             "pairs": partial["pairs"],
             "apart": partial["apart"]["count"],
@@ -93,13 +95,13 @@ def counts(status: dict[str, Any], partial: dict[str, Any] | None = None) -> dic
             "certain": partial["settled"],
             "open": len(partial["items"]) - partial["settled"],
         }
-    return found
+    return numbers
 
 
 def list_page(page: dict[str, Any], search: str, archived: bool, begun: bool) -> dict[str, Any]:
     """A page of campaigns, newest first; `begun`: other pages are before it."""
     return {
-        "campaigns": [one | {"counts": counts(one)} for one in page["campaigns"]],
+        "campaigns": [campaign | {"counts": counts(campaign)} for campaign in page["campaigns"]],
         "next": page["next"],
         "search": search,
         "archived": archived,
@@ -206,11 +208,15 @@ def group_columns(
 ) -> dict[str, Any]:
     """The groups as columns of items, each with an interval for its first numbers; what the intervals are, in words.
 
-    At most so many items of a group. `bar` of an item: where its interval and its mean are on a scale that all items
-    share, in percent.
+    At most so many items of a group, the `rest` of them behind a "more". `bar` of an item: where its interval and its
+    mean are on a scale that all items share, in percent.
     """
-    shown = [] if picture is None else [one for one in picture["items"] if one["mean"] and one["mean"][0] is not None]
-    ranges = {one["arm"]: list(zip(one["mean"], one["low"], one["high"], strict=True))[:SHOWN_NUMBERS] for one in shown}
+    shown = (
+        [] if picture is None else [item for item in picture["items"] if item["mean"] and item["mean"][0] is not None]
+    )
+    ranges = {
+        item["arm"]: list(zip(item["mean"], item["low"], item["high"], strict=True))[:SHOWN_NUMBERS] for item in shown
+    }
     ends: list[float] = [end for numbers in ranges.values() for end in numbers[0] if end is not None] or [0.0]
     low, wide = min(ends), max(ends) - min(ends) or 1.0
 
@@ -222,6 +228,8 @@ def group_columns(
         bar = [place(numbers[0][0] if end is None else end) for end in numbers[0]] if numbers else None
         return {"arm": arm, "name": name, "ranges": numbers, "bar": bar}
 
+    few = sum(group["size"] for group in groups) <= LISTED_ITEMS
+    shown_first = SHOWN_MEMBERS if few else max(LEAST_MEMBERS, LISTED_ITEMS // len(groups))
     columns = []
     for group in groups:
         members = [member(arm, name) for arm, name in zip(group["arms"][:most], group["names"][:most], strict=True)]
@@ -232,12 +240,12 @@ def group_columns(
                 "size": group["size"],
                 "center": [] if isinstance(group["center"], dict) else group["center"],
                 "reference": group.get("reference"),
-                "first": members[:SHOWN_MEMBERS],
-                "rest": members[SHOWN_MEMBERS:],
+                "first": members[:shown_first],
+                "rest": members[shown_first:],
                 "left_out": group["size"] - len(members),
             }
         )
-    named = [] if picture is None else [one["name"] for one in picture["numbers"]][:SHOWN_NUMBERS]
+    named = [] if picture is None else [number["name"] for number in picture["numbers"]][:SHOWN_NUMBERS]
     return {
         "groups": columns,
         "numbers": named,

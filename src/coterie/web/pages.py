@@ -32,7 +32,7 @@ from coterie.web.rendering import render
 _READ_LATER = 5000
 """The page of a campaign with more measurements than this opens at once, and shows them when they have been read."""
 _HISTORY_POINTS = 400
-_LISTED = 50  # campaigns on a page of the list
+_LISTED = 20  # campaigns on a page of the list
 
 PRINTED_ITEMS = 1000
 """Up to so many items the page that is printed lists all of them; of more, some of each group."""

@@ -173,18 +173,18 @@ def pulls_chart(pulls: Sequence[int], groups: Sequence[int | None], names: Seque
 
 def thumbnail(picture: dict[str, Any]) -> dict[str, Any] | None:
     """The items as dots, for a list of campaigns: on two axes, or by value with a row for each group."""
-    dots = [one for one in picture["items"][:_DOTS] if one["mean"] and one["mean"][0] is not None]
+    dots = [item for item in picture["items"][:_DOTS] if item["mean"] and item["mean"][0] is not None]
     if len(dots) < 2:
         return None
     plane = dots[0].get("at") is not None
-    ids = sorted({one["group_id"] or 0 for one in dots})
+    ids = sorted({item["group_id"] or 0 for item in dots})
 
-    def at(one: dict[str, Any]) -> tuple[float, float]:
+    def at(item: dict[str, Any]) -> tuple[float, float]:
         if plane:
-            return one["at"][0] or 0.0, -(one["at"][1] or 0.0)
-        return one["mean"][0], float(ids.index(one["group_id"] or 0))
+            return item["at"][0] or 0.0, -(item["at"][1] or 0.0)
+        return item["mean"][0], float(ids.index(item["group_id"] or 0))
 
-    xs, ys = ([at(one)[axis] for one in dots] for axis in (0, 1))
+    xs, ys = ([at(item)[axis] for item in dots] for axis in (0, 1))
 
     def scaled(values: list[float], length: float) -> list[float]:
         low, wide = min(values), max(values) - min(values)
@@ -192,7 +192,7 @@ def thumbnail(picture: dict[str, Any]) -> dict[str, Any] | None:
         return [round(_MARGIN + (length - 2 * _MARGIN) * share, 1) for share in shares]
 
     marks = zip(scaled(xs, THUMB[0]), scaled(ys, THUMB[1]), dots, strict=True)
-    return {"width": THUMB[0], "height": THUMB[1], "dots": [(x, y, colour(one["group_id"])) for x, y, one in marks]}
+    return {"width": THUMB[0], "height": THUMB[1], "dots": [(x, y, colour(item["group_id"])) for x, y, item in marks]}
 
 
 def plateau_chart(curve: dict[str, Any], marks: Sequence[tuple[str, float]] = ()) -> dict[str, Any]:

@@ -278,3 +278,22 @@ def errors_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 READING = errors_of(404, 409, 422, 503)
 WRITING = errors_of(400, 404, 409, 413, 415, 422, 503)
+
+
+class Attachment(Answer):
+    """A file that belongs to a measurement."""
+
+    measurement: str
+    file: str
+    type: str
+    size: int
+    sha256: str
+    arm: int
+    name: str
+    at: str
+
+
+class AttachmentList(Answer):
+    """Files, oldest first."""
+
+    attachments: list[Attachment]

@@ -20,6 +20,7 @@ from coterie.campaign import Campaigns
 from coterie.web.access import MOST_ASKS, SHORTEST_GOOD_TOKEN, access_to, check_token
 from coterie.web.app import DEFAULT_MAX_BODY, DEFAULT_RATE, create_app
 from coterie.web.limits import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections, limited
+from coterie.web.webhooks import Webhooks
 
 _OTHER_FILES = 200  # that the process has open beside its connections: the store's, above all
 SWITCH_SECONDS = 0.001
@@ -112,6 +113,9 @@ def serve(
     connections_per_address: int = MOST_PER_ADDRESS,
     asks_per_token: int = MOST_ASKS,
     metrics_token: str | None = None,
+    webhooks: Sequence[str] = (),
+    webhook_secret: str | None = None,
+    webhook_private: bool = False,
 ) -> None:
     """Serve a store until it is told to stop; what people need to know is printed.
 
@@ -137,6 +141,12 @@ def serve(
         How many there may be at once.
     metrics_token : str, optional
         A token that opens `/metrics`, and nothing else.
+    webhooks : sequence of str
+        Addresses that are told when a campaign stops, has an alarm or is blocked.
+    webhook_secret : str, optional
+        What webhooks are signed with.
+    webhook_private : bool
+        Whether webhooks may go to this machine and to private networks, and without TLS.
 
     Raises
     ------
@@ -172,7 +182,8 @@ def serve(
     try:
         with Campaigns(store) as campaigns:
             access, made = access_to(campaigns, token, read_token, new_token, asks_per_token)
-            app = create_app(campaigns, access, rate, max_body, metrics_token)
+            told = Webhooks(campaigns, webhooks, webhook_secret, webhook_private)
+            app = create_app(campaigns, access, rate, max_body, metrics_token, told)
             _announce(campaigns.store, listening, made, (token, read_token, metrics_token))
             _set_up_log(access_log)
             before = sys.getswitchinterval()

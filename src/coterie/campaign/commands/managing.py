@@ -1,11 +1,11 @@
 """Commands on a campaign that measure nothing: correct a value, undo an ask, archive, another lease time, another
-resolution, other items; and all decisions that a campaign is asked for, by the names of their calls.
+resolution, other items; and all commands, by the names of their calls.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ class PreparedCorrection:
 
     state: State
     seq: int
-    found: Prepared | None
+    correction: Prepared | None
 
 
 def prepare_correction(
@@ -63,12 +63,12 @@ def prepare_correction(
 ) -> PreparedCorrection:
     """Work out what a correction makes of the session: that takes as long as the log is, so nobody's turn is spent."""
     wanted = _checked_correction(state, writer, measurement, values, reason, by, id)
-    found = None
+    correction = None
     if wanted.earlier is None:
-        found = checked_field(
+        correction = checked_field(
             "values", corrections.prepare, state.session, wanted.place, wanted.new, wanted.why, wanted.who
         )
-    return PreparedCorrection(state, state.seq, found)
+    return PreparedCorrection(state, state.seq, correction)
 
 
 def correct(
@@ -94,21 +94,21 @@ def correct(
         prepared = prepare_correction(state, turn.writer, measurement, values, reason, by, id)
     elif prepared.state is not state or prepared.seq != state.seq:
         raise Outdated("rows were added meanwhile")
-    if prepared.found is None:
+    if prepared.correction is None:
         return _correction_answer(state, place, None, False)
-    found = prepared.found.install(session, timestamp(turn.now))
+    correction = prepared.correction.install(session, timestamp(turn.now))
     content = {
         "id": name,
         "measurement": str(measurement),
         "row": place,
         **state.settings.named(state.results[place][0]),
-        "old": found.to_json()["old"],
-        "new": found.to_json()["new"],
-        "reason": found.reason,
-        "by": found.by,
-        "reopened": found.reopened,
+        "old": correction.to_json()["old"],
+        "new": correction.to_json()["new"],
+        "reason": correction.reason,
+        "by": correction.by,
+        "reopened": correction.reopened,
     }
-    if found.reopened:
+    if correction.reopened:
         content["message"] = (
             f"The correction of measurement {measurement} takes the proof back: measuring goes on."
         )  # fmt: skip
@@ -126,7 +126,7 @@ def _checked_correction(
     new = check_values(state, values, "values", state.results[place][0])
     why, who = _reason(reason), "" if by in ("", None) else check_text(by, "by")
     name = None if id is None else check_text(id, "id")
-    earlier = next((one for one in state.corrections if name is not None and one["id"] == name), None)
+    earlier = next((record for record in state.corrections if name is not None and record["id"] == name), None)
     if earlier is not None and (earlier["measurement"] != measurement or earlier["new"] != as_told(new, new.size)):
         raise Conflict(
             f"correction {name!r} is on record with another content: measurement {earlier['measurement']!r}, "
@@ -168,7 +168,7 @@ def _reason(reason: Any) -> str:
 
 def _correction_answer(state: State, place: int, content: dict[str, Any] | None, changed: bool) -> dict[str, Any]:
     arm, values, _ = state.results[place]
-    found = {
+    answer = {
         "corrected": changed,
         **state.settings.named(arm),
         "old": None if content is None else content["old"],
@@ -176,11 +176,7 @@ def _correction_answer(state: State, place: int, content: dict[str, Any] | None,
         "done": state.done,
         "reopened": changed and content is not None and content["reopened"],
     }
-    return found | ({"message": content["message"]} if content is not None and "message" in content else {})
-
-
-OF_ARCHIVED = ("archive", "unarchive")
-"""Decisions that may be made on an archived campaign."""
+    return answer | ({"message": content["message"]} if content is not None and "message" in content else {})
 
 
 def undo(turn: Turn, lease: Any, reason: Any = "") -> dict[str, Any]:
@@ -199,6 +195,7 @@ def free_token(turn: Turn, token: str, reason: str) -> dict[str, Any]:
     return {"freed": len(held)}
 
 
+@OfArchived
 def archive(turn: Turn) -> dict[str, Any]:
     """Put the campaign away: it is read-only, and lists leave it out. Doing so twice changes nothing."""
     if turn.state.archived is None:
@@ -206,6 +203,7 @@ def archive(turn: Turn) -> dict[str, Any]:
     return _archived(turn)
 
 
+@OfArchived
 def unarchive(turn: Turn) -> dict[str, Any]:
     """Take the campaign up again, as it was."""
     if turn.state.archived is not None:
@@ -253,7 +251,7 @@ def choose_resolution(turn: Turn, resolution: Any) -> dict[str, Any]:
     return {
         "changed": changed,
         **chosen.to_json(),
-        "epoch": sum(one["event"] == "freeze" for one in session.decisions),
+        "epoch": sum(decision["event"] == "freeze" for decision in session.decisions),
         "done": session.done,
         "forecast": plain(left) if left is not None and left <= WILD * session.t else None,
     }
@@ -324,13 +322,13 @@ def _revised(session: Session) -> dict[str, Any]:
         "retired": [session.settings.name_of(arm) for arm in session.retired],
         "n_clusters": session.n_clusters,
         "delta": session.delta,
-        "epochs": sum(one["event"] == "freeze" for one in session.decisions),
+        "epochs": sum(decision["event"] == "freeze" for decision in session.decisions),
         "t": session.t,
         "done": session.done,
     } | ({} if session.deadline is None else {"deadline": session.deadline})
 
 
-_DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {
+_COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
     "ask": measuring.ask,
     "tell": measuring.tell,
     "fail": measuring.fail,
@@ -345,13 +343,8 @@ _DECISIONS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def decision(name: str, arguments: Sequence[Any], writer: Writer | None = None) -> Callable[[Turn], dict[str, Any]]:
-    """What a call decides in a turn; `writer`: the token that it came with."""
-    if name not in _DECISIONS:
-        raise ValueError(f"a call is one of {', '.join(_DECISIONS)}, got {name!r}")
-
-    def decide(turn: Turn) -> dict[str, Any]:
-        turn.writer = writer  # a turn is shared by requests that are committed together
-        return _DECISIONS[name](turn, *arguments)
-
-    return OfArchived(decide) if name in OF_ARCHIVED else decide
+def command_named(name: str) -> Callable[..., dict[str, Any]]:
+    """The command behind a call."""
+    if name not in _COMMANDS:
+        raise ValueError(f"a call is one of {', '.join(_COMMANDS)}, got {name!r}")
+    return _COMMANDS[name]

@@ -171,44 +171,46 @@ def tell(
     """
     state = turn.state
     given = check_measurements(state, measurements, None if unasked else LARGEST_TELL)
-    fresh = [one for one in given if not one.old]
-    for i, one in enumerate(given):
-        if not one.old and one.lease is not None:
-            _check_own(turn, one.lease, f"measurements[{i}].lease")
-        if one.block is not None and not one.old and one.lease is None and not unasked:
-            check_item_in_block(turn, one.arm, one.worker, one.block, f"measurements[{i}]")
-        if ask_back and not one.old and (far := far_off(state, one)) is not None:
+    fresh = [result for result in given if not result.old]
+    for i, result in enumerate(given):
+        if not result.old and result.lease is not None:
+            _check_own(turn, result.lease, f"measurements[{i}].lease")
+        if result.block is not None and not result.old and result.lease is None and not unasked:
+            check_item_in_block(turn, result.arm, result.worker, result.block, f"measurements[{i}]")
+        if ask_back and not result.old and (far := far_off(state, result)) is not None:
             raise Conflict(f"{far.question} Save it anyway?", code="far_off", field=f"measurements[{i}].values")
     expire(turn)
     if imported is not None and fresh:
         turn.note("imported", imported)
     if fresh:
         turn.note_rules()
-    named = {one.lease.key for one in fresh if one.lease is not None}
+    named = {result.lease.key for result in fresh if result.lease is not None}
     warnings: list[dict[str, Any]] = []
     surplus: list[dict[str, Any]] = []
-    for one in fresh:
-        if not unasked and (taken := _taken(turn, one, named)) is not None:
-            surplus.append(_keep_surplus(turn, one, taken))
+    for result in fresh:
+        if not unasked and (taken := _taken(turn, result, named)) is not None:
+            surplus.append(_keep_surplus(turn, result, taken))
             continue
-        if len(warnings) < MOST_WARNINGS and (far := far_off(state, one)) is not None:
-            warnings.append({"id": one.id, **state.settings.named(one.arm), "message": far.warning})
-        lease = one.lease
+        if len(warnings) < MOST_WARNINGS and (far := far_off(state, result)) is not None:
+            warnings.append({"id": result.id, **state.settings.named(result.arm), "message": far.warning})
+        lease = result.lease
         if lease is None and not unasked:
-            lease = _oldest_open(turn, one.arm, one.worker, named, one.block)
+            lease = _oldest_open(turn, result.arm, result.worker, named, result.block)
         ticket = None if lease is None or lease.ticket not in state.open else lease.ticket
-        worker = one.worker or (None if lease is None else lease.worker)
-        assert one.white is not None
-        state.session.absorb(one.arm, one.values, ticket, one.white, one.block)
+        worker = result.worker or (None if lease is None else lease.worker)
+        assert result.white is not None
+        state.session.absorb(result.arm, result.values, ticket, result.white, result.block)
         turn.note_steps()
-        values = json.dumps(as_told(one.values, state.settings.size_of(one.arm)))
-        turn.add(Told(turn.seq, one.id, one.arm, values, one.lease_key, ticket, worker, turn.now), one.values)
+        values = json.dumps(as_told(result.values, state.settings.size_of(result.arm)))
+        turn.add(
+            Told(turn.seq, result.id, result.arm, values, result.lease_key, ticket, worker, turn.now), result.values
+        )
         turn.note_decisions()
     if fresh:
         note_findings(turn, by="tell")
     answer: dict[str, Any] = {"accepted": len(fresh), "duplicates": len(given) - len(fresh), "done": state.done}
     answer |= {"warnings": warnings} if warnings else {}
-    answer |= {"items": [_item(state, one.arm) for one in given]} if with_items else {}
+    answer |= {"items": [_item(state, result.arm) for result in given]} if with_items else {}
     return answer | {"not_counted": surplus} if surplus else answer
 
 
@@ -218,22 +220,22 @@ def _item(state: State, arm: int) -> dict[str, Any]:
     return {**named, "measurements": state.told_of(item), "retired": item in state.session.retired}
 
 
-def _taken(turn: Turn, one: GivenResult, named: set[str]) -> Lease | None:
+def _taken(turn: Turn, result: GivenResult, named: set[str]) -> Lease | None:
     """The lease that a result answers, if somebody else was asked too and has answered: then it does not count."""
-    if one.lease is not None:
-        return one.lease if one.lease.ended == TAKEN else None
-    if one.worker is None or _oldest_open(turn, one.arm, one.worker, named) is not None:
+    if result.lease is not None:
+        return result.lease if result.lease.ended == TAKEN else None
+    if result.worker is None or _oldest_open(turn, result.arm, result.worker, named) is not None:
         return None
-    return turn.state.open.taken(one.worker, one.arm)
+    return turn.state.open.taken(result.worker, result.arm)
 
 
-def _keep_surplus(turn: Turn, one: GivenResult, lease: Lease) -> dict[str, Any]:
+def _keep_surplus(turn: Turn, result: GivenResult, lease: Lease) -> dict[str, Any]:
     """Put a result on record that does not count. The answer names it."""
     settings = turn.state.settings
-    named = {"id": one.id, **settings.named(one.arm)}
+    named = {"id": result.id, **settings.named(result.arm)}
     name = named["name"]
-    told = {**named, "values": as_told(one.values, settings.size_of(one.arm)), "lease": lease.key}
-    turn.note(SURPLUS, told | {"worker": one.worker or lease.worker})
+    told = {**named, "values": as_told(result.values, settings.size_of(result.arm)), "lease": lease.key}
+    turn.note(SURPLUS, told | {"worker": result.worker or lease.worker})
     message = f"{name} was asked of somebody else too, whose result came first: this one is kept, and does not count."
     return {**named, "message": message}
 
@@ -268,22 +270,28 @@ def fail(turn: Turn, lease: Any, reason: Any) -> dict[str, Any]:
 
 def free(turn: Turn, lease: Any, reason: Any, kind: str) -> dict[str, Any]:
     """Give a lease up that was not answered; `kind` says why. `ended` of the answer says how it has ended."""
-    found = find_lease(turn.state, lease, "lease")
-    _check_own(turn, found, "lease")
+    named_lease = find_lease(turn.state, lease, "lease")
+    _check_own(turn, named_lease, "lease")
     if not isinstance(reason, str) or len(reason) > 2000:
         raise BadValue(f"reason must be a string of at most 2000 characters, got {short(reason)}", field="reason")
     text = printable(reason)
-    if found.answer is not None:
+    if named_lease.answer is not None:
         raise Conflict(
-            f"lease {found.key} was answered by measurement {found.answer!r}: it cannot {_CANNOT[kind]} any more",
+            f"lease {named_lease.key} was answered by measurement {named_lease.answer!r}: it cannot {_CANNOT[kind]} "
+            "any more",
             code="lease_answered",
             field="lease",
         )
     expire(turn)
-    if found.ended is None:
-        give_up(turn, found, kind, text)
+    if named_lease.ended is None:
+        give_up(turn, named_lease, kind, text)
         note_findings(turn, by=_CANNOT[kind].rpartition(" ")[2])
-    return {"freed": True, "lease": found.key, **turn.state.settings.named(found.stream), "ended": found.ended}
+    return {
+        "freed": True,
+        "lease": named_lease.key,
+        **turn.state.settings.named(named_lease.stream),
+        "ended": named_lease.ended,
+    }
 
 
 _CANNOT = {"failed": "fail", "undone": "be undone"}

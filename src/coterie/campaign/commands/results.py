@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie.campaign.commands.blocks import check_told_block
 from coterie.campaign.errors import BadValue, Conflict, NotFound
-from coterie.campaign.settings import check_text, checked_field
+from coterie.campaign.settings import check_text, checked_field, timestamp
 from coterie.campaign.state.facts import padded
 from coterie.campaign.state.leases import Lease
 from coterie.campaign.state.state import State
@@ -51,6 +51,25 @@ def find_lease(state: State, lease: Any, field: str) -> Lease:
     return state.leases[key]
 
 
+def lease_content(state: State, lease: Lease, now: float) -> dict[str, Any]:
+    """A lease as status has it: of what, whose, until when."""
+    return {
+        "lease": lease.key,
+        **state.settings.named(lease.stream),
+        "worker": lease.worker,
+        "asked": timestamp(lease.asked_at),
+        "expires": timestamp(lease.expires_at),
+        "expired": lease.expires_at <= now,
+    } | ({} if state.session.blocks is None else {"block": state.session.block_of(lease.ticket)})
+
+
+def lease_of(state: State, key: Any, now: float) -> dict[str, Any]:
+    """A lease by its key, open or not, and how it stands."""
+    lease = find_lease(state, key, "lease")
+    stands = lease.ended or ("open" if lease.answer is None else "answered")
+    return {**lease_content(state, lease, now), "state": stands, "measurement": lease.answer}
+
+
 @dataclass
 class GivenResult:
     """A measurement that passed the checks; `old` if it is already on record."""
@@ -82,26 +101,28 @@ def check_measurements(state: State, measurements: Any, most: int | None = None)
     here: dict[str, GivenResult] = {}
     answered: dict[str, str] = {}
     for i, content in enumerate(measurements):
-        one = _check_one(state, content, f"measurements[{i}]", answered)
-        earlier = here.setdefault(one.id, one)
-        if earlier is not one:
-            _same(one.id, (earlier.arm, earlier.values, earlier.lease_key), one, f"measurements[{i}].id")
-            one.old = True
-        given.append(one)
-    fresh = [one for one in given if not one.old]
+        result = _check_one(state, content, f"measurements[{i}]", answered)
+        earlier = here.setdefault(result.id, result)
+        if earlier is not result:
+            _same(result.id, (earlier.arm, earlier.values, earlier.lease_key), result, f"measurements[{i}].id")
+            result.old = True
+        given.append(result)
+    fresh = [result for result in given if not result.old]
     if fresh:
-        values = np.array([one.values for one in fresh])
+        values = np.array([result.values for result in fresh])
         try:
-            white = state.session.check_results([one.arm for one in fresh], values)
+            white = state.session.check_results([result.arm for result in fresh], values)
         except (ValueError, TypeError, OverflowError) as error:
-            for i, one in enumerate(given):  # one of them by itself?
+            for i, result in enumerate(given):  # one of them by itself?
                 if state.settings.run.features is None:
-                    _check_noise(state, one.values, f"measurements[{i}].values")
+                    _check_noise(state, result.values, f"measurements[{i}].values")
                 else:
-                    checked_field(f"measurements[{i}].values", state.session.check_results, [one.arm], one.values[None])
+                    checked_field(
+                        f"measurements[{i}].values", state.session.check_results, [result.arm], result.values[None]
+                    )
             raise BadValue(str(error), field="measurements") from None
-        for one, its in zip(fresh, white, strict=True):
-            one.white = its
+        for result, row in zip(fresh, white, strict=True):
+            result.white = row
     return given
 
 
@@ -119,17 +140,17 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
     lease = None if key is None else find_lease(state, key, f"{place}.lease")
     arm = _stream_of(state, item, content, lease, place)
     values = _check_numbers(state, content["values"], f"{place}.values", arm)
-    one = GivenResult(name, arm, values, lease, worker)
+    result = GivenResult(name, arm, values, lease, worker)
     if name in state.ids:
         earlier = [note["old"] for note in state.corrections if note["measurement"] == name]
-        _same(name, state.results[state.ids[name]], one, f"{place}.id", earlier)
-        one.old = True
-        return one
+        _same(name, state.results[state.ids[name]], result, f"{place}.id", earlier)
+        result.old = True
+        return result
     if name in state.surplus:
         its_arm, its_values, its_lease = state.surplus[name]
-        _same(name, (its_arm, padded(its_values, state.settings.width), its_lease), one, f"{place}.id")
-        one.old = True
-        return one
+        _same(name, (its_arm, padded(its_values, state.settings.width), its_lease), result, f"{place}.id")
+        result.old = True
+        return result
     if lease is not None:
         if lease.stream != arm:
             raise BadValue(
@@ -148,8 +169,9 @@ def _check_one(state: State, content: Any, place: str, answered: dict[str, str])
                 field=f"{place}.lease",
             )
         answered[lease.key] = name
-    one.block = check_told_block(state, content.get("block"), lease, place)
-    return one
+    if state.settings.run.blocks is not None or content.get("block") is not None:
+        result.block = check_told_block(state, content.get("block"), lease, place)
+    return result
 
 
 def _stream_of(state: State, item: int, content: dict[str, Any], lease: Lease | None, place: str) -> int:
@@ -167,19 +189,19 @@ def _stream_of(state: State, item: int, content: dict[str, Any], lease: Lease | 
 def _same(
     name: str,
     known: tuple[int, FloatArray, str | None],
-    one: GivenResult,
+    result: GivenResult,
     field: str,
     earlier: Sequence[list[float]] = (),
 ) -> None:
     """That a result is the one on record, or what was told before it was corrected: `earlier`."""
     arm, values, lease = known
-    given = one.lease_key
+    given = result.lease_key
     other_lease = lease is not None and given is not None and lease != given
-    width = one.values.size
-    was_told = np.array_equal(padded(values.tolist(), width), one.values, equal_nan=True) or any(
-        np.array_equal(padded(old, width), one.values, equal_nan=True) for old in earlier
+    width = result.values.size
+    was_told = np.array_equal(padded(values.tolist(), width), result.values, equal_nan=True) or any(
+        np.array_equal(padded(old, width), result.values, equal_nan=True) for old in earlier
     )
-    if arm != one.arm or not was_told or other_lease:
+    if arm != result.arm or not was_told or other_lease:
         raise Conflict(
             f"measurement {name!r} is on record with another content: arm {arm}, values {short(values.tolist())}",
             code="id_taken",
@@ -189,12 +211,12 @@ def _same(
 
 def check_values(state: State, values: Any, field: str, arm: int) -> FloatArray:
     """A measurement of an arm of the record as a session takes it."""
-    found = _check_numbers(state, values, field, arm)
+    numbers = _check_numbers(state, values, field, arm)
     if state.settings.run.features is not None:
-        checked_field(field, state.session.check_results, [arm], found[None])
-        return found[: state.settings.size_of(arm)]
-    _check_noise(state, found, field)
-    return found
+        checked_field(field, state.session.check_results, [arm], numbers[None])
+        return numbers[: state.settings.size_of(arm)]
+    _check_noise(state, numbers, field)
+    return numbers
 
 
 def _check_numbers(state: State, values: Any, field: str, arm: int) -> FloatArray:
@@ -211,16 +233,16 @@ def _check_numbers(state: State, values: Any, field: str, arm: int) -> FloatArra
         wanted = f"{settings.dim} number{'' if settings.dim == 1 else 's'}"
         called = "" if settings.value_names is None else f" ({', '.join(settings.value_names)})"
         raise BadValue(f"{field}: a measurement is {wanted}{called}, got {len(values)}: {short(values)}", field=field)
-    found: FloatArray = checked_field(field, check_measurement, values, settings.dim)
-    return found
+    numbers: FloatArray = checked_field(field, check_measurement, values, settings.dim)
+    return numbers
 
 
-def _check_noise(state: State, found: FloatArray, field: str) -> None:
+def _check_noise(state: State, numbers: FloatArray, field: str) -> None:
     """That the noise allows a measurement."""
     noise = state.session.noise
-    checked_field(field, noise.check, found[None])
+    checked_field(field, noise.check, numbers[None])
     if noise.in_units:
-        checked_field(field, check_far, noise.whiten(found[None]), found[None])
+        checked_field(field, check_far, noise.whiten(numbers[None]), numbers[None])
 
 
 def _padded_deviations(features: Features, arm: int, deviations: FloatArray) -> FloatArray:
@@ -265,7 +287,7 @@ def _agrees_with_most(value: FloatArray, earlier: Iterable[FloatArray], reach: F
 
     Then it is not this one that is far off, whatever their mean: an earlier one is, and has moved it.
     """
-    near = [bool((np.abs(value - one) <= reach).all()) for one in earlier]
+    near = [bool((np.abs(value - other) <= reach).all()) for other in earlier]
     return 2 * sum(near) >= len(near) > 0
 
 
@@ -276,29 +298,29 @@ FAR_UNSTATED = 20.0
 long as there are few repeats."""
 
 
-def far_off(state: State, one: GivenResult) -> FarOff | None:
+def far_off(state: State, result: GivenResult) -> FarOff | None:
     """How far a result lies from the mean of what its item gave before, if that is far."""
-    if one.arm not in state.sums:
+    if result.arm not in state.sums:
         return None
     deviations, stated = state.deviations, state.stated_deviations is not None
     if deviations is None:
         return None
-    count, total = state.sums[one.arm]
+    count, total = state.sums[result.arm]
     mean = total / count
     if (features := state.settings.run.features) is not None:
-        deviations = _padded_deviations(features, one.arm, deviations)
-    away = np.abs(one.values - mean) / deviations
+        deviations = _padded_deviations(features, result.arm, deviations)
+    away = np.abs(result.values - mean) / deviations
     if np.isnan(away).all():
         return None  # there are holes
     worst = int(np.nanargmax(away))
     limit = FAR if stated else FAR_UNSTATED * state.spread_margin
     if away[worst] <= limit:
         return None
-    if _agrees_with_most(one.values, (row[1] for row in state.results if row[0] == one.arm), limit * deviations):
+    if _agrees_with_most(result.values, (row[1] for row in state.results if row[0] == result.arm), limit * deviations):
         return None
     settings = state.settings
     which = "" if settings.dim == 1 else f" ({settings.columns[worst]})"
     if features is not None:
-        which = f" ({features.names[features.features_of(one.arm % features.n_panels)[worst]]})"
-    name = settings.name_of(settings.item_of(one.arm))
-    return FarOff(name, which, float(one.values[worst]), float(mean[worst]), float(away[worst]), count, stated)
+        which = f" ({features.names[features.features_of(result.arm % features.n_panels)[worst]]})"
+    name = settings.name_of(settings.item_of(result.arm))
+    return FarOff(name, which, float(result.values[worst]), float(mean[worst]), float(away[worst]), count, stated)

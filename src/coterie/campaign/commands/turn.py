@@ -7,7 +7,7 @@ decides meanwhile, and the stop with what it claims, become rows of the same tur
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,13 +128,25 @@ def note_findings(turn: Turn, by: str) -> None:
 
 @dataclass(frozen=True)
 class OfArchived:
-    """A decision that may be made on a campaign that is archived."""
+    """A command that may be given to a campaign that is archived."""
 
-    decide: Callable[[Turn], dict[str, Any]]
+    command: Callable[..., dict[str, Any]]
 
-    def __call__(self, turn: Turn) -> dict[str, Any]:
+    def __call__(self, turn: Turn, *arguments: Any) -> dict[str, Any]:
         """Decide."""
-        return self.decide(turn)
+        return self.command(turn, *arguments)
+
+
+def decision(
+    command: Callable[..., dict[str, Any]], arguments: Sequence[Any], writer: Writer | None = None
+) -> Callable[[Turn], dict[str, Any]]:
+    """What a command decides in a turn; `writer`: the token that it came with."""
+
+    def decide(turn: Turn) -> dict[str, Any]:
+        turn.writer = writer  # a turn is shared by requests that are committed together
+        return command(turn, *arguments)
+
+    return OfArchived(decide) if isinstance(command, OfArchived) else decide
 
 
 def check_not_archived(turn: Turn) -> None:

@@ -7,16 +7,17 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from coterie.campaign.commands import managing, measuring
-from coterie.campaign.commands.blocks import InBlock
-from coterie.campaign.commands.managing import decision
+from coterie.campaign.commands.blocks import InBlock, close_block
+from coterie.campaign.commands.turn import decision
 from coterie.campaign.imports import import_in_parts, read_import
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.service.reports import CampaignReports
-from coterie.campaign.service.whole_store import ChainWalk, Lists, ServerAccess, check_free_name, delete_campaign
+from coterie.campaign.service.whole_store import ChainWalk, ServerAccess, check_free_name, delete_campaign
 from coterie.campaign.settings import LEASE_SECONDS, ON_EXPIRY, CampaignSettings, check_text, new_key, timestamp
 from coterie.campaign.tokens import Writer
 from coterie.campaign.views import status as status_views
@@ -59,8 +60,10 @@ class Campaigns(CampaignReports, ServerAccess):
         self, store: str | os.PathLike[str], clock: Callable[[], float] = time.time, create: bool = True
     ) -> None:
         self._campaigns = OpenCampaigns(open_journal(store, create), clock)
-        self._lists = Lists(self._campaigns)
-        self._walk = ChainWalk(self._campaigns)
+
+    @cached_property
+    def _walk(self) -> ChainWalk:
+        return ChainWalk(self._campaigns)
 
     def close(self) -> None:
         """Finish what is under way, and give all files and connections back."""
@@ -177,11 +180,11 @@ cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, pane
 
     def archive(self, id: str, writer: Writer | None = None) -> dict[str, Any]:
         """Put a campaign away: it can be read, and nothing is written to it (code "archived")."""
-        return self._campaigns.submit(id, decision("archive", (), writer))
+        return self._campaigns.submit(id, decision(managing.archive, (), writer))
 
     def unarchive(self, id: str, writer: Writer | None = None) -> dict[str, Any]:
         """Take an archived campaign up again, as it was."""
-        return self._campaigns.submit(id, decision("unarchive", (), writer))
+        return self._campaigns.submit(id, decision(managing.unarchive, (), writer))
 
     def delete(self, id: str, name: str) -> dict[str, Any]:
         """Delete a campaign with all that belongs to it. `name` has to be its name: this cannot be undone."""
@@ -189,7 +192,7 @@ cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, pane
 
     def change_lease_time(self, id: str, seconds: float, writer: Writer | None = None) -> dict[str, Any]:
         """How long a worker may take, from the next ask on."""
-        return self._campaigns.submit(id, decision("change_lease_time", (seconds,), writer))
+        return self._campaigns.submit(id, decision(managing.change_lease_time, (seconds,), writer))
 
     # Measuring.
 
@@ -231,7 +234,7 @@ cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, pane
         answer: dict[str, Any] = {}
         where = InBlock(block, room, among)
         for count in measuring.ask_steps(n, where):
-            answer = self._campaigns.submit(id, decision("ask", (worker, count, n, where), writer))
+            answer = self._campaigns.submit(id, decision(measuring.ask, (worker, count, n, where), writer))
             if answer["done"] or answer["waiting_for"] or "deadline_reached" in answer:
                 break
         return answer
@@ -273,19 +276,20 @@ cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, pane
         BadValue, NotFound, Conflict
             What is wrong with a result; `field` says which one, and nothing of the request is on record.
         """
-        return self._campaigns.submit(id, decision("tell", (measurements, None, False, ask_back, with_items), writer))
+        arguments = (measurements, None, False, ask_back, with_items)
+        return self._campaigns.submit(id, decision(measuring.tell, arguments, writer))
 
     def fail(self, id: str, lease: str, reason: str = "", writer: Writer | None = None) -> dict[str, Any]:
         """A measurement that will not come: its lease is freed, and the arm can be asked for again."""
-        return self._campaigns.submit(id, decision("fail", (lease, reason), writer))
+        return self._campaigns.submit(id, decision(measuring.fail, (lease, reason), writer))
 
     def undo(self, id: str, lease: str, reason: str = "", writer: Writer | None = None) -> dict[str, Any]:
         """Give back an ask that was not answered and not measured: it is freed, and is no failure."""
-        return self._campaigns.submit(id, decision("undo", (lease, reason), writer))
+        return self._campaigns.submit(id, decision(managing.undo, (lease, reason), writer))
 
     def close_block(self, id: str, block: str, writer: Writer | None = None) -> dict[str, Any]:
         """Nothing more is measured in a block: its open asks are given back. Closing it twice is an error."""
-        return self._campaigns.submit(id, decision("close_block", (block,), writer))
+        return self._campaigns.submit(id, decision(close_block, (block,), writer))
 
     def correct(
         self,
@@ -307,7 +311,7 @@ cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, pane
         return self._campaigns.submit_prepared(
             id,
             lambda seen: managing.prepare_correction(seen.state, writer, *given),
-            lambda prepared: decision("correct", (*given, prepared), writer),
+            lambda prepared: decision(managing.correct, (*given, prepared), writer),
         )
 
     def choose_resolution(self, id: str, resolution: Any) -> dict[str, Any]:
@@ -340,7 +344,8 @@ cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, pane
         They are decided in order and put on disk in one transaction, as calls of several threads at once are. In place
         of an answer there is the error where a call met with one; the others are not concerned.
         """
-        return self._campaigns.submit_batch([(id, decision(name, arguments)) for name, id, *arguments in calls])
+        commands = ((managing.command_named(name), id, arguments) for name, id, *arguments in calls)
+        return self._campaigns.submit_batch([(id, decision(command, arguments)) for command, id, arguments in commands])
 
     def post(self, name: str, id: str, *arguments: Any, writer: Writer | None = None) -> Future[dict[str, Any]]:
         """A call like those of `batch`, for event loops: this does not wait, the future has the answer or the error.
@@ -348,7 +353,7 @@ cost_unit, confirm, blocks, strict_blocks, features, feature_costs, panels, pane
         Calls that are posted while others are put on disk share the next transaction. A campaign that is not in memory
         holds the others up while it is read: call `status` in a thread before.
         """
-        return self._campaigns.post(id, decision(name, arguments, writer))
+        return self._campaigns.post(id, decision(managing.command_named(name), arguments, writer))
 
     def import_table(
         self,

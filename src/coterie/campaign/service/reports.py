@@ -4,26 +4,57 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
+from coterie.campaign.commands.results import lease_of
+from coterie.campaign.errors import Conflict, NotFound
 from coterie.campaign.exports import exporter, workbook_exporter
 from coterie.campaign.imports import preview_import, read_import
 from coterie.campaign.service.open_campaigns import OpenCampaigns
-from coterie.campaign.service.whole_store import PAGE, Lists, campaign_meant
+from coterie.campaign.service.whole_store import PAGE, Lists
+from coterie.campaign.settings import timestamp
 from coterie.campaign.state.opening import CampaignReading
 from coterie.campaign.views import cells as cells_view
 from coterie.campaign.views import log as log_views
 from coterie.campaign.views import partial as partial_answers
 from coterie.campaign.views import status as status_views
 from coterie.campaign.views.picture import MOST_DOTS, TakenPicture, picture, take_for_picture
-from coterie.store.journal import Selection
+from coterie.store.journal import Campaign, Selection
+
+SHORTEST_ID = 6
+"""Characters of the beginning of an id that may stand for it."""
+
+
+def campaign_meant(known: Sequence[Campaign], given: str) -> str:
+    """The id of the campaign that is meant: by its id, its name, or the beginning of its id."""
+    meant = [row for row in known if row["id"] == given] or [row for row in known if row["name"] == given]
+    if not meant and len(given) >= SHORTEST_ID:
+        meant = [row for row in known if row["id"].startswith(given)]
+    if len(meant) > 1:
+        more = f"; and {len(meant) - 5} more" if len(meant) > 5 else ""
+        listed = "; ".join(_label(row) for row in meant[:5])
+        raise Conflict(f"{len(meant)} campaigns are called {given!r}, use an id: {listed}{more}", code="several_meant")
+    if not meant:
+        raise NotFound(f"there is no campaign {given!r}: coterie campaign list shows them all", code="unknown_campaign")
+    return meant[0]["id"]
+
+
+def _label(row: Campaign) -> str:
+    """A campaign in a few words that tell it from others of its name: id, date, measurements."""
+    count = row["measurements"]
+    created = timestamp(row["created"])[:16]
+    return f"{row['id'][:8]}, created {created}Z, {count} measurement{'' if count == 1 else 's'}"
 
 
 class CampaignReports:
     """Reports on campaigns, each of one moment, as plain JSON values or text."""
 
     _campaigns: OpenCampaigns
-    _lists: Lists
+
+    @cached_property
+    def _lists(self) -> Lists:
+        return Lists(self._campaigns)
 
     def find(self, given: str, lease: str | None = None, in_memory: bool = False) -> dict[str, Any]:
         """The campaign that is meant: by its id, its name, or the beginning of its id.
@@ -47,8 +78,8 @@ class CampaignReports:
             shown = None
             if in_memory or lease is not None:
                 state = seen.state
-                shown = None if lease is None else status_views.lease(state, lease, seen.now)
-            return {"id": seen.row["id"], "settings": log_views.settings_of(seen.row).as_dict(), "lease": shown}
+                shown = None if lease is None else lease_of(state, lease, seen.now)
+            return {"id": seen.row["id"], "settings": seen.settings.as_dict(), "lease": shown}
 
         every = Selection(2**31 - 1, archived=True)
         return self._campaigns.find(
@@ -124,11 +155,11 @@ class CampaignReports:
 
     def settings(self, id: str) -> dict[str, Any]:
         """What the campaign was created with."""
-        return self._campaigns.look(id, lambda seen: log_views.settings_of(seen.row).as_dict())
+        return self._campaigns.look(id, lambda seen: seen.settings.as_dict())
 
     def lease(self, id: str, lease: str) -> dict[str, Any]:
         """One lease: its arm, its worker, and whether it is open, answered, expired, failed or undone."""
-        return self._campaigns.read(id, lambda seen: status_views.lease(seen.state, lease, seen.now))
+        return self._campaigns.read(id, lambda seen: lease_of(seen.state, lease, seen.now))
 
     def measured(self, id: str, arm: Any) -> dict[str, Any]:
         """How often an item was measured: `arm`, `name`, `measurements`."""

@@ -1,4 +1,4 @@
-"""What concerns a store as a whole: lists of its campaigns and the one that is meant, deleting one, tokens and logins,
+"""What concerns a store as a whole: lists of its campaigns, deleting one, tokens and logins,
 and reading all logs again while they are in use.
 """
 
@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from coterie.campaign.commands.managing import free_token
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound
+from coterie.campaign.service.attachments import Attachments
 from coterie.campaign.service.invitations import Invitations, check_free_label, is_token
 from coterie.campaign.service.open_campaigns import OpenCampaigns
-from coterie.campaign.settings import check_text, checked_field, timestamp
+from coterie.campaign.service.signals import BLOCKED_SECONDS, Signals
+from coterie.campaign.settings import CampaignSettings, check_text, checked_field, timestamp
 from coterie.campaign.tokens import ROLES, WORKER, hash_of, id_of, new_token, role_of
-from coterie.campaign.views.log import settings_of
 from coterie.campaign.views.status import fixed_summary, summary
 from coterie.problem.checks import check_count, short
 from coterie.store.journal import Campaign, Reading, Selection, Token, Writing
@@ -59,7 +60,7 @@ class Lists:
         if row["about"]:
             return summary(row, json.loads(row["about"]))
         if row["id"] not in self._fixed:
-            self._fixed[row["id"]] = fixed_summary(settings_of(row))
+            self._fixed[row["id"]] = fixed_summary(CampaignSettings.from_json(row["settings"]))
         return summary(row, self._fixed[row["id"]])
 
 
@@ -76,37 +77,12 @@ def _place(after: Any) -> tuple[float, str] | None:
     raise BadValue(f"after must be the next of the page before, got {short(after)}", field="after")
 
 
-SHORTEST_ID = 6
-"""Characters of the beginning of an id that may stand for it."""
-
-
-def campaign_meant(known: Sequence[Campaign], given: str) -> str:
-    """The id of the campaign that is meant: by its id, its name, or the beginning of its id."""
-    meant = [row for row in known if row["id"] == given] or [row for row in known if row["name"] == given]
-    if not meant and len(given) >= SHORTEST_ID:
-        meant = [row for row in known if row["id"].startswith(given)]
-    if len(meant) > 1:
-        more = f"; and {len(meant) - 5} more" if len(meant) > 5 else ""
-        listed = "; ".join(_label(row) for row in meant[:5])
-        raise Conflict(f"{len(meant)} campaigns are called {given!r}, use an id: {listed}{more}", code="several_meant")
-    if not meant:
-        raise NotFound(f"there is no campaign {given!r}: coterie campaign list shows them all", code="unknown_campaign")
-    return meant[0]["id"]
-
-
-def _label(row: Campaign) -> str:
-    """A campaign in a few words that tell it from others of its name: id, date, measurements."""
-    count = row["measurements"]
-    created = timestamp(row["created"])[:16]
-    return f"{row['id'][:8]}, created {created}Z, {count} measurement{'' if count == 1 else 's'}"
-
-
 def check_free_name(name: str, taken: Campaign | None) -> None:
     """Refuse a name that another campaign has."""
     if taken is not None:
         which = f"{taken['id'][:8]}, created {timestamp(taken['created'])[:16]}Z"
-        what = f"there is a campaign {name!r} already ({which}): choose another name"
-        raise Conflict(what, code="name_taken", field="name")
+        message = f"there is a campaign {name!r} already ({which}): choose another name"
+        raise Conflict(message, code="name_taken", field="name")
 
 
 def delete_campaign(campaigns: OpenCampaigns, id: Any, name: Any) -> dict[str, Any]:
@@ -176,6 +152,15 @@ class ServerAccess:
     def invitations(self) -> Invitations:
         """Those who may have a token of their own, once."""
         return Invitations(self._campaigns)
+
+    @property
+    def attachments(self) -> Attachments:
+        """Files that belong to measurements."""
+        return Attachments(self._campaigns)
+
+    def signals(self, blocked_after: float = BLOCKED_SECONDS) -> Signals:
+        """What happens to campaigns, for somebody who wants to be told: stops, alarms, and what blocks them."""
+        return Signals(self._campaigns, blocked_after)
 
     def revoke_token(self, name: str) -> dict[str, Any]:
         """End the token of this name or id; what it has written stays, and keeps its name. `freed` of the answer

@@ -33,6 +33,12 @@ ARCHIVED, UNARCHIVED, LEASE_TIME = "archived", "unarchived", "lease_time"
 SURPLUS = "surplus"
 """The kind of note that keeps a result which does not count: somebody else has answered its ask before."""
 
+DELIVERED = "delivered"
+"""The kind of note that says: a webhook knows what has happened."""
+
+ATTACHMENT = "attachment"
+"""The kind of note that names a file which belongs to a measurement; its content stands beside the log."""
+
 BLOCK = "block"
 """The kind of note that keeps what was done with a block: asks were put together in it, it was closed, or the result
 that follows, which nobody asked for, is of it."""
@@ -139,7 +145,7 @@ def numbers(texts: list[str], dim: int) -> FloatArray:
     text = ",".join(texts).replace("[", "").replace("]", "")
     if "null" not in text and text.count(",") + 1 == len(texts) * dim:
         return np.fromstring(text, sep=",").reshape(len(texts), dim)
-    return np.array([padded(json.loads(one), dim) for one in texts]).reshape(len(texts), dim)
+    return np.array([padded(json.loads(text), dim) for text in texts]).reshape(len(texts), dim)
 
 
 def padded(values: Sequence[float | None], width: int) -> FloatArray:

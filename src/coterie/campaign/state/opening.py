@@ -62,6 +62,11 @@ class CampaignReading:
         return caught_up(self.opened, self.row, self.journal)
 
     @property
+    def settings(self) -> CampaignSettings:
+        """What the campaign was created with."""
+        return CampaignSettings.from_json(self.row["settings"])
+
+    @property
     def now(self) -> float:
         """The campaign's time."""
         return self.opened.time(self.clock, self.row["last_at"])

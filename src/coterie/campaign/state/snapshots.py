@@ -125,9 +125,11 @@ def _packed(
         "lease.tokens": _text(lease.token or "" for lease in leases),
         "lease.endings": _text(lease.ended or "" for lease in leases),
         "lease.numbers": np.array(
-            [(one.ticket, one.arm, worker_number[one.worker], one.named) for one in leases], dtype=np.int64
+            [(lease.ticket, lease.arm, worker_number[lease.worker], lease.named) for lease in leases], dtype=np.int64
         ).reshape(-1, 4),
-        "lease.times": np.array([(one.asked_at, one.expires_at) for one in leases], dtype=np.float64).reshape(-1, 2),
+        "lease.times": np.array([(lease.asked_at, lease.expires_at) for lease in leases], dtype=np.float64).reshape(
+            -1, 2
+        ),
         "plain": _text([json.dumps(plain | {"lease_workers": names})]),
     }
     content = io.BytesIO()

@@ -241,8 +241,8 @@ def _often_failing(record: RecordArrays, workers: IntArray, count: int) -> NDArr
     own = np.zeros(workers.size, dtype=np.int64)
     most = np.bincount(workers[failed][workers[failed] >= 0], minlength=count)
     for worker in np.argsort(-most, kind="stable")[:_MOST_WORKERS]:
-        its = workers == worker
-        own[its] = np.searchsorted(np.sort(ends[workers[failed] == worker]), record.ask_events[its])
+        own_asks = workers == worker
+        own[own_asks] = np.searchsorted(np.sort(ends[workers[failed] == worker]), record.ask_events[own_asks])
     return np.asarray(own * count > total)
 
 

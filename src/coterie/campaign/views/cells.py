@@ -25,9 +25,9 @@ def cells(seen: CampaignReading, features: Any = MOST_COLUMNS) -> dict[str, Any]
     if known is None:
         raise Conflict(f"campaign {seen.row['name']!r} measures whole items: it has no cells", code="no_features")
     most = checked_field("features", check_count, features, "features", 1)
-    touched, found = session.cells, session.found_features
+    touched, found_names = session.cells, session.found_features
     totals = np.bincount(touched.features, weights=touched.counts, minlength=known.dim)
-    first = [known.feature_of(name) for name in found]
+    first = [known.feature_of(name) for name in found_names]
     others = [f for f in np.argsort(-totals, kind="stable").tolist() if totals[f] > 0 and f not in set(first)]
     shown = (first + others)[:most]
     column = {feature: place for place, feature in enumerate(shown)}
@@ -68,11 +68,11 @@ def _groups(ids: Any, items: Any, columns: Any, counts: Any, means: Any, width: 
     return listed
 
 
-def center_of(seen_cells: Any, names: tuple[str, ...], found: list[str], members: Any) -> dict[str, float]:
+def center_of(seen_cells: Any, names: tuple[str, ...], found_names: list[str], members: Any) -> dict[str, float]:
     """The means of a group on the features that were found, by name."""
     inside = np.isin(seen_cells.items, members)
     center: dict[str, float] = {}
-    for name in found:
+    for name in found_names:
         own = inside & (seen_cells.features == names.index(name))
         if own.any():
             center[name] = float(np.average(seen_cells.means[own], weights=seen_cells.counts[own]))

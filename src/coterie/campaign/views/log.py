@@ -29,14 +29,9 @@ def page(after: Any, limit: Any) -> tuple[int, int]:
     return min(start, 2**62), min(checked_field("limit", check_count, limit, "limit", 1), LARGEST_PAGE)
 
 
-def settings_of(row: Any) -> Settings:
-    """The settings in a campaign's row."""
-    return Settings.from_json(row["settings"])
-
-
 def settings_now(seen: CampaignReading) -> Settings:
     """The settings of a campaign as it was revised since, without reading all of its log."""
-    settings = settings_of(seen.row)
+    settings = seen.settings
     for note in seen.journal.notes(seen.row, REVISION).rows:
         if isinstance(note, Note):
             settings = settings.as_revised(settings_after(settings.run, Revision.from_json(note.data)))
@@ -105,7 +100,7 @@ def newest_events(seen: CampaignReading, before: int | None, count: int) -> dict
     last = newest if before is None else min(before - 1, newest)
     first = max(0, last - count)
     shown = events(seen, first, last - first)["events"] if last > first else []
-    named = {"id": seen.row["id"], "name": seen.row["name"], "dim": settings_of(seen.row).dim}
+    named = {"id": seen.row["id"], "name": seen.row["name"], "dim": seen.settings.dim}
     return {**named, "events": shown, "first": first + 1, "last": last, "newest": newest}
 
 

@@ -55,7 +55,7 @@ class TakenResults:
     names: Sequence[str]
     group_ids: Sequence[int]
     spent: float = 0.0  # of the deadline, if there is one
-    found: bool = False  # the groups are proven
+    proven: bool = False  # the groups, all of them
 
 
 def take_results(seen: CampaignReading) -> TakenResults:
@@ -174,7 +174,7 @@ def _all_answers(taken: TakenResults) -> dict[str, Any]:
 def _handover(taken: TakenResults, proven: ProvenPairs) -> Handover:
     from coterie.session.handover import handover_at  # here: SciPy takes a while to load
 
-    return handover_at(taken.moment, proven.listed(), taken.spent, taken.found)
+    return handover_at(taken.moment, proven.listed(), taken.spent, taken.proven)
 
 
 def _first_pairs(matrix: np.ndarray) -> dict[str, Any]:

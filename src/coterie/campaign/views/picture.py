@@ -65,25 +65,25 @@ def picture(taken: TakenPicture, proven: bool = True) -> dict[str, Any]:
 
     Without what is `proven` no pair of items is looked at: that is quick for a thousand items too.
     """
-    found = _kept(taken, "picture", lambda: _drawn(taken))
-    if not proven or found["cut"] is not None:
-        return taken.results.campaign | found
+    content = _kept(taken, "picture", lambda: _drawn(taken))
+    if not proven or content["cut"] is not None:
+        return taken.results.campaign | content
     if not taken.has_answers:
-        return taken.results.campaign | found | {"no_matrix": taken.why_not}
+        return taken.results.campaign | content | {"no_matrix": taken.why_not}
     return (
         taken.results.campaign
-        | found
-        | _kept(taken, "picture, proven", lambda: _answered(found["items"], taken.results))
+        | content
+        | _kept(taken, "picture, proven", lambda: _answered(content["items"], taken.results))
     )
 
 
-def _kept(taken: TakenPicture, what: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _kept(taken: TakenPicture, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What was computed before, if nothing has counted since."""
     key, kept = taken.results.key, taken.results.state.computed
-    found = kept.get(what)
-    if found is None or found[0] != key:
-        found = kept[what] = (key, compute())
-    answer: dict[str, Any] = found[1]
+    pair = kept.get(name)
+    if pair is None or pair[0] != key:
+        pair = kept[name] = (key, compute())
+    answer: dict[str, Any] = pair[1]
     return answer
 
 
@@ -168,10 +168,10 @@ def _items(
 ) -> list[dict[str, Any]]:
     labels, ids = taken.results.moment.labels, taken.results.group_ids
     of_item = _ids_of_items(labels, ids, counts.size)
-    found = []
+    items = []
     for arm, name in enumerate(taken.results.names):
         measured = bool(counts[arm])
-        one: dict[str, Any] = {
+        item: dict[str, Any] = {
             "arm": arm,
             "name": name,
             "group_id": int(of_item[arm]) if of_item[arm] > 0 else None,
@@ -182,18 +182,18 @@ def _items(
             "high": _plain(means.high[arm, listed]) if measured else None,
         }
         if axes is not None:
-            one["at"] = _plain(axes.at[arm]) if measured else None
-            one["error"] = _plain(axes.error[arm]) if measured else None
-        found.append(one | {"settled": None, "possible": None, "evidence": None})
-    return found
+            item["at"] = _plain(axes.at[arm]) if measured else None
+            item["error"] = _plain(axes.error[arm]) if measured else None
+        items.append(item | {"settled": None, "possible": None, "evidence": None})
+    return items
 
 
 def _answered(items: list[dict[str, Any]], results: TakenResults) -> dict[str, Any]:
     """The items with what is proven of them, and the matrix without its rows: the items have them in `evidence`."""
     answers, matrix = with_matrix(results)
     told = [
-        one | {"settled": proven["settled"], "possible": proven["possible"], "evidence": row}
-        for one, proven, row in zip(items, answers["items"], matrix["rows"], strict=True)
+        item | {"settled": proven["settled"], "possible": proven["possible"], "evidence": row}
+        for item, proven, row in zip(items, answers["items"], matrix["rows"], strict=True)
     ]
     shown = {
         "columns": matrix["columns"],
@@ -235,14 +235,14 @@ def _groups(
     measured = counts > 0
     known, sizes = np.unique(of_item[of_item > 0], return_counts=True)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:MOST_GROUPS])
-    found = []
+    groups = []
     for id, size in zip(known[largest].tolist(), sizes[largest].tolist(), strict=True):
-        its = (of_item == id) & measured
-        one: dict[str, Any] = {"id": id, "size": size, "measurements": int(counts[of_item == id].sum())}
+        members = (of_item == id) & measured
+        group: dict[str, Any] = {"id": id, "size": size, "measurements": int(counts[of_item == id].sum())}
         for key, value in (("mean", means.mean[:, listed]), ("at", None if axes is None else axes.at)):
-            if value is not None and its.any():
-                inside = value[its]
-                one[key] = _plain(inside.mean(axis=0))
-                one[f"{key}_range"] = [_plain(inside.min(axis=0)), _plain(inside.max(axis=0))]
-        found.append(one)
-    return found
+            if value is not None and members.any():
+                inside = value[members]
+                group[key] = _plain(inside.mean(axis=0))
+                group[f"{key}_range"] = [_plain(inside.min(axis=0)), _plain(inside.max(axis=0))]
+        groups.append(group)
+    return groups

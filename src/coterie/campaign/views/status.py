@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.campaign.commands.results import check_arm_of, find_lease
+from coterie.campaign.commands.results import check_arm_of, lease_content
 from coterie.campaign.errors import Conflict, NotDone
 from coterie.campaign.settings import CampaignSettings as Settings
 from coterie.campaign.settings import checked_field, plain, timestamp
 from coterie.campaign.state.facts import RESOLUTION
-from coterie.campaign.state.leases import KINDS, Lease
+from coterie.campaign.state.leases import KINDS
 from coterie.campaign.state.state import State
 from coterie.campaign.views.asks import as_events, before_stop, by_worker, failures, holding, waiting_for
 from coterie.campaign.views.cells import center_of
@@ -26,7 +26,7 @@ from coterie.campaign.views.judgements import (
     noise_in_words,
     verdict,
 )
-from coterie.campaign.views.log import corrections, course, events_of, settings_of
+from coterie.campaign.views.log import corrections, course, events_of
 from coterie.methods import method_named
 from coterie.methods.table import certifying_methods
 from coterie.session.progress import check_more
@@ -60,7 +60,7 @@ def summary(row: Any, fixed: dict[str, Any] | None = None) -> dict[str, Any]:
     return {
         "id": row["id"],
         "name": row["name"],
-        **(fixed_summary(settings_of(row)) if fixed is None else fixed),
+        **(fixed_summary(Settings.from_json(row["settings"])) if fixed is None else fixed),
         "t": row["t"],
         "measurements": row["measurements"],
         "done": bool(row["done"]),
@@ -103,7 +103,7 @@ def status(state: State, row: Any, now: float, most: int | None = None) -> dict[
         "waiting": session.waiting,
         "waiting_for": waiting_for(state, now),
         "holding": holding(state),
-        "open_leases": [_lease(state, lease, now) for lease in state.open.values()],
+        "open_leases": [lease_content(state, lease, now) for lease in state.open.values()],
         "workers": workers(state),
         "failures": failures(state),
         "archived": None if state.archived is None else timestamp(state.archived),
@@ -195,28 +195,10 @@ def borders(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def _lease(state: State, lease: Lease, now: float) -> dict[str, Any]:
-    return {
-        "lease": lease.key,
-        **state.settings.named(lease.stream),
-        "worker": lease.worker,
-        "asked": timestamp(lease.asked_at),
-        "expires": timestamp(lease.expires_at),
-        "expired": lease.expires_at <= now,
-    } | ({} if state.session.blocks is None else {"block": state.session.block_of(lease.ticket)})
-
-
 def measured(state: State, arm: Any) -> dict[str, Any]:
     """How often an item was measured."""
     place = check_arm_of(state, arm, "arm")
     return {"arm": place, "name": state.settings.name_of(place), "measurements": state.told_of(place)}
-
-
-def lease(state: State, key: Any, now: float) -> dict[str, Any]:
-    """A lease, open or not."""
-    meant = find_lease(state, key, "lease")
-    stands = meant.ended or ("open" if meant.answer is None else "answered")
-    return {**_lease(state, meant, now), "state": stands, "measurement": meant.answer}
 
 
 def evidence(state: State) -> dict[str, Any]:

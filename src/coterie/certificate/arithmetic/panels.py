@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.certificate.arithmetic.factors import FLOOR, LARGEST_SCORE, log_mean_power, log_symmetric
+from coterie.certificate.arithmetic.counts import log_mean_power
+from coterie.certificate.arithmetic.factors import FLOOR, LARGEST_SCORE, log_symmetric
 from coterie.certificate.claim import Tests
 from coterie.certificate.composed import Composed
 from coterie.certificate.fields import Bools

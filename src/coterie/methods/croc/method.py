@@ -27,11 +27,11 @@ from coterie.methods.croc.run import (
     PROVEN_ASKING,
     CrocEntries,
     CrocRun,
+    NativeRun,
     seed_of_round,
     share_of_epoch,
 )
 from coterie.methods.family import family_for
-from coterie.methods.native_run import NativeRun
 from coterie.methods.present_arms import Past
 from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray

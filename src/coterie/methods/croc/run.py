@@ -1,4 +1,5 @@
-"""A CROC run as Python sees it: `coterie._native.CrocRun` (native/croc/run.hpp), and what plain data make of it.
+"""A CROC run as Python sees it: `coterie._native.CrocRun` (native/croc/run.hpp), what plain data make of it, and what
+runs of methods have in common whose state is the engine's (`NativeRun`).
 
 Measurements come in the ask order of each arm, as 2·d numbers: whitened, and what floats do not hold of that.
 """
@@ -7,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from coterie._native import CrocEntries, croc_constants, seed_of_round
 from coterie._native import CrocRun as EngineRun
+from coterie.methods.contract import MethodRun
+from coterie.methods.paper.run import Run as PaperRun
 from coterie.problem.checks import FloatArray, IntArray
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "VARIANCE_SHARE",
     "CrocEntries",
     "CrocRun",
+    "NativeRun",
     "grid_counts",
     "seed_of_round",
     "share_of_epoch",
@@ -121,3 +125,39 @@ class CrocRun(EngineRun):
     def first_level(self) -> float:
         """What evidence has to reach before anything is frozen: the level of the pairs, or of the first epoch."""
         return self.pair_level if self.has_pairs else float(self.log_inverse_delta - np.log(share_of_epoch(0)))
+
+
+State = TypeVar("State", bound="PaperRun | CrocRun")
+
+
+class NativeRun(MethodRun, Generic[State]):
+    """A run whose state, `_run`, is the engine's."""
+
+    _run: State
+
+    @property
+    def done(self) -> bool:
+        return self._run.done
+
+    @property
+    def t(self) -> int:
+        return self._run.t
+
+    @property
+    def pulls(self) -> IntArray:
+        pulls: IntArray = self._run.pulls.astype(np.int64)  # not NumPy's other type of 64 bits
+        return pulls
+
+    @property
+    def guess(self) -> tuple[IntArray, FloatArray] | None:
+        return (np.asarray(self._run.labels, dtype=np.int64), self._run.centers) if self._run.ready else None
+
+    def memory(self) -> dict[str, Any]:
+        return self._run.memory()
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._run.memory_bytes
+
+    def restore(self, memory: Mapping[str, Any]) -> None:
+        self._run.restore(memory)

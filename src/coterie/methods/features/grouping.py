@@ -157,7 +157,7 @@ class Groups:
         """Of a result of each feature, in units of one that is drawn."""
         return np.array([self.prices.relative(feature) for feature in self.gaps])
 
-    def found(self, feature: int, gap: float) -> None:
+    def note_gap(self, feature: int, gap: float) -> None:
         """Groups differ on a feature."""
         self.gaps[feature] = max(self.gaps.get(feature, 0.0), gap)
 

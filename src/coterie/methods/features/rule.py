@@ -115,7 +115,7 @@ class Rule:
             block[members[cut.labels == part]] = new
             new += 1
         groups.block = block
-        groups.found(lead.feature, cut.gap)
+        groups.note_gap(lead.feature, cut.gap)
         return True
 
     def _better_features(self) -> Asking:
@@ -139,7 +139,7 @@ class Rule:
             sides = np.flatnonzero(groups.block == k), np.flatnonzero(groups.block == other)
             gap = yield from self._better.compare(*sides, feature, scale)
             if gap is not None:
-                groups.found(feature, min(gap, 1.5 * scale))
+                groups.note_gap(feature, min(gap, 1.5 * scale))
                 yield from groups.fill()
 
     def _prove(self, epoch: Epoch, begin_round: Callable[[list[Ask]], None], leave: bool = True) -> Asking:

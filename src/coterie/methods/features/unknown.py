@@ -216,11 +216,11 @@ def _symmetric_sums(items: IntArray, n_items: int, g: FloatArray, order: int) ->
     return sums
 
 
-def _times(one: FloatArray, other: FloatArray) -> FloatArray:
+def _times(first: FloatArray, second: FloatArray) -> FloatArray:
     """Rows of E_0, … of two sets of numbers together."""
-    product, width = np.zeros_like(one), one.shape[1]
+    product, width = np.zeros_like(first), first.shape[1]
     for j in range(width):
-        product[:, j:] += one[:, j, None] * other[:, : width - j]
+        product[:, j:] += first[:, j, None] * second[:, : width - j]
     return product
 
 

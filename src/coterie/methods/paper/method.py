@@ -13,7 +13,7 @@ import numpy as np
 from coterie.evidence.allocation import allocation
 from coterie.evidence.stopping import closest_alternative, psi, threshold_from_log
 from coterie.methods.contract import ASK, LOOK, RESULT, Departure, Followed, Pull, Record
-from coterie.methods.native_run import NativeRun
+from coterie.methods.croc.run import NativeRun
 from coterie.methods.paper import ASK as ASKED_FOR
 from coterie.methods.paper import ASKED, UNASKED
 from coterie.methods.paper import FORGET as GIVEN_UP

@@ -1,6 +1,7 @@
 // The form at the bench, on a campaign's page: what to measure next, and its result.
 import { send, showProblem } from "./api.js";
 import { saysYes } from "./ask_back.js";
+import { attach } from "./attach.js";
 import { keepTyped } from "./drafts.js";
 import { loggedOut, refresh } from "./live.js";
 import { explainFields, listNumbers, toNumber, toNumbers, whyNot } from "./numbers.js";
@@ -16,6 +17,7 @@ const measure = find("measure");
 let ask = null; // what is on the screen
 let busy = false;
 let blocked = Boolean(find("waiting-for"));
+let ended = false; // the server said so, and what the page shows may be of a moment before
 let typedNow = null; // what is typed for the item on the screen: it outlives a refresh
 
 const fields = () => [...find("result").querySelectorAll("[name=value]")];
@@ -109,6 +111,7 @@ async function next(told = "", saved = null) {
 }
 
 function finish() {
+  ended = true;
   measure.hidden = true;
   refresh();
 }
@@ -210,6 +213,7 @@ async function report(path, body, told, saved = null) {
   try {
     const answer = await sendOrAskBack(path, body);
     warnings = answer.warnings ?? [];
+    if (saved) attach(base, saved.measurement);
     if (answer.not_counted) [told, saved] = [answer.not_counted[0].message, null];
   } catch (error) {
     if (error.code !== "lease_answered") throw error;
@@ -353,7 +357,9 @@ function changed() {
     if (!ask) say("There is something to measure again.");
   }
   blocked = Boolean(find("waiting-for"));
-  measure.hidden = page.dataset.done === "1" || page.dataset.archived === "1";
+  const done = page.dataset.done === "1";
+  if (done) ended = false;
+  measure.hidden = done || ended || page.dataset.archived === "1";
 }
 
 if (measure) {

@@ -1,5 +1,6 @@
 // The part of a campaign's page for its owner: free an ask, lease time, archive, delete.
 import { sayLogin, send, showProblem } from "./api.js";
+import { refresh } from "./live.js";
 import { toNumber } from "./numbers.js";
 
 const find = (name) => document.getElementById(name);
@@ -49,7 +50,7 @@ document.addEventListener("click", (event) => {
 for (const [name, archived] of [["archive", true], ["unarchive", false]]) {
   find(name)?.addEventListener("click", () => step(async () => {
     await send(`${base}/archive`, { archived });
-    location.reload();
+    refresh();
   }));
 }
 

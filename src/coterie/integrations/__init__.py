@@ -1,0 +1,1 @@
+"""Where people already work: one module for each package, which it imports. Nothing here is loaded before use."""
