@@ -1,21 +1,17 @@
-"""Widths of intervals that hold at every moment, over those for one number of results: `python -m bench.intervals`.
-
-The last lines say how often an interval was ever wrong up to so many results, at a = 0.05. The exit code is 1 if a
-width is more than 1.05 times what docs/INTERVALS.md has.
-"""
+"""Half widths of intervals that hold at every moment, over those for one number of results; how often one is wrong."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom, norm
 from scipy.stats import t as student
 
+from bench.part import Column, Headline, Part, Progress, Row, Table
 from coterie.evidence.intervals.gaussian_means import (
     _variance_root,
     difference_reach,
@@ -31,7 +27,7 @@ from coterie.evidence.intervals.hedged_means import (
 )
 from coterie.evidence.intervals.streams import quantile_interval
 
-A = 0.05
+A, RUNS = 0.05, 40
 LENGTHS = (10, 30, 100, 1000)
 ASKED: dict[str, dict[int, float]] = {
     "known, a = 0.05": {10: 1.64, 30: 1.66, 100: 1.71, 1000: 1.82},
@@ -123,26 +119,49 @@ def ever_wrong(runs: int, seed: int = 1) -> dict[str, float]:
     }
 
 
-def main() -> int:
-    """Print both."""
-    parser = argparse.ArgumentParser(prog="python -m bench.intervals", description=__doc__)
-    parser.add_argument("--runs", type=int, default=40)
-    runs = parser.parse_args().runs
-    table, missed = widths(runs), 0
-    print(f"{'half width over that for one n':<40}" + "".join(f"{n:>16}" for n in LENGTHS))
-    for name, row in table.items():
-        cells = []
-        for n in LENGTHS:
-            wanted = ASKED.get(name, {}).get(n)
-            cell = f"{row[n]:.2f}" if n in row else "–"
-            cells.append(f"{cell if wanted is None else f'{cell} ({wanted:.2f})':>16}")
-            missed += wanted is not None and row[n] > 1.05 * wanted
-        print(f"{name:<40}" + "".join(cells))
-    for name, share in ever_wrong(25 * runs).items():
-        print(f"ever wrong at a = 0.05: {name:<40}{share:.1f} %")
-    print(f"in brackets what was asked for; {missed} widths are more than 1.05 times that")
-    return int(missed > 0)
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
+    """A row for each formula, with a width for each number of results; then the errors."""
+    runs = 4 if quick else RUNS
+    found: list[Row] = []
+    for name, row in widths(runs).items():
+        asked = ASKED.get(name, {})
+        shown = {str(n): row.get(n) for n in LENGTHS} | {f"asked {n}": asked.get(n) for n in LENGTHS}
+        found.append({"what": name, **shown, "met": all(row[n] <= 1.05 * width for n, width in asked.items())})
+    progress.done(f"{len(found)} widths", 0.6)
+    found += [{"error of": name, "share": share / 100.0} for name, share in ever_wrong(25 * runs).items()]
+    return found
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _width(n: int) -> Column:
+    def cell(row: Row) -> str | None:
+        if row[str(n)] is None:
+            return None
+        asked = row[f"asked {n}"]
+        return f"{row[str(n)]:.2f}" + ("" if asked is None else f" ({asked:.2f})")
+
+    return Column(f"n = {n:,}", cell)
+
+
+def headlines(found: list[Row]) -> list[Headline]:
+    """Widths beyond what was asked for."""
+    wide = [row["what"] for row in found if "what" in row and not row["met"]]
+    said = ", ".join(wide) or "none"
+    return [Headline("intervals: widths more than 1.05 times those asked for", said, "none", not wide)]
+
+
+PART = Part(
+    f"Half widths of intervals that hold at every moment, over those of the usual interval for one n, at a = {A}; in "
+    "brackets what was asked for.",
+    (Column("interval", "what", left=True), *map(_width, LENGTHS)),
+    rows,
+    headlines,
+    has=lambda row: "what" in row,
+    more=(
+        Table(
+            f"How often an interval was ever wrong, looked at after every result, at a = {A}.",
+            (Column("interval", "error of", left=True), Column("ever wrong", "share", lambda value: f"{value:.1%}")),
+            lambda row: "error of" in row,
+        ),
+    ),
+    seconds=60,
+)

@@ -101,6 +101,7 @@ PARTS = {
     "shape": "groups that differ in spread or shape: any noise with shape beside any noise, and energy distances",
     "classic": "CROC beside fixed designs with Tukey's letters or Scott–Knott groups: measurements, wrong groups",
     "tables": "finished tables: pairs told apart beside Tukey, Mann–Whitney and permutations, and wrong tables",
+    "intervals": "widths of proven intervals over those for one number of results, and how often one is ever wrong",
     "linkage": "single linkage with K: CROC beside peers in the manner of ATBOC, LUCBBOC, BOC-Elim, EBC (on request)",
     "resolution": "groups up to a resolution: CROC beside the same tests with items in turn (on request)",
     "costs": "items that differ in cost: what CROC spends if it weighs costs, and if not (on request)",
@@ -121,20 +122,13 @@ PARTS = {
     "workers": "threads against processes",
     "network": "bytes that a simulation on a cluster sends",
     "server": "round trips over HTTP, and the page",
+    "service": "the server beside a bare FastAPI and SQLAlchemy handler with two durable writes (on request)",
     "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
 }
 ON_REQUEST = (
-    "guarantees",
-    "features",
-    "shortlists",
-    "noise",
-    "linkage",
-    "resolution",
-    "costs",
-    "blocks",
-    "deadline",
+    "guarantees", "features", "shortlists", "noise", "linkage", "resolution", "costs", "blocks", "deadline", "service",
     "draws",
-)
+)  # fmt: skip
 
 
 def part_named(name: str) -> Part:

@@ -45,12 +45,13 @@ centers_at = centers()
 
 
 class Process:
-    """A server of its own."""
+    """A server of its own. `module`: whose it is; one other than Coterie's is started with the store alone."""
 
-    def __init__(self, store: Path | str, token: str | None = None) -> None:
+    def __init__(self, store: Path | str, token: str | None = None, module: str = "coterie.cli") -> None:
         self.token = token or secrets.token_urlsafe(16)
         env = {**os.environ, "COTERIE_TOKEN": self.token}
-        command = [sys.executable, "-m", "coterie.cli", "serve", "--store", str(store), "--port", "0", "--rate", "0"]
+        options = ["serve", "--store", str(store), "--port", "0", "--rate", "0"]
+        command = [sys.executable, "-m", module, *(options if module == "coterie.cli" else [str(store)])]
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline().strip().rpartition(":")[2])

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from killed import kill_points, lasting, said_until_killed
 from typer.testing import CliRunner, Result
 
 import coterie
@@ -233,18 +231,11 @@ with Campaigns(sys.argv[1]) as store:
 """
 
 
-@pytest.mark.parametrize("lines", [9, 16])
+@pytest.mark.parametrize("lines", kill_points(9, 16))
 def test_killed_in_a_plate_nothing_acknowledged_is_lost(url: str, lines: int) -> None:
     with Campaigns(url) as store:
         id = begun(store, delta=1e-60)
-        worker = subprocess.Popen([sys.executable, "-c", MEASURING, url, id], stdout=subprocess.PIPE, text=True)
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-        said = [worker.stdout.readline() for _ in range(lines)]
-        worker.send_signal(signal.SIGKILL)
-        said += [line for line in worker.stdout if line.endswith("\n")]
-        worker.wait(60)
-        worker.stdout.close()
+        said = said_until_killed(MEASURING, url, id, lines=lines)
         with_it = store.status(id)  # of a process that had the campaign open all the time
     lines_said = [json.loads(line) for line in said]
     with Campaigns(url) as store, Campaigns(url) as other:
@@ -253,11 +244,7 @@ def test_killed_in_a_plate_nothing_acknowledged_is_lost(url: str, lines: int) ->
         steps = [one for one in store.events(id)["events"] if one["kind"] == "block"]
         closed = {one["block"] for one in steps if one["step"] == "close"}
         assert {name for kind, name in lines_said if kind == "close"} <= closed
-        left_out = ("open_leases", "workers")  # times
-        status = store.status(id)
-        assert {key: value for key, value in with_it.items() if key not in left_out} == {
-            key: value for key, value in status.items() if key not in left_out
-        }
+        assert lasting(with_it) == lasting(store.status(id))
         measure_block(store, id, 10**7)
         assert other.status(id) == store.status(id)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from killed import kill_points, said_until_killed
 from typer.testing import CliRunner
 
 import coterie
@@ -179,18 +177,12 @@ with Campaigns(url) as store:
 
 
 @pytest.mark.slow
-def test_killed_while_correcting_nothing_acknowledged_is_lost(url: str, world: Any) -> None:
+@pytest.mark.parametrize("lines", kill_points(7))
+def test_killed_while_correcting_nothing_acknowledged_is_lost(url: str, world: Any, lines: int) -> None:
     with Campaigns(url) as store:
         id = world.create(store, delta=1e-60)
         measured(store, id, world, 12)
-        worker = subprocess.Popen([sys.executable, "-c", CORRECTING, url, id], stdout=subprocess.PIPE, text=True)
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-        said = [worker.stdout.readline() for _ in range(7)]
-        worker.send_signal(signal.SIGKILL)
-        said += [line for line in worker.stdout if line.endswith("\n")]
-        worker.wait(60)
-        worker.stdout.close()
+        said = said_until_killed(CORRECTING, url, id, lines=lines)
     with Campaigns(url) as store, Campaigns(url) as other:
         made = {one["id"]: one["new"] for one in store.status(id)["corrections"]}
         for line in said:

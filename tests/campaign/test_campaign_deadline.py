@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from killed import assert_reads_the_same, kill_points, lasting, said_until_killed
 from typer.testing import CliRunner, Result
 
 import coterie
@@ -212,3 +213,38 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cannot be lowered" in answer.output
     assert "from here on: a deadline of 45" in run("deadline", "sites", "45", "--reason", "more plates").output
     assert run("ask", "sites").exit_code == 0
+
+
+MEASURING = """
+import sys
+from coterie.campaign import Campaigns
+
+with Campaigns(sys.argv[1]) as store:
+    id = sys.argv[2]
+    store.status(id)
+    print("ready", flush=True)
+    for k in range(10**6):
+        for ask in store.ask(id, "w", 1 + k % 3)["asks"]:
+            told = {"id": ask["lease"], "arm": ask["arm"], "values": [float(ask["arm"] // 3) + 0.1 * (k % 4)]}
+            store.tell(id, [told | {"lease": ask["lease"]}])
+            print(ask["lease"], flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", kill_points(11, 18))
+def test_killed_before_the_deadline_nothing_acknowledged_is_lost(url: str, lines: int) -> None:
+    with Campaigns(url) as store:
+        id = begun(store, deadline=10_000)
+        said = [line.strip() for line in said_until_killed(MEASURING, url, id, lines=lines)]
+        before = store.status(id)  # of a process that had the campaign open all the time
+    assert_reads_the_same(url, id, before)
+    with Campaigns(url) as store, Campaigns(url) as other:
+        told = [one["id"] for one in store.measurements(id)["measurements"]]
+        assert told[: len(said)] == said
+        assert len(told) - len(said) in (0, 1)
+        status = store.status(id)
+        assert status["deadline_used"] == len(told) + len(status["open_leases"])  # what is asked for is reserved
+        assert measure(store, id, LEVELS, most=5) >= 5
+        assert lasting(other.status(id)) == lasting(store.status(id))
+        assert other.partial(id) == store.partial(id)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from feature_stub import use_in_turn_by_feature
+from killed import assert_reads_the_same, kill_points, lasting, said_until_killed
 
 from coterie.campaign import BadValue, Campaigns, Conflict
 
@@ -251,3 +252,43 @@ def test_settings_are_kept_and_refused_by_name(store: Campaigns) -> None:
         with pytest.raises(BadValue) as caught:
             begun(store, **options)
         assert caught.value.field == field
+
+
+MEASURING = """
+import json, sys
+from coterie.campaign import Campaigns
+
+with Campaigns(sys.argv[1]) as store:
+    id = sys.argv[2]
+    store.status(id)
+    print("ready", flush=True)
+    for k in range(10**6):
+        (ask,) = store.ask(id, "w")["asks"]
+        values = [float(ask["arm"] % 2 + k % 3)] * (2 if ask["feature"] == "blood" else 1)
+        store.tell(id, [{"id": f"m{k}", "arm": ask["name"], "values": values, "lease": ask["lease"]}])
+        print(json.dumps(["tell", f"m{k}", values]), flush=True)
+        if k % 3 == 2:
+            values = [value + 0.5 for value in values]
+            store.correct(id, f"m{k}", values, "read again", correction=f"c{k}")
+            print(json.dumps(["correct", f"c{k}", values]), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", kill_points(8, 15))
+def test_killed_feature_by_feature_nothing_acknowledged_is_lost(url: str, lines: int) -> None:
+    with Campaigns(url) as store:
+        id = begun(store, delta=1e-60)
+        said = [json.loads(line) for line in said_until_killed(MEASURING, url, id, lines=lines)]
+        before = store.status(id)  # of a process that had the campaign open all the time
+    assert_reads_the_same(url, id, before)
+    with Campaigns(url) as store, Campaigns(url) as other:
+        told = {one["id"] for one in store.measurements(id)["measurements"]}
+        assert {name for kind, name, _ in said if kind == "tell"} <= told
+        assert len(told) - sum(kind == "tell" for kind, *_ in said) in (0, 1)
+        made = {one["id"]: one["new"] for one in store.status(id)["corrections"]}
+        assert {name: values for kind, name, values in said if kind == "correct"}.items() <= made.items()
+        ask = store.ask(id, "ann")["asks"][0]
+        values = numbers(ask["name"], ask["feature"])
+        store.tell(id, [{"id": "after", "arm": ask["name"], "values": values, "lease": ask["lease"]}])
+        assert lasting(other.status(id)) == lasting(store.status(id))

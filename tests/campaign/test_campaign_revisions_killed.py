@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 
 import pytest
+from killed import kill_points, lasting, said_until_killed
 
 from coterie.campaign import Campaigns
 
@@ -37,20 +35,13 @@ with Campaigns(sys.argv[1]) as store:
 """
 
 
-@pytest.mark.parametrize("lines", [9, 14])
+@pytest.mark.parametrize("lines", kill_points(9, 14))
 def test_killed_while_revising_nothing_acknowledged_is_lost(url: str, lines: int) -> None:
     names = list("abcdefgh")
     with Campaigns(url) as store:
         id = str(store.create("beans", 8, 2, 1, names=names, noise=1.0, delta=0.05)["id"])
         store.tell(id, [{"id": name, "arm": name, "values": [float(k % 2)]} for k, name in enumerate(names)])
-        worker = subprocess.Popen([sys.executable, "-c", REVISING, url, id], stdout=subprocess.PIPE, text=True)
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-        said = [worker.stdout.readline() for _ in range(lines)]
-        worker.send_signal(signal.SIGKILL)
-        said += [line for line in worker.stdout if line.endswith("\n")]
-        worker.wait(60)
-        worker.stdout.close()
+        said = said_until_killed(REVISING, url, id, lines=lines)
         with_it = store.status(id)  # of a process that had the campaign open all the time
     revised = [line[1:] for line in map(json.loads, said) if line[0] == "revise"]
     told = [line[2] for line in map(json.loads, said) if line[0] == "tell"]
@@ -75,10 +66,7 @@ def test_killed_while_revising_nothing_acknowledged_is_lost(url: str, lines: int
         on_record = {one["id"]: (one["arm"], one["values"]) for one in store.measurements(id)["measurements"]}
         assert {one["id"]: (one["arm"], one["values"]) for one in told}.items() <= on_record.items()
         assert len(on_record) - len(names) - len(told) in (0, 1)
-        left_out = ("open_leases", "workers")  # times
-        assert {key: value for key, value in with_it.items() if key not in left_out} == {
-            key: value for key, value in status.items() if key not in left_out
-        }
+        assert lasting(with_it) == lasting(status)
         (ask,) = store.ask(id, "w", 1)["asks"]
         store.tell(id, [{"id": "after", "arm": ask["arm"], "values": [0.0], "lease": ask["lease"]}])
         assert other.status(id) == store.status(id)

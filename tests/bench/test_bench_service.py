@@ -1,0 +1,39 @@
+"""The bare handler that Coterie's server is measured beside: it answers the same calls, and each is on disk."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from bench import bare, service
+
+
+def test_the_handler_writes_a_row_for_each_call(tmp_path: Path) -> None:
+    engine = bare.engine_of(f"sqlite:///{tmp_path / 'bare.db'}")
+    with TestClient(bare.app_on(engine)) as client:
+        for k in range(3):
+            (ask,) = client.post("/api/campaigns/x/ask", json={"worker": "ann", "n": 1}).json()["asks"]
+            assert ask["arm"] == k
+            one = {"id": f"m{k}", "arm": k, "values": [0.5, k], "lease": ask["lease"]}
+            assert client.post("/api/campaigns/x/tell", json={"measurements": [one]}).json() == {"accepted": 1}
+        assert client.post("/api/campaigns/x/tell", json={"measurements": [{"id": "m9"}]}).status_code == 422
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL: an fsync at every commit
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    other = sqlite3.connect(tmp_path / "bare.db")
+    rows = "SELECT r.id, r.arm, r.content FROM results r JOIN leases l ON l.id = r.lease ORDER BY r.id"
+    assert other.execute(rows).fetchall() == [(f"m{k}", k, f"[0.5, {k}.0]") for k in range(3)]
+    other.close()
+
+
+@pytest.mark.slow
+def test_both_are_measured_by_the_same_clients(tmp_path: Path) -> None:
+    stores = iter(range(9))
+    row = service.on("SQLite", lambda: f"sqlite:///{tmp_path / f'{next(stores)}.db'}", clients=2, seconds=0.5, turns=1)
+    assert row["coterie_rate"] > 0
+    assert row["bare_rate"] > 0
+    assert row["ratio"] == pytest.approx(row["coterie_rate"] / row["bare_rate"])
+    assert next(stores) == 2
