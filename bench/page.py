@@ -30,10 +30,13 @@ PLACES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 """For each place its part, and which of that part's tables are shown."""
 
-TUKEY_PAGE = ROOT / "docs" / "howto" / "from-tukey.md"
-TUKEY_PLACES = {"classic": ("classic", ALL)}
-RESOLUTION_PAGE = ROOT / "docs" / "howto" / "resolution.md"
-RESOLUTION_PLACES = {"resolution": ("resolution", ALL)}
+PAGES_OF_ONE: dict[str, Path] = {
+    "classic": ROOT / "docs" / "howto" / "from-tukey.md",
+    "resolution": ROOT / "docs" / "howto" / "resolution.md",
+    "features": ROOT / "docs" / "FEATURES.md",
+    "deadline": ROOT / "docs" / "DEADLINE.md",
+}
+"""Parts whose tables are on a page about the matter itself."""
 
 _PLACE = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- end of bench: \2 -->\n)", re.DOTALL)
 
@@ -61,14 +64,9 @@ def tables(place: str, folder: Path = RESULTS) -> str:
     return _tables(*PLACES[place], folder)
 
 
-def tukey_tables(place: str, folder: Path = RESULTS) -> str:
-    """The tables of a place on the page for people who use Tukey's letters."""
-    return _tables(*TUKEY_PLACES[place], folder)
-
-
-def resolution_tables(place: str, folder: Path = RESULTS) -> str:
-    """The tables of a place on the page about resolutions."""
-    return _tables(*RESOLUTION_PLACES[place], folder)
+def own_tables(place: str, folder: Path = RESULTS) -> str:
+    """All tables of a part, for the page about its matter."""
+    return _tables(place, ALL, folder)
 
 
 def _tables(name: str, which: str, folder: Path) -> str:
@@ -99,8 +97,7 @@ def places(page: str) -> list[str]:
 FILLED: tuple[tuple[Path, Callable[[str, Path], str]], ...] = (
     (PAGE, tables),
     (noise_page.PAGE, noise_page.tables),
-    (TUKEY_PAGE, tukey_tables),
-    (RESOLUTION_PAGE, resolution_tables),
+    *((path, own_tables) for path in PAGES_OF_ONE.values()),
 )
 """Every page with tables of kept results, and who writes them."""
 

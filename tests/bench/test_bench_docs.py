@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,13 @@ from bench import noise_page
 from bench.page import (
     ALL,
     PAGE,
+    PAGES_OF_ONE,
     PLACES,
-    RESOLUTION_PAGE,
     REST,
-    TUKEY_PAGE,
     filled,
+    own_tables,
     places,
-    resolution_tables,
     tables,
-    tukey_tables,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,14 +64,12 @@ def test_the_page_on_evidence_has_the_kept_costs_between_its_marks() -> None:
         assert bool(noise_page.tables(place)) == (RESULTS / "noise.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("path", "of", "name"), [(TUKEY_PAGE, tukey_tables, "classic"), (RESOLUTION_PAGE, resolution_tables, "resolution")]
-)
-def test_a_how_to_has_the_kept_tables_between_its_marks(path: Path, of: Callable[[str, Path], str], name: str) -> None:
-    page = path.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", PAGES_OF_ONE)
+def test_a_page_about_one_matter_has_the_kept_tables_between_its_marks(name: str) -> None:
+    page = PAGES_OF_ONE[name].read_text(encoding="utf-8")
     assert places(page) == [name]
-    assert filled(page, of=of) == page
-    assert bool(of(name, RESULTS)) == (RESULTS / f"{name}.json").exists()
+    assert filled(page, of=own_tables) == page
+    assert bool(own_tables(name)) == (RESULTS / f"{name}.json").exists()
 
 
 def test_costs_are_multiples_of_the_known_noise() -> None:
