@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -36,3 +39,21 @@ def test_features_that_do_not_fit_are_refused_by_name() -> None:
         coterie.simulate(SPARSE, trials=1, features=60, noise="symmetric")
     with pytest.raises(ValueError, match="boc"):
         coterie.simulate(SPARSE, "boc", trials=1, features=60)
+
+
+def test_memory_is_that_of_touched_cells() -> None:
+    """1,000 items with 10,000 features: one number for each cell would take 80 MB."""
+    instance = shifted(1000, 10_000, 100, 5.0, 0.5, np.random.default_rng(1))
+    labels, centers, rng = instance.labels.tolist(), instance.centers, np.random.default_rng(2)
+    tracemalloc.start()
+    try:
+        session = coterie.Session(1000, 2, features=10_000, noise=1.0)
+        for _ in range(300):
+            item, feature = session.ask()
+            session.tell(item, centers[labels[item], int(feature)] + rng.standard_normal(), feature=feature)
+        assert session.cells.counts.sum() == 300
+        assert len(json.dumps(session.to_dict())) < 200_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 30e6
