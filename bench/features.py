@@ -127,8 +127,8 @@ def row_of(name: str, case: Case, trials: list[FeatureTrial]) -> Row:
     }  # fmt: skip
 
 
-def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
-    """All of them, or a few runs of the small ones."""
+def with_trials(trials: int, quick: bool, progress: Progress, folder: Path) -> list[Row]:
+    """All of them with so many runs at most, or a few runs of the small ones."""
     chosen = cases()
     if quick:
         chosen = {
@@ -136,10 +136,14 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
         }
     made = []
     for place, (name, case) in enumerate(chosen.items()):
-        runs = 3 if quick else case.runs
+        runs = min(trials, 3 if quick else case.runs)
         made.append(row_of(name, case, [trial_of(name, case, run) for run in range(runs)]))
         progress.done(name, (place + 1) / len(chosen))
     return made
+
+
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
+    return with_trials(RUNS, quick, progress, folder)
 
 
 def headlines(found: list[Row]) -> list[Headline]:
@@ -179,4 +183,5 @@ PART = Part(
     rows,
     headlines,
     seconds=400.0,
+    with_trials=with_trials,
 )  # fmt: skip
