@@ -18,7 +18,7 @@ from bench.part import Column, Headline, Part, Progress, Row
 from coterie.problem.families import Bounded
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
-from coterie.simulate.features import dense, own_features, play_features, shifted
+from coterie.simulate.features import FeatureTrial, dense, own_features, play_features, shifted
 from coterie.simulate.worlds import Clicks
 
 RUNS, FEW, SEED, LIMIT = 50, 10, 27_000, 2_000_000
@@ -101,31 +101,34 @@ def cases() -> dict[str, Case]:
     return made
 
 
-def measured(name: str, case: Case, runs: int) -> Row:
-    """One row."""
-    trials, whole = [], 0
-    for run in range(runs):
-        instance = case.make(np.random.default_rng([SEED, run, len(name)]))
-        n_groups, dim = instance.centers.shape
-        settings = Settings.of(instance.labels.size, n_groups, None, case.delta, noise=case.noise, features=dim)
-        trials.append(play_features(settings, instance, SEED + run, case.world, LIMIT))
-        whole = instance.labels.size * dim
+def trial_of(name: str, case: Case, run: int) -> FeatureTrial:
+    """One run of a row, by its number."""
+    instance = case.make(np.random.default_rng([SEED, run, len(name)]))
+    n_groups, dim = instance.centers.shape
+    settings = Settings.of(instance.labels.size, n_groups, None, case.delta, noise=case.noise, features=dim)
+    return play_features(settings, instance, SEED + run, case.world, LIMIT)
+
+
+def row_of(name: str, case: Case, trials: list[FeatureTrial]) -> Row:
+    """What its runs needed."""
+    centers = case.make(np.random.default_rng(SEED))
     results = np.array([trial.results for trial in trials], dtype=np.float64)
-    mean = float(results.mean())
+    mean, runs = float(results.mean()), len(trials)
     return {
         "instance": name, "delta": case.delta, "runs": runs, "mean": mean,
         "error": float(results.std() / math.sqrt(runs)),
         "median": float(np.median(results)), "q95": float(np.quantile(results, 0.95)),
         "wrong": sum(trial.right is False for trial in trials),
         "unfinished": sum(trial.right is None for trial in trials),
-        "proof": float(np.mean([trial.proof for trial in trials])), "whole": whole, "bound": case.bound,
+        "proof": float(np.mean([trial.proof for trial in trials])),
+        "whole": centers.labels.size * centers.centers.shape[1], "bound": case.bound,
         "published": case.published, "ratio": None if case.published is None else case.published / mean,
         "seconds": max(trial.seconds for trial in trials),
     }  # fmt: skip
 
 
-def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
-    """All of them, or a few runs of the small ones."""
+def with_trials(trials: int, quick: bool, progress: Progress, folder: Path) -> list[Row]:
+    """All of them with so many runs at most, or a few runs of the small ones."""
     chosen = cases()
     if quick:
         chosen = {
@@ -133,9 +136,14 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
         }
     made = []
     for place, (name, case) in enumerate(chosen.items()):
-        made.append(measured(name, case, 3 if quick else case.runs))
+        runs = min(trials, 3 if quick else case.runs)
+        made.append(row_of(name, case, [trial_of(name, case, run) for run in range(runs)]))
         progress.done(name, (place + 1) / len(chosen))
     return made
+
+
+def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
+    return with_trials(RUNS, quick, progress, folder)
 
 
 def headlines(found: list[Row]) -> list[Headline]:
@@ -175,4 +183,5 @@ PART = Part(
     rows,
     headlines,
     seconds=400.0,
+    with_trials=with_trials,
 )  # fmt: skip

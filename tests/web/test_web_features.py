@@ -8,6 +8,7 @@ import pytest
 from page_steps import NAMES
 
 from coterie.client import Client, ServerError
+from coterie.web.page_content import cell_table
 
 BLOOD: dict[str, Any] = {"features": ["ph", "iron", "zinc"], "panels": {"blood": ["iron", "zinc"]}}
 
@@ -83,3 +84,19 @@ def test_the_page_has_a_field_for_each_number_of_the_ask(opened: Any, api: Any) 
     row = api.get(f"/api/campaigns/{id}/measurements").json["measurements"][0]
     assert (row["feature"], row["values"]) == (feature, [6.5])
     page.locator("#cells").wait_for()
+
+
+def test_found_features_are_coloured_by_their_means_and_others_by_results() -> None:
+    cells = {
+        "features": [{"name": "iron", "found": True}, {"name": "ph", "found": False}],
+        "items": [{"arm": arm, "name": f"sample {arm}", "group_id": 1 + arm // 2} for arm in range(4)],
+        "cells": [[0, 0, 2, 1.0], [1, 0, 1, 2.0], [2, 0, 1, 9.0], [0, 1, 1, 5.0], [3, 1, 30, 5.0]],
+        "groups": [{"id": 1, "size": 2, "means": [1.3, 5.0]}, {"id": 2, "size": 2, "means": [9.0, None]}],
+        "touched": 2,
+    }
+    rows = {row["name"]: row["cells"] for row in cell_table(cells)["rows"]}
+    shades = {name: [cell["shade"] if cell else None for cell in row] for name, row in rows.items()}
+    assert shades == {
+        "group 1, 2 items": ["", ""], "sample 0": ["h0", "n1"], "sample 1": ["h0", None],
+        "group 2, 2 items": ["", None], "sample 2": ["h4", None], "sample 3": [None, "n3"],
+    }  # fmt: skip

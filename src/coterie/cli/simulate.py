@@ -101,6 +101,9 @@ def simulate(
     norm: Norm = NORMS[0],
     claim: Claim = CLAIMS[0],
     groups: Groups = GROUPS[0],
+    by_feature: Annotated[
+        bool, typer.Option("--by-feature", help="Measure the numbers of an item one by one, and count those results.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a method many times on an instance whose groups are known, and count its measurements and its errors.
@@ -138,6 +141,7 @@ def simulate(
             world=world,
             resolution=asked["resolution"],
             groups=groups,
+            features=known.dim if by_feature else None,
         )
     except KeyboardInterrupt:
         typer.echo(

@@ -28,6 +28,7 @@ from coterie.methods.table import is_packaged, method_named
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.costs import cost_of, unit_costs
 from coterie.problem.families import Model
+from coterie.problem.features import Features
 from coterie.problem.instance import Instance
 from coterie.problem.noise import Noise
 from coterie.problem.partition import same_groups
@@ -58,7 +59,8 @@ class Plan:
     method's entry if it is none of the package: another process has no such entry in its table. The question is for
     the instance's number of groups, unless `resolution` or `groups` say otherwise; `n_linked`: K of single linkage.
     `costs`: of a measurement of each arm. `blocks`, `room`: those of `coterie.simulate`; `offsets`: what a block does
-    to the means of the arms in it, a standard deviation or a function of (rng, arms of its first cell).
+    to the means of the arms in it, a standard deviation or a function of (rng, arms of its first cell). `features`:
+    they are measured one by one (`coterie.simulate.features`).
     """
 
     instance: Instance
@@ -77,6 +79,7 @@ class Plan:
     blocks: str | None = None
     room: int = 0
     offsets: float | Callable[[np.random.Generator, IntArray], Any] = 0.0
+    features: Features | None = None
 
     @property
     def entry(self) -> Method:
@@ -137,7 +140,7 @@ class Plan:
         return Settings.of(
             inst.n_arms,
             None if self.resolution is not None else self.n_linked or inst.n_clusters,
-            inst.dim,
+            inst.dim if self.features is None else None,
             delta,
             self.method,
             threshold,
@@ -148,6 +151,7 @@ class Plan:
             groups=self.groups,
             costs=self.costs,
             blocks=self.blocks,
+            features=self.features,
         )
 
 

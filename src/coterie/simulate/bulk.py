@@ -44,9 +44,11 @@ from coterie.problem.checks import (
 )
 from coterie.problem.costs import check_costs
 from coterie.problem.families import noise_of
+from coterie.problem.features import Features
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, ExactGroups, Resolution, SingleLinkage
 from coterie.problem.settings import SettingError, checked, question_of
+from coterie.simulate.features import play_trial_by_feature
 from coterie.simulate.worlds import check_world, world_of
 
 AHEAD = 1
@@ -72,11 +74,12 @@ def plan_for(
     blocks: str | None = None,
     room: int | None = None,
     offsets: Any = 0.0,
+    features: Any = None,
 ) -> Plan:
     """The plan of these trials, validated. `deltas` in any order and `thresholds` may repeat: each is simulated once.
 
     `method` is the name of one, or an entry that need not be in the table. `noise`, `world`, `resolution`, `groups`,
-    `n_clusters`, `costs`, `blocks`, `room` and `offsets` as in `simulate`.
+    `n_clusters`, `costs`, `blocks`, `room`, `offsets` and `features` as in `simulate`.
     """
     if not isinstance(instance, Instance):
         raise TypeError(f"simulate needs a coterie.Instance, got {short(instance)}")
@@ -122,9 +125,10 @@ def plan_for(
         blocks,
         places,
         shifts,
+        None if features is None else _checked_features(features, instance),
     )
-    if blocks is not None:
-        prepared(plan.settings(wanted[0], given[0]))  # says what blocks do not go with
+    if blocks is not None or features is not None:
+        prepared(plan.settings(wanted[0], given[0]))  # says what they do not go with
     return plan
 
 
@@ -138,6 +142,13 @@ def _checked_room(blocks: Any, room: Any, offsets: Any, n_arms: int) -> tuple[in
         raise SettingError("room must say how many measurements a block has room for, got None", "room")
     places = n_arms if room is None else checked("room", check_count, room, "room", 2)
     return places, offsets if callable(offsets) else checked("offsets", check_real, offsets, "offsets")
+
+
+def _checked_features(features: Any, instance: Instance) -> Features:
+    given = checked("features", Features.of, features)
+    if given.dim != instance.dim:
+        raise SettingError(f"the instance has {instance.dim} features, got {given.dim}", "features")
+    return given
 
 
 def check_deltas(deltas: Any) -> list[float]:
@@ -166,7 +177,8 @@ class TrialCancelledError(Exception):
 def run_trial(plan: Plan, seed: int, trial: int, running: Running) -> Outcome:
     """One trial, whichever the method. Raises `TrialCancelledError` if it was ended from outside."""
     start = time.perf_counter()
-    stops = play_trial(plan, child_seed(seed, trial), running)
+    play = play_trial if plan.features is None else play_trial_by_feature
+    stops = play(plan, child_seed(seed, trial), running)
     if running.cancelled:
         raise TrialCancelledError(f"trial {trial} was cancelled")
     return Outcome(trial, stops, time.perf_counter() - start)

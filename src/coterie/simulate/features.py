@@ -6,13 +6,14 @@ A world draws results as for whole measurements (`coterie.simulate.worlds`), for
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from coterie.methods.features.constants import CONSTANTS, Constants
 from coterie.methods.features.method import FeatureRun
-from coterie.methods.trials import World
+from coterie.methods.trials import NO_END, Plan, Running, Stops, World
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
@@ -56,17 +57,18 @@ def play_features(
     world: World | None = None,
     limit: int = LIMIT,
     constants: Constants = CONSTANTS,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> FeatureTrial:
     """One trial by one worker, from a seed.
 
-    Without a world the noise is Gaussian, with a standard deviation of 1.
+    Without a world the noise is Gaussian, with a standard deviation of 1. It ends early once it is `cancelled`.
     """
     started = time.process_time()
     run = FeatureRun(settings, constants, seed)
     rng = np.random.default_rng([seed, 1])
     drawn, centers, labels = world or Normal(), instance.centers, instance.labels.tolist()
     cost = 0.0
-    while not run.done and run.t < limit:
+    while not run.done and run.t < limit and not cancelled():
         for item, panel, count, of_round in run.take_planned():
             cost += count * run.prices.of(item, panel)
             means = centers[labels[item], list(run.features.features_of(panel))]
@@ -79,6 +81,25 @@ def play_features(
     frozen_at = run.t if epoch is None else int(epoch.frozen["frozen_at"])
     epochs = 0 if epoch is None else epoch.number + 1
     return FeatureTrial(run.t, cost, right, epochs, run.t - frozen_at, time.process_time() - started)
+
+
+def play_trial_by_feature(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+    """One trial of a plan with features: a run for each δ, with the same noise as long as they ask for the same."""
+    limit = NO_END if plan.max_pulls is None else plan.max_pulls
+    number = int(seed.generate_state(1)[0])
+    stops = {}
+    for threshold in plan.trial_thresholds:
+        trials = [
+            play_features(
+                plan.settings(threshold, delta), plan.instance, number, plan.world, limit,
+                cancelled=lambda: running.cancelled,
+            )
+            for delta in plan.deltas
+        ]  # fmt: skip
+        times = np.array([0 if trial.right is None else trial.results for trial in trials], dtype=np.int64)
+        right = np.array([trial.right is True for trial in trials])
+        stops[threshold] = Stops(times, right, np.array([trial.cost for trial in trials]))
+    return stops
 
 
 def shifted(n_items: int, dim: int, differ: int, gap: float, share: float, rng: np.random.Generator) -> Instance:

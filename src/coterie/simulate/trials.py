@@ -138,6 +138,7 @@ class _Options(TypedDict, total=False):
     blocks: str | None
     room: int | None
     offsets: Any
+    features: Any
     progress: bool | None
 
 
@@ -174,6 +175,7 @@ def simulate(
     blocks: str | None = None,
     room: int | None = None,
     offsets: Any = 0.0,
+    features: Any = None,
     progress: bool | None = None,
 ) -> Trials | dict[str, Trials]:
     """Stopping times of `trials` independent runs of a method on a known instance, for every δ at once.
@@ -225,6 +227,9 @@ def simulate(
         What a block adds to the means of all arms in it: the standard deviation of it, or a function of (rng, the arms
         that are first asked for in the block) that gives it, a number or d of them. A `world` draws the results of a
         cell at once, so that those of a drawn block may depend on one another.
+    features : int, list of str or coterie.problem.features.Features, optional
+        The numbers of a measurement are measured one by one, as in `Session`: the trials count these results. A
+        `Features` also states panels and what each costs. Every δ is then a run of its own.
     progress : bool, optional
         A bar on the terminal; by default if there is one.
 
@@ -245,7 +250,7 @@ def simulate(
     question = {"resolution": resolution, "groups": groups, "n_clusters": n_clusters}
     plan = plan_for(
         instance, method, deltas, threshold, max_pulls, distance_ratio, noise, world, costs=costs, blocks=blocks,
-        room=room, offsets=offsets, **question,
+        room=room, offsets=offsets, features=features, **question,
     )  # fmt: skip
     count = check_count(trials, "trials", 1)
     outcomes: list[Outcome] = []
@@ -268,7 +273,7 @@ def trials_from(plan: Plan, threshold: str, deltas: Sequence[float], seed: int, 
     times = np.array([own.times[columns] for own in stops], dtype=np.int64)
     correct = np.array([own.correct[columns] for own in stops], dtype=bool)
     cost = None
-    if plan.costs is not None:
+    if plan.costs is not None or (plan.features is not None and plan.features.panel_costs is not None):
         spent = np.array([np.zeros(len(plan.deltas)) if own.cost is None else own.cost for own in stops])
         cost = np.where(times > 0, spent[:, columns], np.nan)
     return Trials(plan.method, stated, tuple(deltas), seed, np.where(times > 0, times, -1), correct, cost)

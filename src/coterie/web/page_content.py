@@ -177,17 +177,24 @@ def campaign_page(
 def cell_table(cells: dict[str, Any], most: int = SHOWN_MEMBERS) -> dict[str, Any]:
     """The cells as rows of a table: of each group its means, then its items, at most so many in all.
 
-    `depth` of a cell, from 1 to 4, grows with its results.
+    `shade` of a cell: in found features h0 … h4, from the lowest mean of the feature to the highest; in the others n1 …
+    n4, the more results the darker.
     """
     width, by_item = len(cells["features"]), dict[int, list[Any]]()
+    means_of: list[list[float]] = [[] for _ in range(width)]
+    for _, column, _, mean in cells["cells"]:
+        means_of[column].append(mean)
     for item, column, count, mean in cells["cells"]:
-        depth = min(4, 1 + int(count).bit_length() // 2)
-        by_item.setdefault(item, [None] * width)[column] = {"mean": mean, "count": int(count), "depth": depth}
+        shade = f"n{min(4, 1 + int(count).bit_length() // 2)}"
+        if cells["features"][column]["found"]:
+            low, high = min(means_of[column]), max(means_of[column])
+            shade = f"h{round(4.0 * (mean - low) / (high - low)) if high > low else 2}"
+        by_item.setdefault(item, [None] * width)[column] = {"mean": mean, "count": int(count), "shade": shade}
     rows: list[dict[str, Any]] = []
     for group in [*cells["groups"], {"id": None, "size": 0, "means": []}]:
         own = [item for item in cells["items"] if item["group_id"] == group["id"] and item["arm"] in by_item]
         if group["id"] is not None:
-            means = [None if mean is None else {"mean": mean, "count": 0, "depth": 0} for mean in group["means"]]
+            means = [None if mean is None else {"mean": mean, "count": 0, "shade": ""} for mean in group["means"]]
             rows.append({"name": f"group {group['id']}, {group['size']} items", "group": True, "cells": means})
         rows += [{"name": item["name"], "group": False, "cells": by_item[item["arm"]]} for item in own[:most]]
     more = len(by_item) - sum(not row["group"] for row in rows)

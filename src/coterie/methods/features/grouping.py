@@ -256,10 +256,14 @@ class Groups:
         return moved
 
     def explore(self) -> Generator[list[Ask], None, bool]:
-        """Measure items of small margins until the risk is small; False if two groups have collapsed."""
+        """Measure items of small margins until the risk is small; False if two groups have collapsed, or if it takes
+        far more than groups with such gaps do."""
         yield from self.fill()
+        near = self.rates().max(axis=2)
+        np.fill_diagonal(near, np.inf)
+        left = self.constants.late * float(np.maximum(1.0, 8.0 / near.min(axis=1))[self.block].sum() + 10.0)
         for _ in range(2000):
-            if self.collapsed():
+            if left < 0.0 or self.collapsed():
                 return False
             logs, centers = self.margins()
             if self.relabel(logs):
@@ -268,7 +272,9 @@ class Groups:
             least = gaps.min(axis=1)
             if np.exp(-np.maximum(gaps, 0.0)).sum() <= self.constants.settled:
                 return True
-            yield self._doubtful(gaps, least, centers)
+            asks = self._doubtful(gaps, least, centers)
+            left -= sum(count for _, _, count in asks)
+            yield asks
         return False
 
     def _doubtful(self, gaps: FloatArray, least: FloatArray, centers: Centers) -> list[Ask]:
