@@ -40,6 +40,7 @@ nitpick_ignore_regex = [
     ("py:class", r".*FurtherOptions"),
     ("py:class", r"(.*\.AddedNoise|.*\.trials\.World|Pool)"),
     ("py:class", r"(Executor|Handover|.*\.Invitations|.*\.PanelPull|.*\.Features|.*\.Cells)"),
+    ("py:class", r".*\.(Attachments|Signals|Webhooks)"),
 ]
 
 html_theme = "furo"
