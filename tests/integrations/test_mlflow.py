@@ -51,7 +51,8 @@ def test_a_run_has_settings_progress_certificate_and_picture(folder: Path) -> No
     read = {name: json.loads((Path(artifacts) / name).read_text()) for name in names if name.endswith("json")}
     assert coterie.verify(read["certificate.json"], read["log.json"]).valid
     labels = coterie.Session.from_dict(read["session.json"]).labels
-    assert labels is not None and labels.tolist() == [0, 1, 0, 1]
+    assert labels is not None
+    assert labels.tolist() == [0, 1, 0, 1]
     history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "measurements")
     assert [point.step for point in history] == sorted({point.step for point in history})
     assert len(history) > 3
