@@ -29,10 +29,11 @@ from coterie.problem.checks import FloatArray, IntArray, check_delta
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
-from coterie.session import Session
+from coterie.session import Result, Session
 from coterie.simulate import simulate
 
 FRAMES = 80
+NUMBERS = ("sepal length", "sepal width", "petal length", "petal width")
 IN_TURN_MOST = 50
 """Measurements of each flower at most, in turn."""
 
@@ -253,10 +254,10 @@ def _draw(out: Path, session: Session) -> None:
     cloud, course, counts = figure.subplots(1, 3, width_ratios=(5, 5, 2))
     names = [f"group {k + 1}: {(labels == k).sum()} flowers, {pulls[labels == k].mean():.1f} looks each"
              for k in range(_n_groups(session))]  # fmt: skip
-    plot_means(session, ax=cloud, groups=names, legend=False)
-    cloud.legend(loc="upper center", frameon=False, fontsize="small")
-    cloud.margins(y=0.25)
+    found = Result(session.labels, session.centers, pulls, session.t, session.done, session, columns=NUMBERS)
+    plot_means(found, ax=cloud, groups=names, legend=False)
     cloud.set_title("The flowers as measured (area: how often)")
+    figure.legend(*cloud.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 
     asked = np.asarray(session.arms_asked)
     place = np.empty(session.n_arms)  # of a flower in the picture: those of a group side by side

@@ -159,13 +159,18 @@ def _draw_loadings(axes: Axes, placed: _Placed) -> None:
     """Arrows from the middle, the longest a quarter of the picture long."""
     if not placed.loadings:
         return
+    from matplotlib.patheffects import withStroke
+
     longest = max(float(np.linalg.norm(grows)) for _, grows in placed.loadings)
     scale = 0.25 * float(np.ptp(placed.points, axis=0).max()) / max(longest, 1e-300)
+    axes.update_datalim([1.15 * scale * grows for _, grows in placed.loadings])
+    axes.autoscale_view()
     for column, grows in placed.loadings:
         x, y = scale * grows
         axes.annotate(
-            column, (0.0, 0.0), (x, y), color="#777777", fontsize="x-small", ha="center", va="center",
-            arrowprops={"arrowstyle": "<-", "color": "#aaaaaa", "linewidth": 0.8}, zorder=2,
+            column, (0.0, 0.0), (x, y), color="#333333", fontsize="x-small", ha="center", va="center",
+            arrowprops={"arrowstyle": "<-", "color": "#777777", "linewidth": 0.8}, zorder=4,
+            path_effects=[withStroke(linewidth=2.0, foreground="white")],  # names are read over the points
         )  # fmt: skip
 
 

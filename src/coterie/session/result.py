@@ -120,7 +120,7 @@ class Result:
 
     def plot(self, **options: Any) -> Any:
         """The items' means, coloured by group: `coterie.plot.means` with its options. It returns matplotlib's axes."""
-        # Pictures are a room above this one: looked up by name, as the package does, and only when it is asked for.
+        # Pictures are a package above this one: looked up by name, as the package does, and only when it is asked for.
         return import_module("coterie.plot").means(self, **options)
 
     def _means_by_feature(self) -> dict[str, FloatArray]:
