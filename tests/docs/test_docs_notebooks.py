@@ -12,7 +12,7 @@ import nbclient
 import nbformat
 import pytest
 
-from coterie.session import progress_line as progress
+from coterie.session import progress
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 

@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.certificate.arithmetic.table_blocks import BlockTests
-from coterie.certificate.arithmetic.table_holes import HoleTests
+from coterie.certificate.arithmetic.table_blocks import BlockTests, HoleTests
 from coterie.certificate.arithmetic.table_proofs import Closure, Nearness, difference_bounds, linkage_gap
 from coterie.certificate.arithmetic.table_tests import TableTests
 from coterie.certificate.fields import TOLERANCE, Checks, list_of

@@ -16,7 +16,7 @@ from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOp
 from coterie.session import verdicts
 from coterie.session.forecast import WILD
 from coterie.session.measuring import USE_ACLUSTER, Readings, Run
-from coterie.session.progress_line import ProgressLine
+from coterie.session.progress import ProgressLine
 from coterie.session.result import Result
 from coterie.session.session import Session
 from coterie.session.workers import Submitted, Tasks, Threads, is_executor, places_of
