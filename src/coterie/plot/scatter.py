@@ -44,12 +44,10 @@ def means(
     ----------
     run : Session or Result
         The run.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if left out.
     groups : sequence of str, optional
         What the legend calls the groups, in the order of `labels`.
-    legend : bool
-        Whether there is one.
+    ax, legend
+        As in `coterie.plot.proportions`.
 
     Returns
     -------

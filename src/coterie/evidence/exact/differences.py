@@ -37,7 +37,7 @@ from coterie.evidence.exact.two_way import two_way_bounds
 from coterie.evidence.intervals.by_noise import Distances
 from coterie.evidence.intervals.hedged_means import box_bounds
 from coterie.problem.checks import FloatArray
-from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
+from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model, stated_deviations
 from coterie.problem.noise import Noise
 
 Ends = tuple[float, float]
@@ -55,12 +55,8 @@ class FixedIntervals:
         self, noise: Model, count: int, error: float, items: Sequence[FloatArray], quantile: float | None
     ) -> None:
         self._noise, self._p, self._each = noise, 0.5 if quantile is None else quantile, error / count
-        self._deviations, self._reach = np.ones(noise.dim), -float(ndtri(self._each / 2.0))
-        if isinstance(noise, Noise):
-            self._deviations = np.sqrt(np.diag(noise.covariance))
-        elif isinstance(noise.statement, AtMost):
-            self._deviations = np.sqrt(np.diag(Noise.of(noise.statement.covariance, noise.dim).covariance))
-        elif isinstance(noise.statement, Gaussian):
+        self._deviations, self._reach = stated_deviations(noise), -float(ndtri(self._each / 2.0))
+        if not isinstance(noise, Noise) and isinstance(noise.statement, Gaussian):
             means, _, covariance, freedom = pooled(list(items))
             variances = np.diag(covariance)
             if noise.statement.shape == "scalar":

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from coterie.evidence.exact.pair_tests import sorted_stacks
 from coterie.evidence.faults import evidence_against_bound
 from coterie.problem.checks import IntArray
-from coterie.problem.families import AnyNoise, AtMost, Model, Unknown, noise_of
+from coterie.problem.families import AnyNoise, AtMost, Model, Unknown, noise_of, stated_deviations
 from coterie.problem.noise import Noise
 from coterie.tables.checks.misfits import MISFIT_PROBABILITY, misfits, rank_misfits
 from coterie.tables.checks.row_order import Order
@@ -103,7 +103,7 @@ class Checked:
     @property
     def deviations(self) -> list[float] | None:
         """The standard deviations of a known noise."""
-        return np.sqrt(np.diag(self.noise.covariance)).tolist() if isinstance(self.noise, Noise) else None
+        return stated_deviations(self.noise).tolist() if isinstance(self.noise, Noise) else None
 
     @property
     def without_rows(self) -> int:
@@ -274,7 +274,7 @@ def _verdicts_on_bound(pool: Pool, noise: Unknown) -> tuple[list[str | None], st
     stacks = [stack[: len(stack) // 2 * 2].reshape(-1, 2) for stack in pool.stacks(Order(0))]
     pairs = np.concatenate(stacks)
     apart = (pool.rows[pairs[:, 0]] - pool.rows[pairs[:, 1]]) / np.sqrt(2.0)
-    deviations = np.sqrt(np.diag(Noise.of(noise.statement.covariance, pool.dim).covariance))
+    deviations = stated_deviations(noise)
     threshold = float(np.log((pool.dim + 1) / NOISE_PROBABILITY))
     for column, deviation in enumerate(deviations):
         if evidence_against_bound(apart[:, [column]] / deviation).value >= threshold:
@@ -285,7 +285,7 @@ def _verdicts_on_bound(pool: Pool, noise: Unknown) -> tuple[list[str | None], st
 
 def _beyond(pool: Pool, noise: Noise, slips: Slips) -> tuple[Slip, ...]:
     """The named values that the noise stated does not explain, at a level of `NOISE_PROBABILITY` over all values."""
-    deviations = np.sqrt(np.diag(noise.covariance))
+    deviations = stated_deviations(noise)
     out = np.zeros(pool.rows.shape, dtype=bool)
     for slip in slips.values:
         out[slip.row, slip.column] = True
