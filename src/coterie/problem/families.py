@@ -163,9 +163,9 @@ def bounds_variance(noise: Model) -> bool:
 def stated_deviations(noise: Model) -> FloatArray:
     """The standard deviations (d) that are stated, or stated as bounds; 1 where nothing is stated of them."""
     if isinstance(noise, Noise):
-        return np.asarray(np.sqrt(np.diag(noise.covariance)))
+        return noise.deviations
     if isinstance(noise.statement, AtMost):
-        return np.asarray(np.sqrt(np.diag(Noise.of(noise.statement.covariance, noise.dim).covariance)))
+        return Noise.of(noise.statement.covariance, noise.dim).deviations
     return np.ones(noise.dim)
 
 

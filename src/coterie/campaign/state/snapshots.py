@@ -53,8 +53,8 @@ _PLAIN = (
 def code_digest() -> str:
     """A digest of the code whose memory a snapshot holds: another build may keep other arrays."""
     root, digest = Path(coterie.__file__).parent, hashlib.sha256()
-    for room in ("engine", "methods", "session"):
-        for path in sorted((root / room).rglob("*.py")):
+    for package in ("evidence", "methods", "problem", "session"):
+        for path in sorted((root / package).rglob("*.py")):
             digest.update(path.read_bytes())
     engine = find_spec("coterie._native")  # wherever an editable install has put it
     if engine is not None and engine.origin is not None:
