@@ -23,7 +23,7 @@ import coterie
 from coterie.certificate import read_log, write_log
 from coterie.certificate.arithmetic.cells import CellPairs
 from coterie.certificate.arithmetic.known import record_of
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.reading import read_events
 from coterie.problem.families import noise_from_json
 from coterie.problem.noise import Noise
@@ -79,7 +79,7 @@ def test_other_honest_certificates_in_blocks_hold(name: str, seed: int) -> None:
 def test_pair_martingales_match_oracle(strict: bool) -> None:
     lab = lab_of("known, covariance", 3, strict)
     plain = Plain(lab)
-    asked = Asked("groups", 9, 2, 3, blocks="offset", strict=strict)
+    asked = LogSubject("groups", 9, 2, 3, blocks="offset", strict=strict)
     log = read_events(lab.events, asked, len(plain.results))
     noise = lab.noise
     assert isinstance(noise, Noise)

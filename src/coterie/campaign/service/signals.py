@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coterie.campaign.commands.turn import OfArchived, Turn
+from coterie.campaign.commands.turn import ArchivedCommand, Turn
 from coterie.campaign.errors import DamagedLog, NotFound
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import timestamp
@@ -96,7 +96,7 @@ class Signals:
             turn.note(DELIVERED, {"event": signal.event, "key": signal.key, "to": to})
             return {}
 
-        self._campaigns.submit(signal.campaign, OfArchived(decide))
+        self._campaigns.submit(signal.campaign, ArchivedCommand(decide))
 
 
 _Noted = tuple[str, str, float, str]  # event, key, time, message

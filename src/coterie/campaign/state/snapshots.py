@@ -27,7 +27,7 @@ import numpy as np
 import coterie
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state.facts import NewestRows
-from coterie.campaign.state.leases import TAKEN, Lease, Missed, OpenLeases
+from coterie.campaign.state.leases import TAKEN, Lease, MissedAsk, OpenLeases
 from coterie.campaign.state.state import Registry, State, Worker
 from coterie.methods import method_named
 from coterie.session import Session
@@ -154,7 +154,7 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     for name in _PLAIN:
         setattr(state, name, plain[name])
     state.newest = NewestRows.from_json(plain["newest"])
-    state.missed = [Missed(*fields) for fields in plain["missed"]]
+    state.missed = [MissedAsk(*fields) for fields in plain["missed"]]
     state.workers = {name: Worker(*worker) for name, worker in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None
     state.answer_times.extend(plain["answer_times"])

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from coterie.certificate.arithmetic.block_rows import BlockRows, Rearranged
+from coterie.certificate.arithmetic.block_rows import BlockRows, RearrangedTests
 from coterie.certificate.arithmetic.table_proofs import difference_bounds, gaussian_bounds, mean_bounds
 from coterie.certificate.arithmetic.table_tests import (
     BETS,
@@ -51,7 +51,7 @@ class BlockTests:
         self.t: dict[Pair, float] | None = None
         self.freedom = 0.0
         self.p: dict[Pair, float] = dict.fromkeys(self.pairs, 1.0)
-        self.groups: Rearranged | None = None
+        self.groups: RearrangedTests | None = None
 
     def run(self) -> BlockTests:
         """Compute the p-values."""
@@ -69,7 +69,7 @@ class BlockTests:
         return self
 
     def _rearranged(self, symmetric: bool) -> str:
-        tests = Rearranged(self._rows)
+        tests = RearrangedTests(self._rows)
         self.seed, self.p = tests.seed, tests.p
         if not symmetric and self.dim == 1 and 4.0 * len(self.pairs) / self._delta > MOST + 1:
             tests.signed_ranks()
@@ -325,7 +325,7 @@ class HoleTests:
         order = {key: number for number, key in enumerate(sorted(set(keys)))}
         patterns = np.array([order[key] for key in keys])
         measured = [[bool(number) for number in key[1:]] for key in sorted(set(keys))]
-        tests = Rearranged(BlockRows(self._arms, patterns, np.where(there, self._values, 0.0), measured))
+        tests = RearrangedTests(BlockRows(self._arms, patterns, np.where(there, self._values, 0.0), measured))
         tests.by_pairs(self._noise.kind == "symmetric", self._delta)
         whole = np.zeros(len(there), dtype=np.int64) if self._blocks is None else self._blocks
         used, of = self._information(there, patterns), self._information(there, whole)

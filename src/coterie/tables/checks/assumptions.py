@@ -58,7 +58,7 @@ class ThinItem:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedPool:
     """A pool beside what was stated about its noise: the rows that do not belong, and the spread without them."""
 
     pool: Pool
@@ -190,7 +190,7 @@ def stated_model(noise: Any, dim: int) -> Model:
     return model
 
 
-def checked_pool(pool: Pool, noise: Model) -> Checked:
+def checked_pool(pool: Pool, noise: Model) -> CheckedPool:
     """A pool beside what was stated about its noise; `TableError` names the first row that contradicts it outright."""
     _check_rows(pool, noise)
     if pool.has_holes:
@@ -202,15 +202,15 @@ def checked_pool(pool: Pool, noise: Model) -> Checked:
     spread = whole if kept.all() else pool.only(kept).spread()
     if isinstance(noise, Unknown):
         columns, whole_rows = _verdicts_on_bound(pool.by_cell, noise)
-        return Checked(pool, noise, slips, spread, columns, whole_rows, (), False)
+        return CheckedPool(pool, noise, slips, spread, columns, whole_rows, (), False)
     verdicts, direction = spread.column_verdicts(noise), spread.direction_verdict(noise)
     beyond = _beyond(freed, noise, slips)
     by_all = "too small" in (*whole.column_verdicts(noise), whole.direction_verdict(noise))
     contradict = "too small" not in (*verdicts, direction) and (by_all or bool(beyond))
-    return Checked(pool, noise, slips, spread, verdicts, direction, beyond, contradict)
+    return CheckedPool(pool, noise, slips, spread, verdicts, direction, beyond, contradict)
 
 
-def _checked_with_holes(pool: Pool, noise: Model) -> Checked:
+def _checked_with_holes(pool: Pool, noise: Model) -> CheckedPool:
     """The same of rows with holes: each number is compared with the noise by itself, and no row is named."""
     nothing, spread = Slips((), (), (None,) * pool.dim), pool.spread()
     verdicts: list[str | None] = [None] * pool.dim
@@ -220,7 +220,7 @@ def _checked_with_holes(pool: Pool, noise: Model) -> Checked:
             own = replace(pool.only(there), rows=pool.rows[there, number : number + 1]).spread()
             deviation = float(np.sqrt(noise.covariance[number, number]))
             verdicts[number] = own.column_verdicts(Noise.of(deviation, 1))[0]
-    return Checked(pool, noise, nothing, spread, verdicts, None, (), False)
+    return CheckedPool(pool, noise, nothing, spread, verdicts, None, (), False)
 
 
 def _slips(pool: Pool) -> Slips:
