@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -40,6 +41,17 @@ def pytest_configure() -> None:
     fault = sources.fault(Path(package.origin).parent)
     if fault is not None:
         pytest.exit(fault, returncode=1)
+
+
+_ALL_MARKED = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(slow|guarantee)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file whose tests are all slow is not imported where they are left out: what it imports may take seconds."""
+    if collection_path.suffix != ".py":
+        return None
+    marked = _ALL_MARKED.search(collection_path.read_text(encoding="utf-8"))
+    return True if marked and f"not {marked[1]}" in config.option.markexpr.split(" and ") else None
 
 
 CHROMIUM = os.environ.get("COTERIE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 from collections import Counter
@@ -22,7 +23,7 @@ import coterie
 from coterie.certificate import read_log, write_log
 from coterie.certificate.arithmetic.cells import CellPairs
 from coterie.certificate.arithmetic.known import record_of
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.reading import read_events
 from coterie.problem.families import noise_from_json
 from coterie.problem.noise import Noise
@@ -32,25 +33,27 @@ Document = tuple[dict[str, Any], list[dict[str, Any]]]
 STRICT = ("known", "any", "gaussian")
 
 
-def documents() -> dict[str, Document]:
-    every = {name: made(name) for name in NAMES}
-    every |= {f"{name}, strict": made(name, strict=True) for name in STRICT}
-    every |= {"pairs": made_by_pairs(), "both": made_by_both()}
-    return every | {"pairs, strict": made_by_pairs(strict=True), "both, strict": made_by_both(strict=True)}
+EVERY = (*NAMES, *(f"{name}, strict" for name in STRICT), "pairs", "both", "pairs, strict", "both, strict")
 
 
-EVERY = documents()
+@functools.cache
+def made_once(called: str) -> Document:
+    """One of `EVERY`."""
+    name, strict = called.removesuffix(", strict"), called.endswith(", strict")
+    if name == "pairs":
+        return made_by_pairs(strict=strict)
+    return made_by_both(strict=strict) if name == "both" else made(name, strict=strict)
 
 
 @pytest.fixture
 def document(request: pytest.FixtureRequest) -> Document:
-    certificate, events = EVERY[getattr(request, "param", "known")]
+    certificate, events = made_once(getattr(request, "param", "known"))
     return copy.deepcopy(certificate), copy.deepcopy(events)
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_honest_certificate_in_blocks_holds(name: str, tmp_path: Path) -> None:
-    certificate, events = EVERY[name]
+    certificate, events = made_once(name)
     verdict = coterie.verify(certificate, events)
     assert verdict.problems == []
     assert verdict.warnings == []
@@ -76,7 +79,7 @@ def test_other_honest_certificates_in_blocks_hold(name: str, seed: int) -> None:
 def test_pair_martingales_match_oracle(strict: bool) -> None:
     lab = lab_of("known, covariance", 3, strict)
     plain = Plain(lab)
-    asked = Asked("groups", 9, 2, 3, blocks="offset", strict=strict)
+    asked = LogSubject("groups", 9, 2, 3, blocks="offset", strict=strict)
     log = read_events(lab.events, asked, len(plain.results))
     noise = lab.noise
     assert isinstance(noise, Noise)
@@ -93,7 +96,7 @@ def test_pair_martingales_match_oracle(strict: bool) -> None:
 def test_offsets_of_cells_leave_all_evidence_as_it_is() -> None:
     """Every certificate that held still holds, to the last digit that is checked."""
     for name in ("known", "any", "gaussian", "gaussian, scalar", "at-most", "symmetric"):
-        certificate, events = EVERY[name]
+        certificate, events = made_once(name)
         offset = np.random.default_rng(5).integers(-1000, 1000, (100, 2)) * 64
         moved = [
             event | {"values": (np.array(event["values"]) + offset[event["cell"]]).tolist()}
@@ -311,7 +314,7 @@ def test_forged_drawn_blocks_are_refused(document: Document, forge: Forgery, sen
 
 def test_offset_blocks_may_have_both() -> None:
     """Two cells of a block, and an item twice in a cell: both are in honest logs."""
-    _, events = EVERY["known"]
+    _, events = made_once("known")
     blocks = Counter(event["block"] for event in events if event["event"] == "cell")
     assert max(blocks.values()) > 1
     assert any(len(set(e["pulls"])) < len(e["pulls"]) for e in events if e["event"] == "cell")
@@ -335,7 +338,7 @@ def test_bounded_results_in_drawn_blocks_need_whole_levels() -> None:
      ({"family": "counts", "trials": 1}, 2), ({"family": "symmetric"}, 1)],
 )  # fmt: skip
 def test_drawn_blocks_prove_nothing_under_other_noises(noise: Any, dim: int) -> None:
-    certificate, events = EVERY["drawn, any"]
+    certificate, events = made_once("drawn, any")
     verdict = coterie.verify(certificate | {"noise": noise, "dim": dim}, events)
     assert any("drawn blocks prove nothing under the noise" in problem for problem in verdict.problems)
 
@@ -350,18 +353,18 @@ def test_blocks_that_the_log_lacks_are_refused() -> None:
 
 
 def test_pairs_of_an_earlier_generation_do_not_count_later() -> None:
-    certificate, events = copy.deepcopy(EVERY["pairs, strict"])
+    certificate, events = copy.deepcopy(made_once("pairs, strict"))
     assert certificate["generation"] == 1
     certificate["pairs"][0][3] = 3
     problems = coterie.verify(certificate, events).problems
     assert any("the certificate uses cell 3, but the log has" in problem for problem in problems), problems
-    certificate, events = copy.deepcopy(EVERY["pairs, strict"])
+    certificate, events = copy.deepcopy(made_once("pairs, strict"))
     certificate["generation"] = 0  # its level is lower
     assert any("pair_level must be" in problem for problem in coterie.verify(certificate, events).problems)
 
 
 def test_a_strictly_lapsed_cell_never_counts() -> None:
-    certificate, events = copy.deepcopy(EVERY["known, strict"])
+    certificate, events = copy.deepcopy(made_once("known, strict"))
     [lapsed] = certificate["lapsed"]
     wrong = certificate | {"labels": plain_cells.WRONG, "representatives": [0, 1, 3]}
     wrong["epoch"] = certificate["epoch"] | {"number": 0, "cells": [lapsed], "group_tests": [], "core_tests": []}
@@ -387,7 +390,7 @@ def test_log_in_blocks_that_refutes_the_groups_is_refused(monkeypatch: pytest.Mo
 
 
 def kept() -> list[tuple[str, Any, Any]]:
-    return [(name, *json.loads(json.dumps(document))) for name, document in EVERY.items()]
+    return [(name, *json.loads(json.dumps(made_once(name)))) for name in EVERY]
 
 
 def test_no_change_in_blocks_is_accepted_that_claims_something_else() -> None:

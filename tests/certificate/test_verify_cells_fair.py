@@ -15,7 +15,7 @@ from coterie.certificate.arithmetic.bets import bets_of
 from coterie.certificate.arithmetic.cells import CellPairs
 from coterie.certificate.arithmetic.factors import betted
 from coterie.certificate.arithmetic.known import record_of
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.reading import read_events
 from coterie.problem.families import Unknown
 from coterie.problem.noise import Noise
@@ -34,7 +34,7 @@ def factors(lab: Lab, values: dict[int, list[Any]], drawn: bool) -> tuple[float,
     events += [
         {"event": "result", "arm": arm, "cell": 1, "values": value} for arm, some in values.items() for value in some
     ]
-    log = read_events(events, Asked("groups", 5, lab.dim, 3, blocks="drawn" if drawn else "offset"), len(pulls))
+    log = read_events(events, LogSubject("groups", 5, lab.dim, 3, blocks="drawn" if drawn else "offset"), len(pulls))
     noise = lab.noise
     assert isinstance(noise, Unknown)
     record = bets_of(log, noise, 3)
@@ -96,7 +96,7 @@ def test_pairs_by_cells_error_rate_within_share() -> None:
             x = [event["values"][0] for event in lab.events if event["event"] == "result" and event["cell"] == cell + 1]
             lean = x[0] - float(np.mean(x))
         t = sum(event["event"] == "result" for event in lab.events)
-        log = read_events(lab.events, Asked("groups", 9, 2, 3, blocks="offset"), t)
+        log = read_events(lab.events, LogSubject("groups", 9, 2, 3, blocks="offset"), t)
         noise = lab.noise
         assert isinstance(noise, Noise)
         pairs = CellPairs(record_of(log, noise), log.rounds, [True] * 25, 9)

@@ -21,7 +21,7 @@ import coterie
 from coterie.certificate import read_log, write_log
 from coterie.certificate.arithmetic.bets import bets_of
 from coterie.certificate.arithmetic.factors import betted
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.reading import read_events
 from coterie.cli import app
 from coterie.problem.families import Unknown, noise_of
@@ -76,7 +76,7 @@ def test_evidence_matches_oracle_for_any_bets(name: str, wild: bool) -> None:
     oracle = plain.Plain(plain.NOISES[name], events)
     noise = noise_of(plain.NOISES[name], plain.DIM)
     assert isinstance(noise, Unknown)
-    log = read_events(events, Asked("groups", 9, plain.DIM, 3), len(oracle.results))
+    log = read_events(events, LogSubject("groups", 9, plain.DIM, 3), len(oracle.results))
     record = bets_of(log, noise, 3)
     rng = np.random.default_rng(3)
     seen = []

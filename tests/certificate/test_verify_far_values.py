@@ -13,7 +13,7 @@ import pytest
 import coterie
 from coterie.certificate.arithmetic.hidden_groups import homogeneity
 from coterie.certificate.arithmetic.known import Stacks, Units, directed, paired, record_of
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.reading import read_events
 from coterie.problem.noise import Noise
 
@@ -76,7 +76,7 @@ def test_evidence_matches_oracle_wherever_results_lie(noise: str, scale: float, 
     stated: Any = (COVARIANCE * scale**2).tolist() if noise == "covariance" else scale
     events = log_of(values, arms, labels, [[0], [1], [2, 6], [3]])
     oracle = plain.Plain(events, labels, stated, 0.1, 8)
-    log = read_events(events, Asked("groups", 8, 3, 4), len(arms))
+    log = read_events(events, LogSubject("groups", 8, 3, 4), len(arms))
     record = record_of(log, Noise.of(stated, 3))
     error = 1e-9 if noise == "deviation" else 1e-7  # L is a rounded root
     near: dict[str, Any] = {"rel": error, "abs": error}

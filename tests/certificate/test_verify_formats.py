@@ -18,7 +18,7 @@ import pytest
 
 import coterie
 from coterie.certificate.arithmetic.known import Stacks, grid_of, paired, record_of
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.reading import read_events
 from coterie.problem.families import noise_of
 from coterie.problem.noise import Noise
@@ -165,7 +165,7 @@ def test_pairs_match_oracle_at_all_counts() -> None:
     heights = [230, 171, 40]
     order = rng.permutation(np.repeat(np.arange(3), heights))
     events = [{"event": "result", "arm": int(m), "round": 0, "values": rng.normal(m, 1, 2).tolist()} for m in order]
-    record = record_of(read_events(events, Asked("groups", 3, 2, 2), len(events)), Noise.of(0.5, 2))
+    record = record_of(read_events(events, LogSubject("groups", 3, 2, 2), len(events)), Noise.of(0.5, 2))
     exact = [[plain.exact(e["values"]) for e in events if e["arm"] == m] for m in range(3)]
     for room in (8, 16, 64):
         stacks = Stacks(record, 3, room)
@@ -182,7 +182,7 @@ def test_long_stacks_keep_only_sums_on_the_grid() -> None:
     events: Events = [
         {"event": "result", "arm": i % 2, "round": 0, "values": [x]} for i, x in enumerate(rng.normal(size=60_000))
     ]
-    record = record_of(read_events(events, Asked("groups", 2, 1, 2), len(events)), Noise.of(None, 1))
+    record = record_of(read_events(events, LogSubject("groups", 2, 1, 2), len(events)), Noise.of(None, 1))
     stacks = Stacks(record, 2, 64)
     assert len(stacks._sums.counts) < 2 * (64 + 8 * math.ceil(math.log2(30_000 / 64)))
     found = paired(stacks, *(np.array([x]) for x in (0, 1, 30_000, 30_000)))[0]

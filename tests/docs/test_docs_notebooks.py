@@ -8,11 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import nbclient
-import nbformat
 import pytest
 
-from coterie.session import progress_line as progress
+from coterie.session import progress
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 
@@ -37,6 +35,8 @@ def shown(cell: Any) -> list[str]:
 
 
 def run(notebook: Any, folder: Path) -> Any:
+    import nbclient
+
     nbclient.NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     ).execute()
@@ -50,6 +50,8 @@ def test_there_are_notebooks() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
 def test_a_notebook_shows_what_is_saved_in_it(file: Path, tmp_path: Path) -> None:
+    import nbformat
+
     saved, fresh = nbformat.read(file, 4), nbformat.read(file, 4)
     for cell in fresh.cells:
         if cell.cell_type == "code":
@@ -63,6 +65,9 @@ def test_a_notebook_shows_what_is_saved_in_it(file: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_progress_is_one_line_that_changes_and_stays(tmp_path: Path) -> None:
+    import nbclient
+    import nbformat
+
     source = """
 import random, time, coterie
 random.seed(1)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coterie
-from coterie.certificate.freezes import Asked, frozen_groups_of
+from coterie.certificate.freezes import LogSubject, frozen_groups_of
 from coterie.certificate.near_claim import gaps_in_cover
 from coterie.methods.resolution.epoch import Epoch
 from coterie.methods.resolution.linkage import single_linkage, spanning_tree
@@ -217,7 +217,7 @@ def both_say(of: Settings, freeze: dict[str, Any]) -> tuple[bool, bool]:
     linked = of.resolution is None
     norm = "distance" if of.resolution is None else of.resolution.norm
     claims = "" if of.resolution is None else of.resolution.claims
-    stated = Asked(
+    stated = LogSubject(
         "linkage" if linked else "resolution", of.n_arms, of.dim, of.n_clusters if linked else None, norm, claims,
         lambda number: float(freeze["level"]),
     )  # fmt: skip

@@ -10,13 +10,13 @@ from scipy.special import betaln
 from scipy.stats import binom
 
 import coterie
-from coterie.evidence.intervals.boxes import (
+from coterie.evidence.intervals.by_noise import deviation_bound, distances, moment_factors, sign_factors, unequal
+from coterie.evidence.intervals.hedged_means import (
     bounded_boxes,
     differing_boxes,
     differing_rates,
     rate_boxes,
 )
-from coterie.evidence.intervals.by_noise import deviation_bound, distances, moment_factors, sign_factors, unequal
 from coterie.evidence.intervals.paired import coordinate_bounds, critical_energy, differing, distance_bounds
 from coterie.evidence.intervals.stacks import Stacks, coarse_counts, fine_counts
 from coterie.evidence.pairs import mixture_log

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import coterie
-from coterie.certificate.arithmetic.shifts import shift_in_words
+from coterie.certificate.beside import shift_in_words
 from coterie.evidence.shifts import SHIFT_LEVEL, SHIFT_THRESHOLD, shift_evidence
 
 WORLDS: dict[str, tuple[list[int], float, Any]] = {

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import coterie
 from bench.intervals import ASKED, widths
-from coterie.evidence.exact import fixed_intervals as fixed
+from coterie.evidence.exact import differences as fixed
 from coterie.evidence.intervals.gaussian_means import (
     deviation_bounds,
     difference_reach,

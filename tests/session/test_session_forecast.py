@@ -58,7 +58,7 @@ def test_a_wild_forecast_is_no_number() -> None:
 def test_after_the_first_pass_of_a_resolution_no_wild_number_is_shown(tmp_path: Any) -> None:
     from coterie.campaign import Campaigns
     from coterie.cli.campaign_report import measurements_left
-    from coterie.session.progress_line import _so_far
+    from coterie.session.progress import _so_far
     from coterie.web.page_content import campaign_page
 
     asked: dict[str, Any] = {"noise": coterie.Bounded(0, 100), "resolution": (1.0, 1.5)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import importlib.util
 import re
 import socket
 import sys
@@ -18,7 +19,7 @@ from coterie.cli import app
 from coterie.simulate import connecting
 from coterie.simulate.bulk import Outcome, plan_for, run_trials
 
-pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
 
 INST = coterie.Instance([0, 1, 1, 2, 0, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
 

@@ -9,7 +9,6 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 import coterie
@@ -48,6 +47,8 @@ def fitted() -> coterie.BanditClustering:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_that_make_sense_pass_and_the_others_are_known() -> None:
+    from sklearn.utils.estimator_checks import check_estimator
+
     results = check_estimator(
         coterie.BanditClustering(n_clusters=2), expected_failed_checks=EXPECTED, on_skip=None, on_fail="raise"
     )

@@ -5,7 +5,7 @@ before anything is written; and the import itself, in parts between which others
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from coterie.campaign.commands import measuring
 from coterie.campaign.commands.results import check_measurements
 from coterie.campaign.commands.turn import Turn
 from coterie.campaign.errors import BadValue, CampaignError, StoreUnavailable
-from coterie.campaign.long_tables import long_results, streams_of
+from coterie.campaign.long_tables import arm_in, index_of, long_results, streams_of
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import CampaignSettings, printable
 from coterie.campaign.tokens import Writer
@@ -24,7 +24,7 @@ from coterie.campaign.views.log import settings_now
 from coterie.problem.checks import check_text, short
 from coterie.tables.checks.row_order import Order, content_order
 from coterie.tables.errors import TableError, check_time
-from coterie.tables.reading.cells import numbers, numbers_and_others, refuse_unclear_marks, text_of, whole
+from coterie.tables.reading.cells import numbers, numbers_and_others, refuse_unclear_marks, text_of
 from coterie.tables.reading.columns import (
     ITEM_NAMES,
     item_column,
@@ -120,13 +120,6 @@ def columns_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] |
     return arm_at, places
 
 
-def index_of(settings: CampaignSettings) -> tuple[dict[str, int], int]:
-    """The arm of every name, and how many arms may be called by their number: none, if names are numbers."""
-    index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
-    by_number = all(whole(name) is None for name in index)  # else a number is a name, not a place
-    return index, settings.n_arms if by_number else 0
-
-
 def results_of(table: Table, settings: CampaignSettings, wanted: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """The rows of a table as results {"id", "arm", "values"}; `wanted` names the columns that hold the values.
 
@@ -200,20 +193,6 @@ def _id(table: Table, number: int, place: int) -> str:
         return check_text(str(cell) if number_given else cell, "an id")
     except (ValueError, TypeError) as error:
         raise table.problem(number, table.columns[place], str(error)) from None
-
-
-def arm_in(table: Table, row: int, place: int, index: Mapping[str, int], numbered: int) -> int:
-    """The arm with the name in a cell or, among the first `numbered` arms, with the number in it."""
-    cell = table.rows[row][place]
-    name = text_of(cell)
-    if name in index:
-        return index[name]
-    arm = whole(cell)
-    if arm is None or not 0 <= arm < numbered:
-        known = [f"a name such as {short(next(iter(index)))}"] if index else []
-        known += [f"a number from 0 to {numbered - 1}"] if numbered else []
-        raise table.problem(row, table.columns[place], f"unknown arm {short(cell)}: use {', or '.join(known)}")
-    return arm
 
 
 def replay_pool(*arguments: Any, **options: Any) -> dict[str, Any]:

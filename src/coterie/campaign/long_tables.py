@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from coterie.campaign.settings import CampaignSettings
 from coterie.problem.checks import short
 from coterie.problem.features import Features
 from coterie.tables.errors import TableError, check_time
-from coterie.tables.reading.cells import numbers, text_of
+from coterie.tables.reading.cells import numbers, text_of, whole
 from coterie.tables.reading.columns import ITEM_NAMES, item_column, listed, place_of
 from coterie.tables.reading.files import Table
 from coterie.tables.reading.tidying import words_as_numbers
@@ -24,8 +25,6 @@ def long_results(table: Table, settings: CampaignSettings) -> list[dict[str, Any
     Without a column of ids every row is a result, of a feature that can be measured alone; the ids then follow from the
     table's content and the row's number.
     """
-    from coterie.campaign.imports import arm_in, index_of  # which needs what is here
-
     features = settings.run.features
     assert features is not None
     arm_at, feature_at, value_at = (_column(table, name) for name in (None, FEATURE, VALUE))
@@ -60,6 +59,27 @@ def long_results(table: Table, settings: CampaignSettings) -> list[dict[str, Any
             item = settings.name_of(result["arm"])
             raise TableError(f"{table.name}, {place}, item {item}: {error}", field=place) from None
     return list(results.values())
+
+
+def index_of(settings: CampaignSettings) -> tuple[dict[str, int], int]:
+    """The arm of every name, and how many arms may be called by their number: none, if names are numbers."""
+    index = {} if settings.names is None else {name: arm for arm, name in enumerate(settings.names)}
+    by_number = all(whole(name) is None for name in index)  # else a number is a name, not a place
+    return index, settings.n_arms if by_number else 0
+
+
+def arm_in(table: Table, row: int, place: int, index: Mapping[str, int], numbered: int) -> int:
+    """The arm with the name in a cell or, among the first `numbered` arms, with the number in it."""
+    cell = table.rows[row][place]
+    name = text_of(cell)
+    if name in index:
+        return index[name]
+    arm = whole(cell)
+    if arm is None or not 0 <= arm < numbered:
+        known = [f"a name such as {short(next(iter(index)))}"] if index else []
+        known += [f"a number from 0 to {numbered - 1}"] if numbered else []
+        raise table.problem(row, table.columns[place], f"unknown arm {short(cell)}: use {', or '.join(known)}")
+    return arm
 
 
 def _column(table: Table, name: str | None) -> int:

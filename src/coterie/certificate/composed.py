@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.problem.checks import IntArray, check_arm, check_count, short
 
 _NO_PAIRS = np.empty((0, 4), dtype=np.int64)
 
 
 @dataclass
-class Composed:
+class Composition:
     """A round, its arms in the order listed, or a cell, its arms ascending; and which results of the log are its own.
 
     The epoch of a cell that is for none is -1. A cell that lapsed consists of what came of it, unless the lapse is
@@ -55,7 +55,7 @@ class PanelRounds:
     INOUT: the list of rounds. `frozen`: the features that the tests of each epoch use, so far.
     """
 
-    def __init__(self, asked: Asked, rounds: list[Composed]) -> None:
+    def __init__(self, asked: LogSubject, rounds: list[Composition]) -> None:
         self.asked, self.rounds = asked, rounds
         self.panels: list[int] = []  # of all results
         self.listed: list[set[int]] = []  # features that the tests of an epoch use
@@ -112,7 +112,7 @@ class PanelRounds:
             self.listed[epoch].add(bet["feature"])
         bets = self._bets(event.get("bets", []), f"round {number}")
         arms = tuple(sorted({arm for arm, _ in composition}))
-        self.rounds.append(Composed(number, epoch, arms, composition, bets, at, joins=joins))
+        self.rounds.append(Composition(number, epoch, arms, composition, bets, at, joins=joins))
 
     def _bets(self, given: Any, where: str) -> tuple[dict[str, Any], ...]:
         """Bets on features, each of which is bet on once; their numbers are looked at where they are used."""
@@ -131,7 +131,7 @@ class PanelRounds:
 class Cells:
     """The cells of a log so far, and the rules that the next event of one must keep. INOUT: the list of cells."""
 
-    def __init__(self, asked: Asked, cells: list[Composed]) -> None:
+    def __init__(self, asked: LogSubject, cells: list[Composition]) -> None:
         self.asked, self.cells = asked, cells
         self._known_blocks: set[str] = set()  # of which results were told, or a cell composed
         self._generation = 0
@@ -191,7 +191,7 @@ class Cells:
                 raise ValueError(f"cell {number} asks for arm {twice} twice: in a drawn block once is all that counts")
         self._known_blocks.add(block)
         self.cells.append(
-            Composed(
+            Composition(
                 number, epoch, tuple(sorted(composition)), composition, event.get("bet"), at,
                 block=block, generation=self._generation,
             )

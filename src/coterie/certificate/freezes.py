@@ -41,7 +41,7 @@ def _no_level(epoch: int) -> float:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogSubject:
     """What a log is about, as far as its events must agree with it.
 
     `kind`: "groups", "resolution", "linkage" or "table"; `n_clusters`: K, where it is given. Of the questions of
@@ -164,7 +164,7 @@ class FrozenGroups:
     given: dict[str, Any]
 
 
-def frozen_groups_of(event: dict[str, Any], number: int, at: int, asked: Asked) -> FrozenGroups:
+def frozen_groups_of(event: dict[str, Any], number: int, at: int, asked: LogSubject) -> FrozenGroups:
     """A candidate with its tests; ValueError or TypeError says what is wrong with it."""
     agree("level", field_of(event, "level"), asked.level(number))
     labels = labels_of(field_of(event, "labels"), asked.n_arms, asked.n_clusters)
@@ -229,7 +229,7 @@ def _ball(entry: Any, labels: IntArray) -> Ball:
     return Ball(reference, radius, items)
 
 
-def _tests(entries: Sequence[Any], name: str, asked: Asked) -> FrozenTests:
+def _tests(entries: Sequence[Any], name: str, asked: LogSubject) -> FrozenTests:
     """All tests of a kind: at once where they are plain numbers as they should be, else one by one."""
     tests = _at_once(entries, asked)
     if tests is None:
@@ -239,7 +239,7 @@ def _tests(entries: Sequence[Any], name: str, asked: Asked) -> FrozenTests:
     return tests
 
 
-def _at_once(entries: Sequence[Any], asked: Asked) -> FrozenTests | None:
+def _at_once(entries: Sequence[Any], asked: LogSubject) -> FrozenTests | None:
     """The tests if every one of them is right, and of plain types; None if one is not."""
     if not all(isinstance(entry, list | tuple) and len(entry) == 5 for entry in entries):
         return None
@@ -262,7 +262,7 @@ def _at_once(entries: Sequence[Any], asked: Asked) -> FrozenTests | None:
     return FrozenTests(item, reference, ratio, bound, parameters)
 
 
-def _test(entry: Any, name: str, asked: Asked) -> list[Any]:
+def _test(entry: Any, name: str, asked: LogSubject) -> list[Any]:
     """One test, with plain numbers; ValueError or TypeError says what is wrong with it."""
     if not isinstance(entry, list | tuple) or len(entry) != 5:
         raise ValueError(f"{name} must be [item, reference, R, bounds, parameters], got {short(entry)}")

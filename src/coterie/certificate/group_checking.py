@@ -35,7 +35,7 @@ from coterie.certificate.arithmetic.panels import PanelTests
 from coterie.certificate.arithmetic.variance import BoundedStacks
 from coterie.certificate.claim import Tests
 from coterie.certificate.fields import MOST_PROBLEMS, Bools, Checks, against, close, first_places, reaches
-from coterie.certificate.freezes import Asked, Frozen
+from coterie.certificate.freezes import Frozen, LogSubject
 from coterie.certificate.group_claim import (
     HOMOGENEITY_LEVEL,
     EpochClaim,
@@ -56,7 +56,9 @@ from coterie.problem.question import ExactGroups
 def check_groups(certificate: dict[str, Any], events: Sequence[Any], spent: Spent) -> Checks:
     """What is wrong with a certificate. ValueError or TypeError if it, or its log, is malformed."""
     claim = group_claim_of(certificate, spent)
-    about = Asked(ExactGroups.kind, claim.n_arms, claim.dim, claim.n_groups, blocks=claim.blocks, strict=claim.strict)
+    about = LogSubject(
+        ExactGroups.kind, claim.n_arms, claim.dim, claim.n_groups, blocks=claim.blocks, strict=claim.strict
+    )
     if claim.features is not None:
         about = replace(about, features=claim.features, holes=claim.features.holes)
     log = read_events(events, about, claim.t)

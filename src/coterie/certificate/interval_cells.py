@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie.certificate.arithmetic import means
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.interval_checking import CheckedEntry
 from coterie.certificate.reading import read_events
 from coterie.problem.checks import FloatArray, IntArray, short
@@ -28,7 +28,7 @@ def cells_of_log(events: Sequence[Any], certificate: dict[str, Any]) -> list[Cel
     """The cells that had ended when the t-th result counted, up to the first that had not."""
     shape = certificate["n_arms"], certificate["dim"], certificate["n_clusters"]
     strict = certificate.get("strict_blocks") is True
-    asked = Asked(ExactGroups.kind, *shape, blocks=certificate["blocks"], strict=strict)
+    asked = LogSubject(ExactGroups.kind, *shape, blocks=certificate["blocks"], strict=strict)
     log = read_events(events, asked, certificate["t"])
     cells: list[Cell] = []
     for cell in log.rounds:

@@ -34,7 +34,7 @@ _FORMULAS = {
 _VARIANCE_SHARE = 0.1
 
 
-class _Asked(NamedTuple):
+class _AskLog(NamedTuple):
     """Asks in their order; `row`: the result of each among those that counted, -1 if it was open."""
 
     arms: list[int]
@@ -78,7 +78,7 @@ def check_intervals(certificate: dict[str, Any], log: Split, noise: Model) -> li
     return problems
 
 
-def _asks(log: Split, certificate: dict[str, Any]) -> _Asked:
+def _asks(log: Split, certificate: dict[str, Any]) -> _AskLog:
     """All asks that were answered, or open, when the t-th result counted; those that are neither were given up."""
     t, n_arms, dim = certificate["t"], certificate["n_arms"], certificate["dim"]
     results = [event for event in log.proof if event.get("event") == "result"]
@@ -103,7 +103,7 @@ def _asks(log: Split, certificate: dict[str, Any]) -> _Asked:
         if counted != sorted(counted):
             raise ValueError(f"the results of arm {arm} do not stand in the order in which they were asked for")
     values = check_real_array([event.get("values") for event in results[:t]], "the values of the results")
-    return _Asked([at[number][0] for number in order], [at[number][1] for number in order], values.reshape(-1, dim))
+    return _AskLog([at[number][0] for number in order], [at[number][1] for number in order], values.reshape(-1, dim))
 
 
 def _open(log: Split) -> list[Any]:
@@ -225,7 +225,7 @@ class CheckedEntry:
 class StreamEntry(CheckedEntry):
     """An entry of a run without blocks: from streams."""
 
-    def __init__(self, certificate: dict[str, Any], noise: Model, asked: _Asked, entry: dict[str, Any]) -> None:
+    def __init__(self, certificate: dict[str, Any], noise: Model, asked: _AskLog, entry: dict[str, Any]) -> None:
         self._asked = asked
         super().__init__(certificate, noise, entry)
 

@@ -21,7 +21,7 @@ from coterie.certificate.claim import (
     variance_share_of,
 )
 from coterie.certificate.fields import agree, choice_of, field_of, object_of
-from coterie.certificate.freezes import NEARNESS, Asked, FrozenGroups, FrozenTests, bounds_of
+from coterie.certificate.freezes import NEARNESS, FrozenGroups, FrozenTests, LogSubject, bounds_of
 from coterie.certificate.revised import NOTHING, Spent
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_positive, short
 from coterie.problem.families import Gaussian, Unknown
@@ -40,7 +40,7 @@ class NearClaim(Head):
     `log_inverse_left`: log(1/δ), of what revisions have left of δ.
     """
 
-    asked: Asked
+    asked: LogSubject
     log_inverse_left: float
     epsilon: FloatArray | None
     eta: FloatArray | None
@@ -81,7 +81,7 @@ def near_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> NearClaim:
     choices, words = _choices(given, kind)
     return NearClaim(
         **vars(head),
-        asked=Asked(kind, head.n_arms, head.dim, head.n_clusters, claimed.norm, claimed.claims, level),
+        asked=LogSubject(kind, head.n_arms, head.dim, head.n_clusters, claimed.norm, claimed.claims, level),
         log_inverse_left=left,
         epsilon=claimed.epsilon,
         eta=claimed.eta,

@@ -20,7 +20,7 @@ from coterie.certificate.arithmetic.known import Record, Sums, paired, record_of
 from coterie.certificate.arithmetic.known import Stacks as KnownStacks
 from coterie.certificate.beside import Split
 from coterie.certificate.claim import LOG_FIRST_SHARE, LOG_SHARE_RATIO, Head, head_of
-from coterie.certificate.composed import Composed
+from coterie.certificate.composed import Composition
 from coterie.certificate.fields import (
     Checks,
     against,
@@ -34,7 +34,7 @@ from coterie.certificate.fields import (
     table_of,
     whole_numbers,
 )
-from coterie.certificate.freezes import Asked
+from coterie.certificate.freezes import LogSubject
 from coterie.certificate.group_claim import ALPHA, PREFIX_ROOMS
 from coterie.certificate.reading import FrozenStatements, Log, read_events
 from coterie.problem.checks import FloatArray, check_count, check_real_array, short
@@ -55,7 +55,7 @@ def check_partial(given: dict[str, Any], log: Split) -> Checks:
         raise ValueError(f"prefix_room must be one of {', '.join(map(str, PREFIX_ROOMS))}, got {room}")
     left = head.n_arms - head.n_groups
     agree("equal_pairs", field_of(given, "equal_pairs"), (left + 1) * left // 2)
-    events = read_events(log.proof, Asked(ExactGroups.kind, head.n_arms, head.dim, head.n_groups), head.t)
+    events = read_events(log.proof, LogSubject(ExactGroups.kind, head.n_arms, head.dim, head.n_groups), head.t)
     checks, record = Checks(), record_of(events, head.noise)
     differ = np.zeros((head.n_arms, head.n_arms), dtype=bool)
     _check_pairs(checks, given, head, KnownStacks(record, head.n_arms, min(room, head.t)), differ)
@@ -172,7 +172,7 @@ class _Statements:
             self.checks.say(f"item {items[i]} is not shown to differ from the representative of group {groups[i]}: "
                             f"evidence {evidence[i]:.6g} is below {needed[i]:.6g}")  # fmt: skip
 
-    def _gained(self, composed: Composed, items: np.ndarray, groups: np.ndarray) -> FloatArray:
+    def _gained(self, composed: Composition, items: np.ndarray, groups: np.ndarray) -> FloatArray:
         """log of the factors of a round: 0 for a statement that it does not measure."""
         centers, variances, weights = self._bet(composed)
         row = {item: i for i, item in enumerate(composed.arms)}
@@ -198,7 +198,7 @@ class _Statements:
                 gained[i] = float(np.logaddexp.reduce(terms))
         return gained
 
-    def _bet(self, composed: Composed) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _bet(self, composed: Composition) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What a round bets on: any centers, variances above 0, weights of 0 or more, written down before it."""
         if not isinstance(composed.bet, dict):
             raise ValueError(f"round {composed.number} of the list has no bet, got {short(composed.bet)}")

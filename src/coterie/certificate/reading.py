@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.certificate.composed import Cells, Composed, PanelRounds
+from coterie.certificate.composed import Cells, Composition, PanelRounds
 from coterie.certificate.freezes import (
     NEARNESS,
-    Asked,
     Frozen,
     FrozenGroups,
+    LogSubject,
     bounds_of,
     frozen_groups_of,
     frozen_of,
@@ -90,7 +90,7 @@ class Log:
     asked: NDArray[np.bool_]  # (t) asked for at all
     freezes: tuple[Frozen, ...]
     candidates: tuple[FrozenGroups, ...]
-    rounds: tuple[Composed, ...]
+    rounds: tuple[Composition, ...]
     listing: Listing | None
     statements: FrozenStatements | None
     choices: tuple[ChosenResolution, ...]
@@ -121,7 +121,7 @@ def _refusal(noise: Unknown, values: FloatArray) -> str | None:
         return str(error)
 
 
-def read_events(events: Sequence[Any], asked: Asked, t: int) -> Log:
+def read_events(events: Sequence[Any], asked: LogSubject, t: int) -> Log:
     """The first t results of a log and what was decided before; the rest is left aside. ValueError: what is wrong."""
     kinds = IN_BLOCKS if asked.blocks else EVENTS[asked.kind]
     if asked.kind in NEARNESS:
@@ -158,7 +158,7 @@ def _check_dimension(events: Sequence[Any], dim: int) -> None:
 class _Reader:
     """What has been read of a log so far, and the rules that the next event must keep."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: LogSubject) -> None:
         self.asked = asked
         self.arms: list[int] = []
         self.numbers: list[int] = []  # the rounds of results
@@ -168,7 +168,7 @@ class _Reader:
         self.asked_for: list[bool] = []
         self.freezes: list[Frozen] = []
         self.candidates: list[FrozenGroups] = []
-        self.rounds: list[Composed] = []
+        self.rounds: list[Composition] = []
         self.listing: Listing | None = None
         self.statements: FrozenStatements | None = None
         self.choices: list[ChosenResolution] = []
@@ -346,7 +346,7 @@ class _Reader:
         if settled.size and self.listing is None:
             raise ValueError(f"round {number} names settled pairs, but is of no list")
         arms = tuple(composition)
-        self.rounds.append(Composed(number, epoch, arms, composition, event.get("bet"), len(self.arms), settled))
+        self.rounds.append(Composition(number, epoch, arms, composition, event.get("bet"), len(self.arms), settled))
 
     def read_list(self, event: dict[str, Any]) -> None:
         if self.freezes or self.rounds or self.listing is not None:

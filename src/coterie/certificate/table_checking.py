@@ -33,12 +33,11 @@ from typing import Any
 
 import numpy as np
 
-from coterie.certificate.arithmetic.table_blocks import BlockTests
-from coterie.certificate.arithmetic.table_holes import HoleTests
+from coterie.certificate.arithmetic.table_blocks import BlockTests, HoleTests
 from coterie.certificate.arithmetic.table_proofs import Closure, Nearness, difference_bounds, linkage_gap
 from coterie.certificate.arithmetic.table_tests import TableTests
 from coterie.certificate.fields import TOLERANCE, Checks, list_of
-from coterie.certificate.freezes import Asked, labels_of
+from coterie.certificate.freezes import LogSubject, labels_of
 from coterie.certificate.reading import Log, read_events
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_delta, check_real, short
 from coterie.problem.families import Model, Unknown, noise_from_json
@@ -120,7 +119,7 @@ class TableChecks(Checks):
         t = check_count(self.given["t"], "t", 1)
         if len(events) != t:
             raise ValueError(f"the certificate has {t} rows, the log {len(events)}")
-        log = read_events(events, Asked("table", self.n_arms, self.dim, holes=self.holes), t)
+        log = read_events(events, LogSubject("table", self.n_arms, self.dim, holes=self.holes), t)
         contradiction = log.contradiction(self.noise) if isinstance(self.noise, Unknown) else None
         if contradiction is not None:
             row, reason = contradiction

@@ -15,7 +15,7 @@ from coterie.cli.printing import first_names
 if TYPE_CHECKING:
     from coterie.problem.families import Model
     from coterie.tables.analysis import Analysis
-    from coterie.tables.checks.assumptions import Checked
+    from coterie.tables.checks.assumptions import CheckedPool
     from coterie.tables.pool import Cut, Reading
 
 _MANY = 12
@@ -292,7 +292,7 @@ def _better_noise(answer: Analysis) -> list[str]:
     ]
 
 
-def _proposal_lines(checks: Checked) -> list[str]:
+def _proposal_lines(checks: CheckedPool) -> list[str]:
     """What could be stated if the noise is known to be Gaussian: a covariance; of one column its root."""
     spread = checks.spread
     upper, covariance = spread.upper(), spread.upper_covariance()
@@ -306,7 +306,7 @@ def _proposal_lines(checks: Checked) -> list[str]:
     ]
 
 
-def _without(checks: Checked) -> str:
+def _without(checks: CheckedPool) -> str:
     count = checks.without_rows
     left_out = "the row that may be a slip" if count == 1 else f"the {count} rows that may be slips"
     return f", without {left_out}" if count else ""
@@ -316,7 +316,7 @@ def _columns(columns: Sequence[str], which: Sequence[int]) -> str:
     return first_names([columns[i] for i in which])
 
 
-def _in_a_direction(checks: Checked, columns: Sequence[str]) -> str:
+def _in_a_direction(checks: CheckedPool, columns: Sequence[str]) -> str:
     pair = checks.spread.most_correlated()
     if pair is None:
         return "no single column, but a weighted sum of them varies"
@@ -325,7 +325,7 @@ def _in_a_direction(checks: Checked, columns: Sequence[str]) -> str:
     return f"columns vary together ({both}), in some direction"
 
 
-def _advice(checks: Checked) -> str:
+def _advice(checks: CheckedPool) -> str:
     """A noise that is large enough in every direction: a covariance, if the columns vary together and it is short."""
     upper, stated, given = checks.spread.upper(), checks.deviations, checks.noise.to_json()
     if upper is None or stated is None or min(upper) <= 0.0:

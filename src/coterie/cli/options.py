@@ -166,7 +166,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
 _REPLACED = tuple((re.compile(pattern), words) for pattern, words in _WORDS)
 
 
-class Asked(TypedDict):
+class QuestionOptions(TypedDict):
     """The question as `Session` takes it."""
 
     n_clusters: int | None
@@ -182,7 +182,7 @@ def asked_for(
     claim: str,
     groups: str,
     dim: int | None = None,
-) -> Asked:
+) -> QuestionOptions:
     """The question that the options ask, checked; ValueError names the option at fault and says what to do.
 
     `dim`: how many numbers a measurement has, if that is known.

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.paper.cells import PARTS, Cell, cells_of, instance_named
-from coterie.paper.figures import figures_of, save
-from coterie.paper.report import check_jinja2, markdown_of, write_report
+from coterie.paper.report import check_jinja2, figures_of, markdown_of, save, write_report
 from coterie.paper.running import CellResult, run_cells
 from coterie.paper.slopes import Slope, slope_checks, slopes_of
 from coterie.paper.summary import Check, Row, checks_of, croc_checks, errors_check, rows_of

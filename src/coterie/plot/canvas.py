@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coterie.problem.checks import short
-from coterie.session.progress_line import in_notebook
+from coterie.session.progress import in_notebook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -135,12 +135,10 @@ def evidence(
     ----------
     run : Session, Result or mapping
         Label → session draws several sessions, each statistic as a share of its threshold.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if left out.
     points : int
         It is read at about so many times; with at least `t` of them, after every measurement.
-    legend : bool
-        Whether there is one.
+    ax, legend
+        As in `coterie.plot.proportions`.
 
     Returns
     -------
@@ -234,12 +232,10 @@ def resolution(
     ----------
     run : Session or Result
         The run.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if left out.
     norm, scale, points
         As in `coterie.resolution_curve`.
-    legend : bool
-        Whether there is one.
+    ax, legend
+        As in `coterie.plot.proportions`.
 
     Returns
     -------

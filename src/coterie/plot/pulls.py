@@ -41,14 +41,12 @@ def stopping_times(
         What was simulated.
     instance : Instance, optional
         For the lower bound.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if left out.
     log_inverse_deltas : sequence of float, optional
         log(1/δ) of the columns of every run, where the δ given to `simulate` stand for something else.
     error : {"std", "sem"}
         The standard deviation of a trial, or the standard error of the mean.
-    legend : bool
-        Whether there is one.
+    ax, legend
+        As in `coterie.plot.proportions`.
 
     Returns
     -------

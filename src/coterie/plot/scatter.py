@@ -44,12 +44,10 @@ def means(
     ----------
     run : Session or Result
         The run.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if left out.
     groups : sequence of str, optional
         What the legend calls the groups, in the order of `labels`.
-    legend : bool
-        Whether there is one.
+    ax, legend
+        As in `coterie.plot.proportions`.
 
     Returns
     -------
@@ -107,7 +105,7 @@ def _running_means(session: Session) -> FloatArray:
     return running
 
 
-class _Placed(NamedTuple):
+class _Placement(NamedTuple):
     """Where items and centers are drawn, what the axes are called, and where each number of a measurement grows."""
 
     points: FloatArray  # (M, 2)
@@ -116,16 +114,16 @@ class _Placed(NamedTuple):
     loadings: tuple[tuple[str, FloatArray], ...] = ()
 
 
-def _placed(session: Session, x: FloatArray, centers: FloatArray, columns: Sequence[str]) -> _Placed:
+def _placed(session: Session, x: FloatArray, centers: FloatArray, columns: Sequence[str]) -> _Placement:
     if session.dim == 1:
         items = np.arange(session.n_arms)
         across = np.full(len(centers), np.nan)  # a center belongs to no item: it is a line
-        return _Placed(
+        return _Placement(
             np.column_stack([items, x]), np.column_stack([across, centers]),
             ("item", "mean measurement" if columns[0] == "v0" else f"mean {columns[0]}"),
         )  # fmt: skip
     if session.dim == 2:
-        return _Placed(x, centers, (f"mean {columns[0]}", f"mean {columns[1]}"))
+        return _Placement(x, centers, (f"mean {columns[0]}", f"mean {columns[1]}"))
     spread = np.ones(session.dim) if session.noise.in_units else _spread_of_repeats(session, x)
     white, middles = session.noise.whiten(x) / spread, session.noise.whiten(centers) / spread
     origin = white.mean(axis=0)
@@ -140,7 +138,7 @@ def _placed(session: Session, x: FloatArray, centers: FloatArray, columns: Seque
     steps = session.noise.whiten(np.eye(session.dim)) / spread  # of each number by one
     grows = steps / np.linalg.norm(steps, axis=1, keepdims=True) @ plane
     shown = np.argsort(-np.linalg.norm(grows, axis=1), kind="stable")[:LOADINGS]
-    return _Placed(
+    return _Placement(
         (white - origin) @ plane, (middles - origin) @ plane,
         (names[0], names[1].replace(" of the variance", "")),
         tuple((columns[i], grows[i]) for i in sorted(shown.tolist())),
@@ -155,7 +153,7 @@ def _spread_of_repeats(session: Session, means: FloatArray) -> FloatArray:
     return np.where(squares > 0.0, np.sqrt(squares), 1.0)
 
 
-def _draw_loadings(axes: Axes, placed: _Placed) -> None:
+def _draw_loadings(axes: Axes, placed: _Placement) -> None:
     """Arrows from the middle, the longest a quarter of the picture long."""
     if not placed.loadings:
         return

@@ -52,6 +52,7 @@ __all__ = [
     "dimension_of",
     "bounds_variance",
     "trials_of",
+    "stated_deviations",
     "taken_apart",
     "number_of",
     "KINDS",
@@ -157,6 +158,15 @@ def bounds_variance(noise: Model) -> bool:
     """Whether results bound the noise's variance from above: Gaussian, in coordinates that are independent."""
     stated = noise.statement if isinstance(noise, Unknown) else None
     return isinstance(stated, Gaussian) and stated.shape != "full"
+
+
+def stated_deviations(noise: Model) -> FloatArray:
+    """The standard deviations (d) that are stated, or stated as bounds; 1 where nothing is stated of them."""
+    if isinstance(noise, Noise):
+        return noise.deviations
+    if isinstance(noise.statement, AtMost):
+        return Noise.of(noise.statement.covariance, noise.dim).deviations
+    return np.ones(noise.dim)
 
 
 def trials_of(noise: Model) -> int | None:

@@ -16,10 +16,10 @@ from coterie.problem.settings import DELTA, FIELDS, METHOD, THRESHOLD, FurtherOp
 from coterie.session import verdicts
 from coterie.session.forecast import WILD
 from coterie.session.measuring import USE_ACLUSTER, Readings, Run
-from coterie.session.progress_line import ProgressLine
+from coterie.session.progress import ProgressLine
 from coterie.session.result import Result
 from coterie.session.session import Session
-from coterie.session.workers import Submitted, Tasks, Threads, is_executor, places_of
+from coterie.session.workers import Futures, Tasks, Threads, is_executor, places_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -117,7 +117,7 @@ def cluster(
     )  # fmt: skip
     crew: Threads | None = None
     if is_executor(workers):
-        crew = Submitted(call.run, workers, call.workers, call.limit)
+        crew = Futures(call.run, workers, call.workers, call.limit)
     elif call.workers > 1:
         crew = Threads(call.run, call.workers, call.limit)
     with call.watched(progress):

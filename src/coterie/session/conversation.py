@@ -37,7 +37,7 @@ wanted now, if that is more. Then nothing new is planned. Of W workers who are e
 overtaken by 8·W others once in about e^8 = 3000 times."""
 
 
-class Applied(NamedTuple):
+class AppliedPart(NamedTuple):
     """How much of a record was applied rather than decided: its rules were other ones than this release has."""
 
     entries: int = 0
@@ -105,7 +105,7 @@ class Conversation:
         self.decisions: list[tuple[int, Decision]] = []  # with the number of results that had counted before
         self.counted_rows: list[int] = []
         self.counted_rounds: list[int] = []
-        self.applied = Applied()
+        self.applied = AppliedPart()
         self.waited: int | None = None  # results that waited when the groups were found
         self.kept_groups: KeptGroups | None = None  # see `coterie.session.groups`
         self.kept_alarms: tuple[Any, Any] | None = None  # see `coterie.session.data_alarms`

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.problem.checks import FloatArray, check_count, short
-from coterie.session.conversation import ASKED, CHOSEN, LOOKED, Applied, Conversation
+from coterie.session.conversation import ASKED, CHOSEN, LOOKED, AppliedPart, Conversation
 from coterie.session.facts import Facts, Reading, facts_of
 from coterie.session.replaying import apply_facts, follow_facts
 
@@ -71,7 +71,7 @@ def _plain(value: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class CorrectedConversation:
     """What a correction makes of a session, worked out beside it."""
 
     conversation: Conversation
@@ -90,7 +90,7 @@ def correct(session: Session, row: Any, values: Any, reason: Any, by: Any = "", 
     return None if prepared is None else prepared.install(session, at)
 
 
-def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") -> Prepared | None:
+def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") -> CorrectedConversation | None:
     """What a correction makes of a session, which is not changed; None if these are the present values."""
     conversation = session._conversation
     place, log = check_count(row, "row", 0), conversation.log
@@ -110,7 +110,7 @@ def prepare(session: Session, row: Any, values: Any, reason: Any, by: Any = "") 
     was, now = (tuple(part[:size].tolist()) for part in (old, new))
     made = Correction(place, conversation.item_of(log.arms[place]), was, now, why, who, "", reopened)
     fresh.undone, fresh.corrections = set(conversation.undone), [*conversation.corrections, made]
-    return Prepared(fresh)
+    return CorrectedConversation(fresh)
 
 
 def _text(given: Any, name: str, needed: bool = True) -> str:
@@ -141,7 +141,7 @@ def _recounted(conversation: Conversation, facts: Facts, stopped_after: int | No
     if stopped_after is not None:
         fresh = Conversation(settings, method)
         stop = _stop_entry(fresh, facts, stopped_after)
-        before, after = facts.split(Applied(stop + 1, len(facts.decisions)))
+        before, after = facts.split(AppliedPart(stop + 1, len(facts.decisions)))
         going = before.without_stop()
         apply_facts(fresh, going)
         fresh.look(noted=False)

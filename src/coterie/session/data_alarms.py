@@ -37,9 +37,9 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import taken_apart
 from coterie.problem.settings import Settings
 from coterie.session.conversation import Conversation
-from coterie.session.drift import seen_drift, seen_shift, way_of, which_number
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import RecordArrays, committed_pairs
+from coterie.session.remarks import seen_drift, seen_shift, way_of, which_number
 
 NOISE, DRIFT, DEPENDENCE, FAILURES = "noise", "drift", "dependence", "failures"
 LATENESS, STILL, COPY = "lateness", "still", "copy"
@@ -267,7 +267,7 @@ _TABLE_ADVICE = (
 def shift_alarm(
     settings: Settings, arms: IntArray, values: FloatArray, labels: IntArray | None, days: Sequence[str] | None = None
 ) -> DataAlarm | None:
-    """The alarm that results (n, d) of these arms (n) shift from day to day: `coterie.session.drift`."""
+    """The alarm that results (n, d) of these arms (n) shift from day to day: `coterie.session.remarks`."""
     seen = seen_shift(settings, arms, values, labels, days)
     return None if seen is None else DataAlarm(DRIFT, seen.words, seen.advice, seen.evidence, seen.threshold)
 

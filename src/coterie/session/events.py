@@ -16,9 +16,8 @@ from coterie.session.conversation import ASKED, FORGOTTEN, TOLD, Conversation
 from coterie.session.corrections import corrections_json
 from coterie.session.groups import labels_of
 from coterie.session.in_blocks import placed_rows
-from coterie.session.record_arrays import missed_asks, overtaken_rows
+from coterie.session.record_arrays import asks_of, missed_asks, open_asks, overtaken_rows
 from coterie.session.replaying import revisions_of
-from coterie.session.streams import asks_of, open_asks
 from coterie.session.verdicts import alarm_of, homogeneity_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from coterie.session.conversation import (
     REVISED,
     STEPPED,
     TOLD,
-    Applied,
+    AppliedPart,
     Conversation,
 )
 from coterie.session.lines import Place
@@ -64,7 +64,7 @@ class Facts(NamedTuple):
         """The arm of each result."""
         return [arm for kind, arm in zip(self.kinds, self.arms, strict=True) if kind == TOLD]
 
-    def split(self, at: Applied) -> tuple[Facts, Facts]:
+    def split(self, at: AppliedPart) -> tuple[Facts, Facts]:
         """So many entries and decisions, and the rest."""
         older, newer = self._part(0, at.entries), self._part(at.entries, len(self.kinds))
         decided = self.decisions[: at.decisions], self.decisions[at.decisions :]
@@ -319,7 +319,7 @@ class Reading:
         counted = run.t - len(conversation.counted_rows)
         early = run.done and 0 < counted < ends.size
         self._keep(int(ends[counted - 1]) + 1 if early else self.record.kinds.size, self.record.decisions)
-        conversation.applied = Applied(len(conversation.order), len(conversation.decisions))
+        conversation.applied = AppliedPart(len(conversation.order), len(conversation.decisions))
 
     def close(self, t: int) -> None:
         """The groups were found when t results had counted."""

@@ -25,7 +25,7 @@ from coterie.problem.settings import Settings
 from coterie.session.by_feature import refuse_by_feature
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
-from coterie.session.streams import Asks, asks_of, cells_of
+from coterie.session.record_arrays import Asks, asks_of, cells_of
 from coterie.session.verdicts import alarm_of
 
 if TYPE_CHECKING:

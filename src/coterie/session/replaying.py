@@ -27,7 +27,7 @@ from coterie.problem.question import Resolution
 from coterie.problem.revision import Items, Revision, among, revision_of
 from coterie.problem.settings import SettingError, checked
 from coterie.session.atomic import for_session
-from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, STEPPED, TOLD, Applied, Conversation, Ticket
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, STEPPED, TOLD, AppliedPart, Conversation, Ticket
 from coterie.session.facts import UNASKED, Facts, ReplayError, facts_given, facts_of, read
 from coterie.session.finished import FinishedRun, PastRun
 
@@ -232,7 +232,7 @@ def apply_facts(conversation: Conversation, facts: Facts) -> None:
     """Take what was recorded as it is; the rule is not consulted before the next new ask."""
     if facts.revisions:
         _by_stages(conversation, facts, apply_facts)
-        conversation.applied = Applied(len(conversation.order), len(conversation.decisions))
+        conversation.applied = AppliedPart(len(conversation.order), len(conversation.decisions))
     elif facts.kinds:
         read(conversation, facts).apply()
 
@@ -246,7 +246,7 @@ def _go_back(conversation: Conversation, facts: Facts) -> None:
     _apply_and_follow(conversation, facts, applied)
 
 
-def _apply_and_follow(conversation: Conversation, facts: Facts, applied: Applied) -> None:
+def _apply_and_follow(conversation: Conversation, facts: Facts, applied: AppliedPart) -> None:
     """So much of a record is older than the rules that made the rest."""
     older, newer = facts.split(applied)
     apply_facts(conversation, older)
@@ -353,7 +353,7 @@ def close(session: Session, facts: Facts, outcome: dict[str, Any]) -> None:
     read(conversation, last).close(int(outcome["t"]))
 
 
-def bring_back(session: Session, facts: Facts, rules: int, applied: Applied) -> None:
+def bring_back(session: Session, facts: Facts, rules: int, applied: AppliedPart) -> None:
     """A fresh session to where the record ends: followed by the same rules, or applied.
 
     `rules` is the number of the rules that made the record, `applied` how much of it is older than these.

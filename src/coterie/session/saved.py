@@ -29,7 +29,7 @@ from coterie.session.conversation import (
     REVISED,
     STEPPED,
     TOLD,
-    Applied,
+    AppliedPart,
     Conversation,
     StageEnd,
 )  # fmt: skip
@@ -113,7 +113,7 @@ def from_dict(kind: type[Kind], saved: Any) -> Kind:
         session = kind.of(settings)
         rules, applied = check_count(saved["rules"], "rules", 1), _listed(saved["applied"], "the saved number applied")
         entries, decisions = (check_count(number, "applied", 0) for number in (*applied, 0, 0)[:2])
-        bring_back(session, _facts(session, saved), rules, Applied(entries, decisions))
+        bring_back(session, _facts(session, saved), rules, AppliedPart(entries, decisions))
     if session.pending != _pending(session, saved) or session.next_ticket != saved["next_ticket"]:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
     session.corrections = [Correction.of(made) for made in _listed(saved.get("corrections", []), "the corrections")]
@@ -336,7 +336,7 @@ def from_memory(settings: Settings, plain: Mapping[str, Any], arrays: Mapping[st
     conversation.steps = list(plain.get("steps", []))
     conversation.update_settings()
     conversation.never = plain.get("never", 0)
-    conversation.applied = Applied(*plain["applied"])
+    conversation.applied = AppliedPart(*plain["applied"])
     conversation.undone = set(plain["undone"])
     conversation.waited = plain["waited"]
     tickets = [None if ticket == _NONE else ticket for ticket in arrays["log.tickets"].tolist()]

@@ -167,7 +167,7 @@ def _measure_apart(token: str, measure: Callable[..., Any], given: tuple[Any, ..
     return measure(*given, **named)
 
 
-class Submitted(Threads):
+class Futures(Threads):
     """`measure` is submitted to an executor: threads, processes or a cluster of somebody else, who ends them."""
 
     def __init__(self, run: Run, executor: Any, workers: int, limit: int | None) -> None:

@@ -19,7 +19,7 @@ from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS
 from coterie.problem.sentences import table_html, text_html
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
-from coterie.session.progress_line import NotebookLine, in_notebook
+from coterie.session.progress import NotebookLine, in_notebook
 from coterie.simulate.bulk import Outcome, check_deltas, plan_for, run_trials
 
 

@@ -18,7 +18,7 @@ from coterie.certificate import Certificate
 from coterie.evidence.pair_graphs import letters
 from coterie.problem.checks import FloatArray
 from coterie.problem.question import ExactGroups, Question, Resolution
-from coterie.tables.checks.assumptions import Checked, Misfit, ThinItem
+from coterie.tables.checks.assumptions import CheckedPool, Misfit, ThinItem
 from coterie.tables.checks.row_order import Order, OrderReport, order_report
 from coterie.tables.checks.spread import means_of
 from coterie.tables.pool import Pool, Reading
@@ -89,7 +89,7 @@ class Analysis:
     `events`: the rows, as the certificate is checked against them; `session`: of a table that grows, if one was run.
     """
 
-    checks: Checked
+    checks: CheckedPool
     question: Question | None
     delta: float
     order: Order

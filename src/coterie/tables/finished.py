@@ -31,7 +31,7 @@ from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import table_assumption, table_claim
 from coterie.tables.analysis import AllowedResolution, PairAnalysis, PairTest, plain_rows
-from coterie.tables.checks.assumptions import Checked, checked_pool, stated_model, thin_items
+from coterie.tables.checks.assumptions import CheckedPool, checked_pool, stated_model, thin_items
 from coterie.tables.checks.row_order import Order
 from coterie.tables.checks.successes import as_counts
 from coterie.tables.errors import TableError, checked
@@ -283,7 +283,7 @@ def _widened(bounds: tuple[FloatArray, FloatArray], means: FloatArray, asked: Re
     return None
 
 
-def _allowed(pool: Pool, checks: Checked, delta: float) -> AllowedResolution | None:
+def _allowed(pool: Pool, checks: CheckedPool, delta: float) -> AllowedResolution | None:
     """A resolution for which these rows have an answer, and the noise to state for it; None if there is none.
 
     In units of how much repeats vary: `apart` is the smallest multiple with an answer, `alike` a quarter of it. Under

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.evidence.exact.fixed_intervals import FixedIntervals
+from coterie.evidence.exact.differences import FixedIntervals
 from coterie.evidence.exact.pair_tests import sorted_stacks
 from coterie.evidence.intervals.streams import FORMULAS, StreamIntervals
 from coterie.problem.checks import check_delta

@@ -26,7 +26,7 @@ from coterie.session import Session, SessionDone
 from coterie.session.conversation import TOLD
 from coterie.session.facts import UNASKED
 from coterie.session.partial import MOST_ITEMS
-from coterie.tables.checks.assumptions import Checked, checked_pool, thin_items
+from coterie.tables.checks.assumptions import CheckedPool, checked_pool, thin_items
 from coterie.tables.checks.row_order import Order
 from coterie.tables.checks.successes import as_counts
 from coterie.tables.errors import TableError, checked
@@ -241,7 +241,7 @@ def _rest(stacks: Sequence[IntArray], used: Sequence[int]) -> IntArray:
     return np.concatenate(left)[np.argsort(places, kind="stable")]
 
 
-def _fewer(checks: Checked, settings: Settings, order: Order) -> FewerGroups | None:
+def _fewer(checks: CheckedPool, settings: Settings, order: Order) -> FewerGroups | None:
     """A smaller number of groups for which the same measurements are enough and every item fits, if there is one.
 
     It is tried downwards until one is proven. A single group proves nothing: there it only says that every item fits.

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from coterie.campaign import Campaigns
 from coterie.campaign.commands.blocks import InBlock
 from coterie.campaign.service.whole_store import LARGEST_PAGE, PAGE
-from coterie.campaign.views.cells import MOST_COLUMNS
+from coterie.campaign.views.log import MOST_COLUMNS
 from coterie.campaign.views.partial import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
 from coterie.campaign.views.status import MOST_LISTED
 from coterie.session.progress import MOST as MOST_MORE

@@ -13,7 +13,7 @@ from coterie.campaign.commands import measuring
 from coterie.campaign.commands.blocks import close_block
 from coterie.campaign.commands.measuring import free
 from coterie.campaign.commands.results import check_values
-from coterie.campaign.commands.turn import OfArchived, Turn, expire, give_up, note_findings
+from coterie.campaign.commands.turn import ArchivedCommand, Turn, expire, give_up, note_findings
 from coterie.campaign.errors import BadValue, Conflict, Forbidden, NotFound, Outdated
 from coterie.campaign.settings import (
     MOST_ITEMS,
@@ -31,7 +31,7 @@ from coterie.campaign.tokens import Writer
 from coterie.problem.checks import FloatArray
 from coterie.problem.settings import SettingError
 from coterie.session import Session, corrections
-from coterie.session.corrections import LONGEST_REASON, Prepared
+from coterie.session.corrections import LONGEST_REASON, CorrectedConversation
 from coterie.session.forecast import WILD
 from coterie.session.replaying import checked_revision, revise_by
 from coterie.store.rows import Note
@@ -55,7 +55,7 @@ class PreparedCorrection:
 
     state: State
     seq: int
-    correction: Prepared | None
+    correction: CorrectedConversation | None
 
 
 def prepare_correction(
@@ -195,7 +195,7 @@ def free_token(turn: Turn, token: str, reason: str) -> dict[str, Any]:
     return {"freed": len(held)}
 
 
-@OfArchived
+@ArchivedCommand
 def archive(turn: Turn) -> dict[str, Any]:
     """Put the campaign away: it is read-only, and lists leave it out. Doing so twice changes nothing."""
     if turn.state.archived is None:
@@ -203,7 +203,7 @@ def archive(turn: Turn) -> dict[str, Any]:
     return _archived(turn)
 
 
-@OfArchived
+@ArchivedCommand
 def unarchive(turn: Turn) -> dict[str, Any]:
     """Take the campaign up again, as it was."""
     if turn.state.archived is not None:

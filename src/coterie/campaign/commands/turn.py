@@ -127,7 +127,7 @@ def note_findings(turn: Turn, by: str) -> None:
 
 
 @dataclass(frozen=True)
-class OfArchived:
+class ArchivedCommand:
     """A command that may be given to a campaign that is archived."""
 
     command: Callable[..., dict[str, Any]]
@@ -146,7 +146,7 @@ def decision(
         turn.writer = writer  # a turn is shared by requests that are committed together
         return command(turn, *arguments)
 
-    return OfArchived(decide) if isinstance(command, OfArchived) else decide
+    return ArchivedCommand(decide) if isinstance(command, ArchivedCommand) else decide
 
 
 def check_not_archived(turn: Turn) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from coterie.campaign.commands.turn import OfArchived, Turn, check_not_archived
+from coterie.campaign.commands.turn import ArchivedCommand, Turn, check_not_archived
 from coterie.campaign.errors import BadValue, CampaignError, Conflict, DamagedLog, NotFound, Outdated
 from coterie.campaign.service.group_commit import GroupCommit, Request
 from coterie.campaign.state.opening import CampaignReading, NotInMemory, OpenCampaign, caught_up, news_of
@@ -367,7 +367,7 @@ def _decided(
     if request.campaign not in turns:
         return None, errors[request.campaign]
     try:
-        if not isinstance(request.decide, OfArchived):
+        if not isinstance(request.decide, ArchivedCommand):
             check_not_archived(turns[request.campaign])
         return request.decide(turns[request.campaign]), None
     except CampaignError as error:

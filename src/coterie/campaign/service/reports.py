@@ -15,7 +15,6 @@ from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.service.whole_store import PAGE, Lists
 from coterie.campaign.settings import timestamp
 from coterie.campaign.state.opening import CampaignReading
-from coterie.campaign.views import cells as cells_view
 from coterie.campaign.views import log as log_views
 from coterie.campaign.views import partial as partial_answers
 from coterie.campaign.views import status as status_views
@@ -188,7 +187,7 @@ class CampaignReports:
         def view(seen: CampaignReading) -> tuple[dict[str, Any], TakenPicture | None]:
             content = status_views.page_content(seen, points, recent)
             if seen.state.session.features is not None:
-                return content | {"cells": cells_view.cells(seen, cells_view.ON_A_PAGE)}, None
+                return content | {"cells": log_views.cells(seen, log_views.ON_A_PAGE)}, None
             drawn = content["status"]["groups"] and content["status"]["n_arms"] <= MOST_DOTS
             return content, take_for_picture(seen) if drawn else None
 
@@ -213,13 +212,13 @@ class CampaignReports:
         """
         return picture(self._campaigns.read(id, take_for_picture), proven)
 
-    def cells(self, id: str, features: int = cells_view.MOST_COLUMNS) -> dict[str, Any]:
+    def cells(self, id: str, features: int = log_views.MOST_COLUMNS) -> dict[str, Any]:
         """What was measured, where features are measured one by one: `features`, found ones first, as columns; `cells`
         as [item, column, results, mean]; the means of `groups`.
 
         At most so many features are listed, and at most 2000 items; of more items the groups.
         """
-        return self._campaigns.read(id, lambda seen: cells_view.cells(seen, features))
+        return self._campaigns.read(id, lambda seen: log_views.cells(seen, features))
 
     def resolution_curve(self, id: str, points: int = partial_answers.CURVE_POINTS) -> dict[str, Any]:
         """For each `radius`, how many groups there are at `least`, and how many are `enough`, both proven.

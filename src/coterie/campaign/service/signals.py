@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coterie.campaign.commands.turn import OfArchived, Turn
+from coterie.campaign.commands.turn import ArchivedCommand, Turn
 from coterie.campaign.errors import DamagedLog, NotFound
 from coterie.campaign.service.open_campaigns import OpenCampaigns
 from coterie.campaign.settings import timestamp
@@ -61,7 +61,7 @@ class Signals:
         """What has happened since the last call; at the first, all of a day."""
         now = float(self._campaigns.clock())
         rows = self._campaigns.query(lambda reading: reading.select(Selection(2**31 - 1, archived=True)))
-        found: list[Signal] = []
+        signals: list[Signal] = []
         looked_at: dict[str, tuple[int, bool]] = {}
         for row in rows:
             quiet = not row["done"] and row["open_leases"] > 0 and row["last_at"] + self._blocked_after <= now
@@ -70,13 +70,13 @@ class Signals:
                 continue
             looked_at[row["id"]] = looked
             try:
-                found += self._of(row, quiet, now)
+                signals += self._of(row, quiet, now)
             except (DamagedLog, NotFound) as error:  # of one campaign: the others go on
                 log.info("no signals of campaign %s: %s", row["id"], error.message)
         self._seen |= looked_at  # only now: an error of the store has lost nothing
-        found = [signal for signal in found if (signal.campaign, signal.key) not in self._said]
-        self._said.update((signal.campaign, signal.key) for signal in found)
-        return found
+        signals = [signal for signal in signals if (signal.campaign, signal.key) not in self._said]
+        self._said.update((signal.campaign, signal.key) for signal in signals)
+        return signals
 
     def _of(self, row: Campaign, quiet: bool, now: float) -> list[Signal]:
         id = row["id"]
@@ -96,7 +96,7 @@ class Signals:
             turn.note(DELIVERED, {"event": signal.event, "key": signal.key, "to": to})
             return {}
 
-        self._campaigns.submit(signal.campaign, OfArchived(decide))
+        self._campaigns.submit(signal.campaign, ArchivedCommand(decide))
 
 
 _Noted = tuple[str, str, float, str]  # event, key, time, message
@@ -104,12 +104,12 @@ _Noted = tuple[str, str, float, str]  # event, key, time, message
 
 def _noted(seen: CampaignReading) -> tuple[list[_Noted], list[tuple[str, str]]]:
     """What the log says of the stop and of alarms, and who was told what."""
-    found: list[_Noted] = []
+    signals: list[_Noted] = []
     for event in (STOPPED, ALARM):
         for note in _notes(seen, event):
             message = str(note.data.get("verdict", "there are more groups than was said"))
-            found.append((event, f"{event}-{note.seq}", note.at, message))
-    return found, [(note.data["key"], note.data["to"]) for note in _notes(seen, DELIVERED)]
+            signals.append((event, f"{event}-{note.seq}", note.at, message))
+    return signals, [(note.data["key"], note.data["to"]) for note in _notes(seen, DELIVERED)]
 
 
 def _notes(seen: CampaignReading, kind: str) -> Iterator[Note]:

@@ -16,7 +16,7 @@ from coterie.campaign.settings import timestamp
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Revision
-from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, REVISED, STEPPED, TOLD, Applied
+from coterie.session.conversation import ASKED, CHOSEN, FORGOTTEN, REVISED, STEPPED, TOLD, AppliedPart
 from coterie.session.corrections import Correction, without_alarm
 from coterie.session.facts import UNASKED, Facts
 from coterie.store.rows import ALL_KINDS, TABLES, Ask, Ending, Note, Row, Told
@@ -63,7 +63,7 @@ class RecordedRows:
     stop: dict[str, Any] | None = None  # what was noted of the stop
     outcome: dict[str, Any] | None = None  # its claims, if they were recorded with it
     rules: int | None = None  # the last number noted
-    applied: Applied = field(default_factory=Applied)  # what stands before that note
+    applied: AppliedPart = field(default_factory=AppliedPart)  # what stands before that note
     corrections: list[Correction] = field(default_factory=list)
 
     @property
@@ -91,7 +91,7 @@ class RecordedRows:
             self.facts.steps.append({"step": DEADLINE, "deadline": row.data["deadline"]})
         elif row.kind == RULES:
             self.rules = int(row.data["number"])
-            self.applied = Applied(len(entries), len(self.facts.decisions))
+            self.applied = AppliedPart(len(entries), len(self.facts.decisions))
         elif row.kind == CORRECTION:
             self._correct(row, entries)
         elif row.kind == "stopped":
@@ -108,7 +108,7 @@ class RecordedRows:
         if made.reopened:
             self.stop = self.outcome = None
             entries[:] = [entry for entry in entries if entry[0] != ASKED or entry[1] >= 0]
-        self.applied = Applied(len(entries), len(self.facts.decisions))
+        self.applied = AppliedPart(len(entries), len(self.facts.decisions))
 
 
 def read_facts(rows: Sequence[Row], dim: int, next_ticket: int) -> RecordedRows:

@@ -190,7 +190,7 @@ and was answered later counts as both.
 """
 
 
-class Missed(NamedTuple):
+class MissedAsk(NamedTuple):
     """Something that became of an ask; `seq` is the row that says so."""
 
     kind: str

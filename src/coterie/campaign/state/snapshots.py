@@ -27,7 +27,7 @@ import numpy as np
 import coterie
 from coterie.campaign.settings import CampaignSettings
 from coterie.campaign.state.facts import NewestRows
-from coterie.campaign.state.leases import TAKEN, Lease, Missed, OpenLeases
+from coterie.campaign.state.leases import TAKEN, Lease, MissedAsk, OpenLeases
 from coterie.campaign.state.state import Registry, State, Worker
 from coterie.methods import method_named
 from coterie.session import Session
@@ -53,8 +53,8 @@ _PLAIN = (
 def code_digest() -> str:
     """A digest of the code whose memory a snapshot holds: another build may keep other arrays."""
     root, digest = Path(coterie.__file__).parent, hashlib.sha256()
-    for room in ("engine", "methods", "session"):
-        for path in sorted((root / room).rglob("*.py")):
+    for package in ("evidence", "methods", "problem", "session"):
+        for path in sorted((root / package).rglob("*.py")):
             digest.update(path.read_bytes())
     engine = find_spec("coterie._native")  # wherever an editable install has put it
     if engine is not None and engine.origin is not None:
@@ -154,7 +154,7 @@ def state_from(settings: CampaignSettings, content: bytes) -> State:
     for name in _PLAIN:
         setattr(state, name, plain[name])
     state.newest = NewestRows.from_json(plain["newest"])
-    state.missed = [Missed(*fields) for fields in plain["missed"]]
+    state.missed = [MissedAsk(*fields) for fields in plain["missed"]]
     state.workers = {name: Worker(*worker) for name, worker in plain["workers"].items()}
     state.groups = outer["groups"] if outer["groups"].size else None
     state.answer_times.extend(plain["answer_times"])

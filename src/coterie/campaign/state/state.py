@@ -35,7 +35,7 @@ from coterie.campaign.state.facts import (
     padded,
     read_facts,
 )
-from coterie.campaign.state.leases import EXPIRED, LATE, PASSED_ON, UNDONE, Lease, Missed, OpenLeases
+from coterie.campaign.state.leases import EXPIRED, LATE, PASSED_ON, UNDONE, Lease, MissedAsk, OpenLeases
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.session import Session
@@ -96,7 +96,7 @@ class State:
     usual_spread: tuple[int, FloatArray | None] = (0, None)  # of repeats, with the number of results it was found at
     spread_margin: float = 1.0  # how much more than usual is far off: few repeats may agree by chance
     computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # by views, each with its key
-    missed: list[Missed] = field(default_factory=list)  # asks without a result, or with one that was late
+    missed: list[MissedAsk] = field(default_factory=list)  # asks without a result, or with one that was late
     passed_on: int = 0  # how often an ask was asked of somebody else too
     days: list[tuple[int, int]] = field(default_factory=list)  # of results: the first of each day, and the day (UTC)
     answer_times: deque[float] = field(default_factory=lambda: deque(maxlen=ANSWERS_KEPT))  # seconds, newest last
@@ -235,7 +235,7 @@ class State:
             lease, *earlier = self.open.pop(row.ticket)
             for held in (lease, *earlier):
                 held.ended = row.kind
-            self.missed.append(Missed(row.kind, lease.arm, lease.worker, row.seq))
+            self.missed.append(MissedAsk(row.kind, lease.arm, lease.worker, row.seq))
             if row.kind == UNDONE:
                 self.session.mark_undone(row.ticket)
         else:
@@ -258,7 +258,7 @@ class State:
         if row.ticket in self.open:  # asked of somebody else too
             earlier = self.open[row.ticket]
             self.passed_on += 1
-            self.missed.append(Missed(EXPIRED, earlier.arm, earlier.worker, row.seq))
+            self.missed.append(MissedAsk(EXPIRED, earlier.arm, earlier.worker, row.seq))
         item = self.settings.item_of(row.arm)
         times = row.asked_at, row.expires_at
         lease = Lease(row.lease, row.ticket, item, row.worker, *times, token=row.token, stream=row.arm)
@@ -284,9 +284,9 @@ class State:
             lease.answer, lease.named, lease.ended = row.id, row.lease is not None, None
             self.answer_times.append(row.told_at - lease.asked_at)
             if late:
-                self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
+                self.missed.append(MissedAsk(LATE, lease.arm, lease.worker, row.seq))
         elif row.lease is not None and (lease := self.leases[row.lease]).ended == EXPIRED:
-            self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
+            self.missed.append(MissedAsk(LATE, lease.arm, lease.worker, row.seq))
 
     def counted_places(self) -> NDArray[np.bool_]:
         """Which results count: not those that wait for an earlier ask, nor those told after the stop."""
@@ -336,7 +336,7 @@ class State:
         lease = self.leases[told["lease"]]
         self.open.came_too_late(lease, told["id"])
         self.surplus[told["id"]] = [lease.stream, told["values"], lease.key]
-        self.missed.append(Missed(LATE, lease.arm, lease.worker, row.seq))
+        self.missed.append(MissedAsk(LATE, lease.arm, lease.worker, row.seq))
 
     def _corrected(self, row: Note) -> None:
         """The values of a result are other ones; what is known of the stop is noted again, if it stands."""

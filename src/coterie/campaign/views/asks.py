@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.campaign.settings import FEWEST_ANSWERS, LEAST_SECONDS, timestamp
-from coterie.campaign.state.leases import EXPIRED, FAILED, KINDS, LATE, UNDONE, Lease, Missed
+from coterie.campaign.state.leases import EXPIRED, FAILED, KINDS, LATE, UNDONE, Lease, MissedAsk
 from coterie.campaign.state.state import State
 from coterie.evidence.order import lateness_weights, order_evidence
 from coterie.problem.checks import IntArray
@@ -78,7 +78,7 @@ MOST_MISSED_LISTED = 1000
 """Items and workers that a view lists; the counts are of them all."""
 
 
-def before_stop(state: State) -> list[Missed]:
+def before_stop(state: State) -> list[MissedAsk]:
     """What was missed before the groups were found: what nobody needed any more is left out."""
     end = state.stopped_at
     return state.missed if end is None else [miss for miss in state.missed if miss.seq < end]
@@ -146,7 +146,7 @@ def sentence(counts: Counter[str], asked: int, items: Sequence[dict[str, Any]] =
     return f"Of {asks}: {said}{also}.{which} A proof assumes that this has nothing to do with values."
 
 
-def as_events(missed: Sequence[Missed]) -> list[dict[str, Any]]:
+def as_events(missed: Sequence[MissedAsk]) -> list[dict[str, Any]]:
     """What was missed, as events of the log that `coterie verify` reads."""
     return [{"event": "missed", "arm": miss.arm, "kind": miss.kind, "worker": miss.worker} for miss in missed]
 

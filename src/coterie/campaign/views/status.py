@@ -14,7 +14,6 @@ from coterie.campaign.state.facts import RESOLUTION
 from coterie.campaign.state.leases import KINDS
 from coterie.campaign.state.state import State
 from coterie.campaign.views.asks import as_events, before_stop, by_worker, failures, holding, waiting_for
-from coterie.campaign.views.cells import center_of
 from coterie.campaign.views.judgements import (
     alarm,
     alarms,
@@ -26,7 +25,7 @@ from coterie.campaign.views.judgements import (
     noise_in_words,
     verdict,
 )
-from coterie.campaign.views.log import corrections, course, events_of
+from coterie.campaign.views.log import center_of, corrections, course, events_of
 from coterie.methods import method_named
 from coterie.methods.table import certifying_methods
 from coterie.session.progress import check_more

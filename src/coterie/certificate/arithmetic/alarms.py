@@ -146,7 +146,11 @@ def _order(results: LogResults) -> list[LogAlarm]:
     """Drift, lateness and dependence, from the ranks of each item's results among its earlier ones."""
     d, n_arms = results.values.shape[1], results.n_arms
     columns = np.unique(np.linspace(0, d - 1, min(d, _MOST_COLUMNS)).round().astype(np.int64)).tolist()
-    kinds: dict[str, _Gathered] = {"drift": _Gathered(), "lateness": _Gathered(), "dependence": _Gathered()}
+    kinds: dict[str, _LargestEvidence] = {
+        "drift": _LargestEvidence(),
+        "lateness": _LargestEvidence(),
+        "dependence": _LargestEvidence(),
+    }
     step = max(1, math.ceil(n_arms / _MOST_ITEMS))
     looked_at = (np.bincount(results.arms, minlength=1)[results.arms] > 1) & (results.arms % step == 0)
     by_item = np.flatnonzero(looked_at)[np.argsort(results.arms[looked_at], kind="stable")]
@@ -184,7 +188,7 @@ def _order(results: LogResults) -> list[LogAlarm]:
     return alarms
 
 
-class _Gathered:
+class _LargestEvidence:
     """The largest evidence of every item, by column: of single bets, and of their mean."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from coterie.certificate.arithmetic.features import check_features, features_of
-from coterie.certificate.composed import Composed
+from coterie.certificate.composed import Composition
 from coterie.certificate.freezes import Frozen
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
@@ -165,7 +165,7 @@ def _named(freeze: Frozen, bet: Bet, dim: int) -> Named:
 
 
 def _round(
-    composed: Composed, noise: Unknown, sizes: dict[str, int], log: Log, fully: FloatArray, named: Named | None
+    composed: Composition, noise: Unknown, sizes: dict[str, int], log: Log, fully: FloatArray, named: Named | None
 ) -> BetRound:
     number, rows, d = composed.number, composed.rows, noise.dim
     arms, listed = log.arms[rows], np.array(composed.arms, dtype=np.int64)

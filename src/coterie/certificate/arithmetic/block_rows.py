@@ -65,7 +65,7 @@ class BlockRows:
         return apart, weights
 
 
-class Rearranged:
+class RearrangedTests:
     """P-values of pairs, and of groups, by rearranging results within blocks."""
 
     def __init__(self, rows: BlockRows) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.certificate.arithmetic.known import SCALES, WEIGHTS, Record
-from coterie.certificate.composed import Composed
+from coterie.certificate.composed import Composition
 from coterie.problem.checks import FloatArray, IntArray
 
 _LOG_LATER = math.log(5.0)
@@ -29,7 +29,7 @@ class CellPairs:
     """
 
     def __init__(
-        self, record: Record, cells: tuple[Composed, ...], ended: list[bool], n_arms: int, generation: int = 0
+        self, record: Record, cells: tuple[Composition, ...], ended: list[bool], n_arms: int, generation: int = 0
     ) -> None:
         self._record, self._ended, self._generation = record, ended, generation
         self.generations: IntArray = np.array([cell.generation for cell in cells], dtype=np.int64)

@@ -26,7 +26,7 @@ import numpy as np
 from coterie.certificate.arithmetic.counts import log_mean_power
 from coterie.certificate.arithmetic.factors import FLOOR, LARGEST_SCORE, log_symmetric
 from coterie.certificate.claim import Tests
-from coterie.certificate.composed import Composed
+from coterie.certificate.composed import Composition
 from coterie.certificate.fields import Bools
 from coterie.certificate.freezes import Frozen
 from coterie.certificate.reading import Log
@@ -65,7 +65,9 @@ class PanelTests:
         self._log, self._features, self._noise = log, features, noise
         self._units = _units(noise)
 
-    def evidence(self, freeze: Frozen, rounds: Sequence[Composed], pools: str, tests: Tests, half: Bools) -> FloatArray:
+    def evidence(
+        self, freeze: Frozen, rounds: Sequence[Composition], pools: str, tests: Tests, half: Bools
+    ) -> FloatArray:
         """log E of tests, each by the rounds up to its last one; `pools`: "group", "core", or "arm" against arm.
 
         `half`: those at half of the level.
@@ -89,7 +91,7 @@ class PanelTests:
                 sums.take(panel, bets_of_round, tests.counts >= composed.number)
         return sums.log_e(bets)
 
-    def _panels(self, composed: Composed) -> Iterator[Panel]:
+    def _panels(self, composed: Composition) -> Iterator[Panel]:
         """Panel by panel; results of any noise with other holes are of another panel, other noises take features apart.
 
         Values are in units of the noise where it is known, from one of them on, so that no digit is lost far from zero.

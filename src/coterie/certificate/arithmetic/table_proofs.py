@@ -21,8 +21,7 @@ from coterie.problem.noise import Noise
 from coterie.problem.question import Resolution
 
 if TYPE_CHECKING:
-    from coterie.certificate.arithmetic.table_blocks import BlockTests
-    from coterie.certificate.arithmetic.table_holes import HoleTests
+    from coterie.certificate.arithmetic.table_blocks import BlockTests, HoleTests
 
 LISTED = 9
 SLACK = 1e-6

@@ -134,7 +134,7 @@ def _interior(slope: FloatArray, count: FloatArray, half: FloatArray) -> FloatAr
     return np.asarray(half * terms(at)[0] + np.where(at > 0.0, slope * at, 0.0))
 
 
-class _Scaled(Units):
+class _ScaledUnits(Units):
     """Differences of means, each coordinate times a factor."""
 
     def __init__(self, factors: FloatArray) -> None:
@@ -168,7 +168,7 @@ class BoundedStacks:
             self._reach = np.repeat(self._reach.max(axis=1)[:, None], values.shape[1], axis=1)
             self._counts = self._counts * values.shape[1]
         results = Sums(np.ones(arms.size, dtype=np.int64), np.zeros(values.shape, dtype=np.int64), positions)
-        plain = Record(_Scaled(np.ones(values.shape[1])), arms, results)
+        plain = Record(_ScaledUnits(np.ones(values.shape[1])), arms, results)
         self._stacks = Stacks(plain, n_arms, room)
 
     def variance(self, t: int) -> FloatArray:
@@ -182,7 +182,7 @@ class BoundedStacks:
     def at(self, t: int) -> Stacks:
         """The stacks in units of the bound from the first t results."""
         stacks = copy.copy(self._stacks)
-        stacks.units = _Scaled(1.0 / np.sqrt(self.variance(t)))
+        stacks.units = _ScaledUnits(1.0 / np.sqrt(self.variance(t)))
         return stacks
 
     def paired(self, a: IntArray, b: IntArray, n_a: IntArray, n_b: IntArray, bound_at: IntArray) -> FloatArray:

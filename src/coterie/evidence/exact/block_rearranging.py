@@ -39,7 +39,7 @@ MOST_SIGNED = 300
 _PART = 2_000_000  # random words drawn at a time
 
 
-class Blocked:
+class BlockTable:
     """The rows of a finished table by item and block, sorted: nothing depends on how the file was sorted.
 
     `measured` (blocks, d): which numbers the rows of a block have, if they lack some; those are 0.
@@ -113,7 +113,7 @@ def rounded(table: FloatArray) -> FloatArray:
     return np.round(table / np.where(size > 0.0, size, 1.0), DIGITS) + 0.0
 
 
-def rearranged_tests(table: Blocked, kind: str, order: IntArray, delta: float) -> PairTests:
+def rearranged_tests(table: BlockTable, kind: str, order: IntArray, delta: float) -> PairTests:
     seed, draws = table.seed, draws_for(len(table.pairs()), delta)
     by_shape: dict[tuple[tuple[int, int], ...], list[tuple[int, int]]] = defaultdict(list)
     scores: dict[tuple[int, int], FloatArray] = {}
@@ -229,7 +229,7 @@ def _ranks(values: FloatArray, measured: np.ndarray | None) -> FloatArray:
 class _Groups:
     """P-values of "these items are alike", by permutations of all of them within blocks."""
 
-    def __init__(self, table: Blocked, p: FloatArray, seed: int) -> None:
+    def __init__(self, table: BlockTable, p: FloatArray, seed: int) -> None:
         self._table, self._p, self._seed = table, p, seed
         self._keys: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
 
@@ -315,7 +315,7 @@ def _widest(tables: list[FloatArray], variances: list[FloatArray], orders: np.nd
     return largest
 
 
-def signed_ranks(table: Blocked, order: IntArray) -> PairTests:
+def signed_ranks(table: BlockTable, order: IntArray) -> PairTests:
     """Of very many items: signed ranks with their exact law, differences of 0 left out, equal ones in random order.
 
     One result of each item in every block is drawn, so that the two of a pair may change places.

@@ -23,7 +23,7 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from coterie.evidence.exact.block_rearranging import Blocked, rearranged_tests, signed_ranks
+from coterie.evidence.exact.block_rearranging import BlockTable, rearranged_tests, signed_ranks
 from coterie.evidence.exact.fits import PairTests
 from coterie.evidence.exact.pair_tests import BETS, bounded_interval, in_a_row, log_choose, moment_p
 from coterie.evidence.exact.rearranging import too_many
@@ -37,7 +37,7 @@ _NEGLIGIBLE = -80.0  # logarithms of probabilities, relative to the largest, tha
 
 def test_within_blocks(arms: IntArray, blocks: IntArray, rows: FloatArray, noise: Model, delta: float) -> PairTests:
     """The tests of all pairs of items; every item and every block has a row."""
-    table = Blocked(arms, blocks, rows)
+    table = BlockTable(arms, blocks, rows)
     fit = two_way(table.arms, table.blocks, table.rows)
     order = in_a_row(fit.effects, fit.adjusted)
     stated = None if isinstance(noise, Noise) else noise.statement
@@ -63,7 +63,7 @@ def bounds_within_blocks(
     arms: IntArray, blocks: IntArray, rows: FloatArray, noise: Model, delta: float
 ) -> tuple[FloatArray, FloatArray] | None:
     """(M, M, d) bounds of |μ_i − μ_j|, the same in every block; any is wrong with probability δ. None without any."""
-    table = Blocked(arms, blocks, rows)
+    table = BlockTable(arms, blocks, rows)
     stated = None if isinstance(noise, Noise) else noise.statement
     if isinstance(noise, Noise) or isinstance(stated, Gaussian):
         return two_way_bounds(two_way(table.arms, table.blocks, table.rows), noise, delta)
@@ -86,7 +86,7 @@ def bounds_within_blocks(
 # Counts.
 
 
-def _conditional(table: Blocked, trials: int) -> FloatArray:
+def _conditional(table: BlockTable, trials: int) -> FloatArray:
     """Given the successes of both items in each block, those of one item are hypergeometric there: p of their sum, the
     probability of all sums that are no more likely.
     """
@@ -136,7 +136,7 @@ def _law_of_sum(margins: tuple[tuple[int, int, int], ...]) -> tuple[FloatArray, 
 # Bets of fixed size.
 
 
-def _bounded(table: Blocked, stated: Bounded) -> FloatArray:
+def _bounded(table: BlockTable, stated: Bounded) -> FloatArray:
     """Differences lie in [−1, 1] in units of the range, with mean 0 if the items are alike: (1 + λD) has mean 1."""
     low, high = (np.array(np.broadcast_to(end, table.dim)) for end in (stated.lo, stated.hi))
     p_values = {}

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from coterie.evidence.exact.block_rearranging import Blocked, rearranged_tests
+from coterie.evidence.exact.block_rearranging import BlockTable, rearranged_tests
 from coterie.evidence.exact.block_tests import bounds_within_blocks, test_within_blocks
 from coterie.evidence.exact.differences import bounds_of_differences
 from coterie.evidence.exact.fits import PairTests
@@ -96,7 +96,7 @@ def test_with_holes(
     if noise.kind in ("any", "symmetric"):
         patterns = _patterns(rows, blocks)
         measured = ~np.isnan(rows[np.unique(patterns, return_index=True)[1]])
-        table = Blocked(arms, patterns, np.nan_to_num(rows), measured)
+        table = BlockTable(arms, patterns, np.nan_to_num(rows), measured)
         within = rearranged_tests(table, noise.kind, order, delta)
         share = _information(arms, rows, n_arms, patterns) / np.maximum(_information(arms, rows, n_arms, blocks), 1e-9)
         p = np.where(share >= ENOUGH, within.p, p)

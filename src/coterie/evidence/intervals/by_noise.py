@@ -18,7 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.evidence.intervals.boxes import bounded_boxes, box_bounds, differing_boxes, differing_rates, rate_boxes
+from coterie.evidence.intervals.hedged_means import (
+    bounded_boxes,
+    box_bounds,
+    differing_boxes,
+    differing_rates,
+    rate_boxes,
+)
 from coterie.evidence.intervals.paired import coordinate_bounds, differing, distance_bounds
 from coterie.evidence.intervals.stacks import Stacks, coarse_counts, fine_counts
 from coterie.problem.checks import FloatArray

@@ -26,7 +26,7 @@ from coterie.evidence.intervals.gaussian_means import Ends, bounds_of_squares, k
 from coterie.evidence.intervals.hedged_means import betting_interval, catoni_evidence
 from coterie.evidence.intervals.streams import VARIANCE_SHARE, quantile_interval, range_of
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
+from coterie.problem.families import Bounded, Counts, Gaussian, Model, stated_deviations
 from coterie.problem.noise import Noise
 
 _FORMULAS = {
@@ -86,12 +86,10 @@ class CellIntervals:
         self._noise, self._cells, self._drawn, self._p = noise, cells, drawn, p
         self.formula = formula_of(noise, drawn)
         self.level = math.log(count) - math.log(error)
-        self._units = np.ones(noise.dim)
+        self._units = stated_deviations(noise)
         if isinstance(noise, Noise):
-            self._units = np.sqrt(np.diag(noise.covariance))
-        elif isinstance(noise.statement, AtMost):
-            self._units = np.sqrt(np.diag(Noise.of(noise.statement.covariance, noise.dim).covariance))
-        elif isinstance(noise.statement, Counts):
+            return
+        if isinstance(noise.statement, Counts):
             self._units *= 0.5 * math.sqrt(noise.statement.trials)  # of a trial: Hoeffding's lemma
         elif isinstance(noise.statement, Gaussian):
             self._units = cell_deviations(cells, noise.dim, noise.statement.shape, VARIANCE_SHARE * error)

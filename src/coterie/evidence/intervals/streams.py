@@ -35,7 +35,7 @@ from coterie.evidence.intervals.hedged_means import (
     rate_evidence,
 )
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
+from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model, stated_deviations
 from coterie.problem.noise import Noise
 
 VARIANCE_SHARE = 0.1
@@ -68,12 +68,10 @@ class StreamIntervals:
     ) -> None:
         self._noise, self._quantile = noise, quantile
         self.level = math.log(count) - math.log(error)
-        self._units = np.ones(noise.dim)
+        self._units = stated_deviations(noise)
         if isinstance(noise, Noise):
-            self._units = np.sqrt(np.diag(noise.covariance))
-        elif isinstance(noise.statement, AtMost):
-            self._units = np.sqrt(np.diag(Noise.of(noise.statement.covariance, noise.dim).covariance))
-        elif isinstance(noise.statement, Gaussian):
+            return
+        if isinstance(noise.statement, Gaussian):
             self._units = deviation_bounds(arms, values, noise.statement.shape, VARIANCE_SHARE * error)
             self.level -= math.log1p(-VARIANCE_SHARE)
 

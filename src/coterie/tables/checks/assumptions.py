@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from coterie.evidence.exact.pair_tests import sorted_stacks
 from coterie.evidence.faults import evidence_against_bound
 from coterie.problem.checks import IntArray
-from coterie.problem.families import AnyNoise, AtMost, Model, Unknown, noise_of
+from coterie.problem.families import AnyNoise, AtMost, Model, Unknown, noise_of, stated_deviations
 from coterie.problem.noise import Noise
 from coterie.tables.checks.misfits import MISFIT_PROBABILITY, misfits, rank_misfits
 from coterie.tables.checks.row_order import Order
@@ -58,7 +58,7 @@ class ThinItem:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedPool:
     """A pool beside what was stated about its noise: the rows that do not belong, and the spread without them."""
 
     pool: Pool
@@ -103,7 +103,7 @@ class Checked:
     @property
     def deviations(self) -> list[float] | None:
         """The standard deviations of a known noise."""
-        return np.sqrt(np.diag(self.noise.covariance)).tolist() if isinstance(self.noise, Noise) else None
+        return stated_deviations(self.noise).tolist() if isinstance(self.noise, Noise) else None
 
     @property
     def without_rows(self) -> int:
@@ -190,7 +190,7 @@ def stated_model(noise: Any, dim: int) -> Model:
     return model
 
 
-def checked_pool(pool: Pool, noise: Model) -> Checked:
+def checked_pool(pool: Pool, noise: Model) -> CheckedPool:
     """A pool beside what was stated about its noise; `TableError` names the first row that contradicts it outright."""
     _check_rows(pool, noise)
     if pool.has_holes:
@@ -202,15 +202,15 @@ def checked_pool(pool: Pool, noise: Model) -> Checked:
     spread = whole if kept.all() else pool.only(kept).spread()
     if isinstance(noise, Unknown):
         columns, whole_rows = _verdicts_on_bound(pool.by_cell, noise)
-        return Checked(pool, noise, slips, spread, columns, whole_rows, (), False)
+        return CheckedPool(pool, noise, slips, spread, columns, whole_rows, (), False)
     verdicts, direction = spread.column_verdicts(noise), spread.direction_verdict(noise)
     beyond = _beyond(freed, noise, slips)
     by_all = "too small" in (*whole.column_verdicts(noise), whole.direction_verdict(noise))
     contradict = "too small" not in (*verdicts, direction) and (by_all or bool(beyond))
-    return Checked(pool, noise, slips, spread, verdicts, direction, beyond, contradict)
+    return CheckedPool(pool, noise, slips, spread, verdicts, direction, beyond, contradict)
 
 
-def _checked_with_holes(pool: Pool, noise: Model) -> Checked:
+def _checked_with_holes(pool: Pool, noise: Model) -> CheckedPool:
     """The same of rows with holes: each number is compared with the noise by itself, and no row is named."""
     nothing, spread = Slips((), (), (None,) * pool.dim), pool.spread()
     verdicts: list[str | None] = [None] * pool.dim
@@ -220,7 +220,7 @@ def _checked_with_holes(pool: Pool, noise: Model) -> Checked:
             own = replace(pool.only(there), rows=pool.rows[there, number : number + 1]).spread()
             deviation = float(np.sqrt(noise.covariance[number, number]))
             verdicts[number] = own.column_verdicts(Noise.of(deviation, 1))[0]
-    return Checked(pool, noise, nothing, spread, verdicts, None, (), False)
+    return CheckedPool(pool, noise, nothing, spread, verdicts, None, (), False)
 
 
 def _slips(pool: Pool) -> Slips:
@@ -274,7 +274,7 @@ def _verdicts_on_bound(pool: Pool, noise: Unknown) -> tuple[list[str | None], st
     stacks = [stack[: len(stack) // 2 * 2].reshape(-1, 2) for stack in pool.stacks(Order(0))]
     pairs = np.concatenate(stacks)
     apart = (pool.rows[pairs[:, 0]] - pool.rows[pairs[:, 1]]) / np.sqrt(2.0)
-    deviations = np.sqrt(np.diag(Noise.of(noise.statement.covariance, pool.dim).covariance))
+    deviations = stated_deviations(noise)
     threshold = float(np.log((pool.dim + 1) / NOISE_PROBABILITY))
     for column, deviation in enumerate(deviations):
         if evidence_against_bound(apart[:, [column]] / deviation).value >= threshold:
@@ -285,7 +285,7 @@ def _verdicts_on_bound(pool: Pool, noise: Unknown) -> tuple[list[str | None], st
 
 def _beyond(pool: Pool, noise: Noise, slips: Slips) -> tuple[Slip, ...]:
     """The named values that the noise stated does not explain, at a level of `NOISE_PROBABILITY` over all values."""
-    deviations = np.sqrt(np.diag(noise.covariance))
+    deviations = stated_deviations(noise)
     out = np.zeros(pool.rows.shape, dtype=bool)
     for slip in slips.values:
         out[slip.row, slip.column] = True
