@@ -39,7 +39,10 @@ nitpick_ignore_regex = [
     ("py:class", r"(FloatArray|IntArray|NDArray|Axes|FastAPI|Path|PlainNoise|Trial|Past|.*\._Dicts|_Dicts)"),
     ("py:class", r".*FurtherOptions"),
     ("py:class", r"(.*\.AddedNoise|.*\.trials\.World|Pool)"),
-    ("py:class", r"(Executor|Handover|.*\.Invitations|.*\.PanelPull|.*\.Features|.*\.Cells)"),
+    (
+        "py:class",
+        r"(Executor|Handover|.*\.Invitations|.*\.Signals|.*\.OpenCampaigns|.*\.Timing|.*\.PanelPull|.*\.Features|.*\.Cells)",
+    ),
 ]
 
 html_theme = "furo"
