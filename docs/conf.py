@@ -26,6 +26,9 @@ myst_enable_extensions: list[str] = []
 suppress_warnings: list[str] = []
 
 nitpick_ignore = [("py:class", "PairAnalysis"), ("py:class", "ReplayAnalysis")]  # what `Grouping` is made from
+nitpick_ignore += [
+    ("py:class", f"coterie.{name}") for name in ("campaign.service.open_campaigns.OpenCampaigns", "web.webhooks.Timing")
+]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
@@ -39,10 +42,8 @@ nitpick_ignore_regex = [
     ("py:class", r"(FloatArray|IntArray|NDArray|Axes|FastAPI|Path|PlainNoise|Trial|Past|.*\._Dicts|_Dicts)"),
     ("py:class", r".*FurtherOptions"),
     ("py:class", r"(.*\.AddedNoise|.*\.trials\.World|Pool)"),
-    (
-        "py:class",
-        r"(Executor|Handover|.*\.Invitations|.*\.Signals|.*\.OpenCampaigns|.*\.Timing|.*\.PanelPull|.*\.Features|.*\.Cells)",
-    ),
+    ("py:class", r"(Executor|Handover|.*\.Invitations|.*\.PanelPull|.*\.Features|.*\.Cells)"),
+    ("py:class", r".*\.(Attachments|Signals|Webhooks)"),
 ]
 
 html_theme = "furo"

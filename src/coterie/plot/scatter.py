@@ -184,19 +184,22 @@ def _spread_of_repeats(session: Session, means: FloatArray) -> FloatArray:
 
 
 def _draw_loadings(axes: Axes, placed: _Placed) -> None:
-    """Arrows from the middle, the longest a third of the picture wide or high."""
+    """Arrows from the middle, the longest a quarter of the picture long."""
     if not placed.loadings:
         return
-    longest = np.max([np.abs(grows) for _, grows in placed.loadings], axis=0)
-    scale = float((np.ptp(placed.points, axis=0) / np.maximum(longest, 1e-300)).min()) / 3.0
+    from matplotlib.patheffects import withStroke
+
+    longest = max(float(np.linalg.norm(grows)) for _, grows in placed.loadings)
+    scale = 0.25 * float(np.ptp(placed.points, axis=0).max()) / max(longest, 1e-300)
+    axes.update_datalim([1.15 * scale * grows for _, grows in placed.loadings])
+    axes.autoscale_view()
     for column, grows in placed.loadings:
         x, y = scale * grows
-        axes.update_datalim([(x, y)])
         axes.annotate(
-            column, (0.0, 0.0), (x, y), color="#777777", fontsize="x-small", ha="center", va="center",
-            arrowprops={"arrowstyle": "<-", "color": "#aaaaaa", "linewidth": 0.8}, zorder=2,
+            column, (0.0, 0.0), (x, y), color="#333333", fontsize="x-small", ha="center", va="center",
+            arrowprops={"arrowstyle": "<-", "color": "#777777", "linewidth": 0.8}, zorder=4,
+            path_effects=[withStroke(linewidth=2.0, foreground="white")],  # names are read over the points
         )  # fmt: skip
-    axes.autoscale_view()
 
 
 def _areas(pulls: IntArray) -> FloatArray:
