@@ -26,6 +26,9 @@ myst_enable_extensions: list[str] = []
 suppress_warnings: list[str] = []
 
 nitpick_ignore = [("py:class", "PairAnalysis"), ("py:class", "ReplayAnalysis")]  # what `Grouping` is made from
+nitpick_ignore += [
+    ("py:class", f"coterie.{name}") for name in ("campaign.service.open_campaigns.OpenCampaigns", "web.webhooks.Timing")
+]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

@@ -59,7 +59,8 @@ def commands_of(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, command
         return
     for part, member in command.commands.items():
-        yield from commands_of(member, f"{name} {part}")
+        if not member.hidden:  # a name from before
+            yield from commands_of(member, f"{name} {part}")
 
 
 def check_commands(site: Path) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 import pytest
 import typer.main
 
+import coterie
 from coterie.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -213,6 +214,12 @@ def test_the_comparison_sees_other_words(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 # Names.
+
+
+def test_the_version_to_cite_is_this_one() -> None:
+    for page in ("README.md", "docs/theory/theorems.md", "CITATION.cff"):
+        stated = re.findall(r"^version: (\S+)$|version *= \{([\d.]+)\}", (ROOT / page).read_text(), flags=re.MULTILINE)
+        assert ["".join(version) for version in stated] == [coterie.__version__], page
 
 
 @everywhere

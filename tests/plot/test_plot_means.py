@@ -185,3 +185,31 @@ def test_each_number_has_an_arrow_where_it_grows_in_units_of_the_spread_of_repea
     ends = {text.get_text(): np.array(text.get_position()) for text in axes.texts}
     assert {"ph", "iron", "zinc"} <= ends.keys()
     assert np.linalg.norm(ends["zinc"]) < 0.3 * np.linalg.norm(ends["ph"])  # it is the same in all groups
+
+
+def lines_of(ax: Any) -> list[np.ndarray]:
+    """The ends of all intervals drawn, one array of a direction."""
+    from matplotlib.collections import LineCollection
+
+    return [np.array(drawn.get_segments()) for drawn in ax.collections if isinstance(drawn, LineCollection)]
+
+
+def test_intervals_of_the_means_are_drawn() -> None:
+    session, means = played(2, "croc")
+    found = session.intervals(of="items")
+    across, up = lines_of(plot.means(session))
+    assert across[:, :, 0] == pytest.approx(np.column_stack([found.low[:, 0], found.high[:, 0]]))
+    assert across[:, 0, 1] == pytest.approx(means[:, 1])
+    assert up[:, :, 1] == pytest.approx(np.column_stack([found.low[:, 1], found.high[:, 1]]))
+    assert lines_of(plot.means(played(3, "croc")[0])) == [], "principal components have none"
+    assert lines_of(plot.means(played(2, "croc", noise=None)[0])) == [], "those of any noise are of medians"
+
+
+def test_arrows_of_the_numbers_lie_inside_the_picture() -> None:
+    session, _ = played(3, "croc")
+    ax = plot.means(session)
+    arrows = [text.xyann for text in ax.texts if text.get_text().startswith("v")]
+    assert len(arrows) == 3
+    for x, y in arrows:
+        assert ax.get_xlim()[0] < x < ax.get_xlim()[1]
+        assert ax.get_ylim()[0] < y < ax.get_ylim()[1]

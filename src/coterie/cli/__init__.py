@@ -86,7 +86,7 @@ campaign_app.command()(campaign.status)
 campaign_app.command()(campaign.partial)
 campaign_app.command("list")(campaign.list_campaigns)
 campaign_app.command()(campaign.backup)
-campaign_app.command("replay", cls=MeasuringCommand)(group)
+campaign_app.command("replay", cls=MeasuringCommand, hidden=True)(group)  # an earlier name, which stays
 campaign_app.command()(campaign_change.resolution)
 campaign_app.command("import")(campaign_files.import_measurements)
 campaign_app.command()(campaign_files.export)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,17 @@ import numpy as np
 from coterie.plot.canvas import add_legend, axes_for, colour_of, marker_of
 from coterie.plot.replay import counted, session_of
 from coterie.problem.checks import FloatArray, IntArray, short
+from coterie.problem.families import Model
 from coterie.session import Result, Session
+from coterie.session.intervals import Intervals, is_quick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from coterie.tables.grouping import Grouping
+
+_THIN: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.6, "zorder": 1.5}
+"""How an interval is drawn."""
 
 FEW_ARMS = 30
 """Up to so many items are named in the picture."""
@@ -38,7 +43,8 @@ def means(
 
     One number a measurement: against the item's index. Two: as they are. More: the two principal components of the
     means, each number in units of the noise (of the spread of repeats where the noise is not known), with an arrow for
-    each number: the direction in which it grows. Up to 30 items are named.
+    each number: the direction in which it grows. Up to 30 items are named. Of one or two numbers, lines are the proven
+    intervals of the items' means, where there are any and they are quick.
 
     Parameters
     ----------
@@ -90,11 +96,33 @@ def means(
         )
     _draw_centers(axes, middles, np.unique(labels), strip=session.dim == 1)
     _draw_loadings(axes, placed)
+    if session.dim <= 2 and (found := _intervals(session.intervals, session.noise, points.size)) is not None:
+        colours = [colour_of(k) for k in labels]
+        if session.dim == 2:
+            axes.hlines(points[:, 1], _ends(found.low[:, 0]), _ends(found.high[:, 0]), colors=colours, **_THIN)
+        axes.vlines(points[:, 0], _ends(found.low[:, -1]), _ends(found.high[:, -1]), colors=colours, **_THIN)
     if session.n_arms <= FEW_ARMS:
         _name_arms(axes, session, points)
     axes.set(xlabel=axis_names[0], ylabel=axis_names[1])
     add_legend(axes, legend)
     return axes
+
+
+def _intervals(intervals: Callable[..., Intervals], noise: Model, numbers: int) -> Intervals | None:
+    """Those of the items' means; None if they take long, if none exist, or if they are of medians."""
+    if not is_quick(noise, numbers):
+        return None
+    try:
+        found = intervals(of="items")
+    except ValueError:  # after a revision, in blocks, or where the rows contradict what was stated
+        return None
+    return found if found.quantile is None else None
+
+
+def _ends(ends: FloatArray) -> FloatArray:
+    """Ends that can be drawn."""
+    drawn: FloatArray = np.where(np.isfinite(ends), ends, np.nan)
+    return drawn
 
 
 def _running_means(session: Session) -> FloatArray:
@@ -227,6 +255,8 @@ def _away(points: FloatArray) -> list[tuple[bool, bool]]:
 def letters(grouping: Grouping, *, ax: Any = None, column: str | None = None) -> Axes:
     """The items in the order of their means, each with its letters: items that share one are not proven to differ.
 
+    Lines are the intervals of the items' means, where there are any and they are quick.
+
     Parameters
     ----------
     grouping : Grouping
@@ -260,6 +290,10 @@ def letters(grouping: Grouping, *, ax: Any = None, column: str | None = None) ->
     for k in np.unique(groups).tolist():
         places = np.flatnonzero(groups[order] == k)
         axes.scatter(places, means[order][places], c=colour_of(k), marker=marker_of(k), zorder=3)
+    if (found := _intervals(grouping.intervals, grouping.analysis.checks.noise, means.size)) is not None:
+        at, colours = columns.index(column), [colour_of(k) for k in groups[order]]
+        low, high = _ends(found.low[order, at]), _ends(found.high[order, at])
+        axes.vlines(np.arange(len(order)), low, high, colors=colours, **_THIN)
     for place, item in enumerate(order.tolist()):
         if grouping.letters:
             axes.annotate(grouping.letters[item], (place, means[item]), (0, 6), textcoords="offset points", ha="center")
