@@ -7,6 +7,7 @@ mean of its species, and the noise of a measurement is simulated: 1 cm in each o
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -32,6 +33,10 @@ from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.session import Result, Session
 from coterie.simulate import simulate
 
+SIZE = 50
+"""Flowers of each species."""
+MEANS = ((5.006, 3.428, 1.462, 0.246), (5.936, 2.77, 4.26, 1.326), (6.588, 2.974, 5.552, 2.026))
+"""Of Iris's species, in centimetres (`coterie.datasets.iris`): the demo needs no data set to be installed."""
 FRAMES = 80
 NUMBERS = ("sepal length", "sepal width", "petal length", "petal width")
 IN_TURN_MOST = 50
@@ -59,6 +64,8 @@ def run_demo(
 ) -> dict[str, Any]:
     """Group Iris with `method`, live, compare it with other rules on the same flowers, and write a picture to `out`.
 
+    Without matplotlib there is no picture, and a line says so.
+
     Returns the groups and what the rules needed as plain JSON values; `quiet`: nothing is printed.
     """
     entry = method_named(method)
@@ -67,9 +74,9 @@ def run_demo(
         raise ValueError(f"seconds must be 0 or more, got {seconds!r}")
     if seed < 0:
         raise ValueError(f"seed must be 0 or more, got {seed!r}")
-    _check_picture(out)
+    drawn = _can_draw(out)
     console = Console(quiet=quiet)
-    instance = datasets.iris()
+    instance = Instance(np.repeat(np.arange(len(MEANS)), SIZE), MEANS)
     console.print(
         f"[bold]{instance.n_arms} flowers[/bold], {instance.n_clusters} species, {instance.dim} numbers a measurement. "
         f"Which flowers are alike?\nThe noise is simulated: 1 cm in each number. Error probability allowed: {delta:g}."
@@ -102,8 +109,9 @@ def run_demo(
     with console.status("The same flowers with other rules …"):
         rivals = _rivals(instance, delta, seed)
     console.print(_comparison_table(session, instance, rivals))
-    _draw(out, session)
-    console.print(f"The picture is in [bold]{out}[/bold].")
+    if drawn:
+        _draw(out, session)
+        console.print(f"The picture is in [bold]{out}[/bold].")
     return {
         "method": session.method,
         "delta": delta,
@@ -121,7 +129,7 @@ def run_demo(
             }
             for rival in rivals
         ],
-        "picture": str(out),
+        "picture": str(out) if drawn else None,
     }
 
 
@@ -233,9 +241,13 @@ def _comparison_table(session: Session, instance: Instance, rivals: list[Rival])
 # --- the picture ---------------------------------------------------------------------------------
 
 
-def _check_picture(out: Path) -> None:
-    """Fail before the run rather than after it."""
-    check_matplotlib("the demo's picture")
+def _can_draw(out: Path) -> bool:
+    """Whether there will be a picture; fails before the run rather than after it."""
+    try:
+        check_matplotlib("the demo's picture")
+    except ImportError as error:
+        print(f"coterie: {error}", file=sys.stderr)
+        return False
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     kinds = sorted(FigureCanvasAgg.filetypes)
@@ -243,6 +255,7 @@ def _check_picture(out: Path) -> None:
         raise ValueError(f"out must end in one of .{', .'.join(kinds)}, got {str(out)!r}")
     if not out.parent.is_dir():
         raise ValueError(f"out must be in a folder that exists, got {str(out)!r}")
+    return True
 
 
 def _draw(out: Path, session: Session) -> None:

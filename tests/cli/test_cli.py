@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from coterie import datasets
 from coterie.cli import app, instances
+from coterie.demo import MEANS, SIZE
 
 
 def coterie(*arguments: object) -> Result:
@@ -146,7 +148,23 @@ def test_demo_looks_at_its_arguments_before_it_needs_packages(
     assert answer.exit_code == 2
     assert named in answer.stderr
     assert "matplotlib" not in answer.stderr
-    assert "matplotlib" in coterie("demo").stderr
+
+
+def test_demo_without_packages_has_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("matplotlib", "sklearn"):
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    answer = coterie("demo", "--out", tmp_path / "run.png")
+    assert (answer.exit_code, list(tmp_path.iterdir())) == (0, [])
+    assert "50 virginica" in answer.stdout
+    assert "The picture is in" not in answer.stdout
+    assert "the demo's picture needs matplotlib" in answer.stderr
+
+
+def test_the_flowers_of_the_demo_are_those_of_iris() -> None:
+    pytest.importorskip("sklearn")
+    iris = datasets.iris()
+    assert np.array_equal(iris.labels, np.repeat(np.arange(len(MEANS)), SIZE))
+    assert iris.centers == pytest.approx(np.array(MEANS), abs=1e-12)
 
 
 @pytest.mark.parametrize(

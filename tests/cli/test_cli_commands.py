@@ -38,6 +38,17 @@ def test_a_former_name_is_the_same_command(name: str) -> None:
     assert [parameter.opts for parameter in former.params] == [parameter.opts for parameter in now.params]
 
 
+def test_a_former_option_says_what_to_write(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("item,x\na,0.1\nb,0.2\nc,9.1\na,0.2\nb,0.1\nc,9\n")
+    now, former = (
+        CliRunner().invoke(app, ["group", str(table), "--noise", "1", option, "--json"])
+        for option in ("--growing", "--in-order")
+    )
+    assert json.loads(former.stdout) == json.loads(now.stdout)
+    assert "--in-order is deprecated: say --growing" in former.stderr
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_verify_prints_its_verdict_as_json(kept: bool, tmp_path: Path) -> None:
     session, rng = coterie.Session(4, 2, 1, noise=1.0), np.random.default_rng(0)

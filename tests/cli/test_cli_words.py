@@ -32,7 +32,7 @@ PYTHON = re.compile(r"coterie\.[A-Z]|\b[A-Z]\w+\(|noise=|n_clusters|n_arms|metho
         ("campaign new q --names a,b,c -k 2 --pass-on -1", "--pass-on must be positive"),
         ("campaign new q --names a,b,c -k 2 --pass-on 2 --on-expiry wait", "--pass-on must be 0 where --on-expiry is"),
         ("group none.csv", "No such file"),
-        ("group only.csv", "needs a column arm, item, sample, name or id"),
+        ("group only.csv", "needs a column item, sample, name or id"),
     ],
 )
 def test_errors_name_options(arguments: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

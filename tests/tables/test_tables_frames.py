@@ -31,6 +31,17 @@ def same(one: Pool, other: Pool) -> bool:
     return one.names == other.names and np.array_equal(one.arms, other.arms) and np.array_equal(one.rows, other.rows)
 
 
+def test_one_column_of_values_may_be_a_word() -> None:
+    frame = long_frame().assign(y=1.0)
+    assert same(read_pool(frame, values="x"), read_pool(frame, values=["x"]))
+
+
+def test_columns_of_codes_are_named_where_no_column_names_the_items() -> None:
+    frame = pd.DataFrame({"class": [0, 1, 2] * 10, "x": np.linspace(0.5, 9.5, 30)})
+    with pytest.raises(TableError, match=r"perhaps class \(3 different entries in 30 rows\); if each column"):
+        read_pool(frame)
+
+
 def test_a_frame_is_the_table_that_it_would_be_as_a_file(tmp_path: Path) -> None:
     frame = long_frame()
     frame.to_csv(tmp_path / "samples.csv", index=False)

@@ -40,6 +40,16 @@ def test_all_pairs_of_readme_are_told_apart(wells: Path, noise: str | None) -> N
     assert found.certificate["rows"] == "assumed"
 
 
+@pytest.mark.parametrize("noise", [None, "symmetric"])
+def test_items_with_thousands_of_rows(noise: str | None) -> None:
+    """Their rows can be arranged in more ways than a float can hold."""
+    rng = np.random.default_rng(5)
+    found = coterie.group({"A": rng.standard_normal(1100), "B": 1.0 + rng.standard_normal(1100)}, noise=noise)
+    assert found.letters == ("a", "b")
+    assert found.certificate is not None
+    assert found.certificate.verify(found.events)
+
+
 def test_groups_given_their_number(wells: Path) -> None:
     found = coterie.group(wells, n_clusters=3, growing=False)
     assert found.done

@@ -159,6 +159,7 @@ def group(
         bool, typer.Option("--verbose", "-v", help="Print all remarks about the table, not the first three.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    in_order: Annotated[bool, typer.Option("--in-order", hidden=True, help="The former name of --growing.")] = False,
 ) -> None:
     """Which items of a table are alike.
 
@@ -184,6 +185,9 @@ def group(
     if wide and items_in_columns:
         raise ValueError("--wide has an item in each row, --items-in-columns in each column: give one of the two")
     method_named(method)
+    if in_order:
+        typer.echo("coterie: --in-order is deprecated: say --growing", err=True)
+        growing = True
     asked = _asked(clusters, alike, apart, norm, claim, groups)
     replaying = _replaying(method, threshold.value, distance_ratio, shuffled)
     if replaying and growing is False:

@@ -119,7 +119,9 @@ def _next_lines(answer: PairAnalysis, command: str, noise: str) -> list[str]:
         return []
     if answer.contradicted:
         return lines
-    if answer.settles is not None:
+    if answer.fewest == len(answer.pool.names):  # each item is a group of its own
+        lines = []
+    elif answer.settles is not None:
         lines[-1] += f" With {answer.settles} these rows settle which they are:"
         lines.append(f"  {command} --clusters {answer.settles}{noise}")
     allows = answer.allows
@@ -131,7 +133,8 @@ def _next_lines(answer: PairAnalysis, command: str, noise: str) -> list[str]:
         alike, apart = (",".join(f"{bound:.12g}" for bound in bounds) for bounds in (allows.alike, allows.apart))
         count = plural(allows.groups, "group")
         lines += [
-            f"Or say which differences matter, with --alike and --apart. {which} rows prove {count} with:",
+            f"{'Or say' if lines else 'Say'} which differences matter, with --alike and --apart. {which} rows prove "
+            f"{count} with:",
             f"  {command} --alike {alike} --apart {apart}{stated}",
         ]
     return lines

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -172,8 +173,10 @@ def _can_differ(pool: Pool, tests: PairTests, delta: float) -> bool:
     if tests.test not in ("permutations", "signs", "ranks"):
         return True
     first, second = np.sort(pool.counts)[-2:].tolist()
-    least = 2.0 / 2**first if tests.test == "signs" else (1.0 + (first == second)) / math.comb(first + second, first)
-    return bool(least <= delta / (len(pool.names) * (len(pool.names) - 1) // 2))
+    signs = tests.test == "signs"
+    ways, as_extreme = (2**first, 2) if signs else (math.comb(first + second, first), 1 + (first == second))
+    least = Fraction(as_extreme, ways)  # thousands of rows have more ways than a float can hold
+    return least <= delta / (len(pool.names) * (len(pool.names) - 1) // 2)
 
 
 # Intervals of differences: a resolution, single linkage.

@@ -32,7 +32,7 @@ MOST_SHOWN = 50
 def group(
     table: Any,
     items: str | None = None,
-    values: Sequence[str] | None = None,
+    values: str | Sequence[str] | None = None,
     n_clusters: int | None = None,
     resolution: Any = None,
     noise: Any = None,

@@ -33,7 +33,8 @@ ABOUT_HOLES = (
     "Python leave_out_holes=True)"
 )
 ABOUT_SOME = (
-    f'{ABOUT_HOLES}, and of a finished table --holes at-random counts the numbers that are there (holes="at random")'
+    f"{ABOUT_HOLES}, and of a finished table --holes at-random counts the numbers that are there (in Python "
+    'holes="at random")'
 )
 
 

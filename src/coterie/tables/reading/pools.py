@@ -77,6 +77,7 @@ def read_pool(
     sample, name or id, or the only one without numbers. Errors name the line and the column. A `Pool` is one already.
     """
     some = _at_random(holes, leave_out_holes)
+    values = [values] if isinstance(values, str) else values
     if isinstance(pool, Pool):
         if values is not None or items is not None or wide or blocks is not None or some:
             raise TableError(f"{pool.source} is a pool already: it takes no other columns", field="pool")
@@ -121,7 +122,7 @@ def read_pool(
         rows, of_rows = np.array(content, dtype=np.float64), np.flatnonzero(whole_rows)
         called, without = [table.columns[i] for i in places], np.flatnonzero(~whole_rows)
     left_out = tuple(
-        (name or "(no name)", counting.get(name) or _why(table, i, values))
+        (name or f"column {i + 1}", counting.get(name) or _why(table, i, values))
         for i, name in enumerate(table.columns)
         if i not in (item, *places)
     )
@@ -231,9 +232,9 @@ def _item_place(table: Table, wanted: str | None, sheet: str | None) -> tuple[in
     if len(texts) == 1:
         return texts[0], True
     message = (
-        f"{table.name} needs a column arm, item, sample, name or id, or say which column names the items: "
-        f"--items COLUMN (in Python items=); its columns are {listed(table.columns)}"
-        f"{item_hint(table)}{sheet_hint(table, sheet)}"
+        f"{table.name} needs a column item, sample, name or id, or say which column names the items: "
+        f"--items COLUMN (in Python items=){item_hint(table)}; its columns are {listed(table.columns)}"
+        f"{sheet_hint(table, sheet)}"
     )
     raise TableError(message, field="arm")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from coterie.problem.checks import IntArray, short
 from coterie.tables.errors import TableError
-from coterie.tables.reading.cells import has_numbers
+from coterie.tables.reading.cells import has_numbers, whole
 from coterie.tables.reading.columns import column_named, listed
 from coterie.tables.reading.files import Table, is_empty
 
@@ -33,6 +33,7 @@ _ZERO_AND_ONE = (
     ("false", "true"), ("no", "yes"), ("n", "y"), ("fail", "pass"), ("failed", "passed"), ("failure", "success"),
     ("incorrect", "correct"), ("wrong", "right"), ("not ok", "ok"), ("off", "on"), ("nein", "ja"),
 )  # fmt: skip
+_CODES = 20  # different numbers of a column that may name the items
 _CANDIDATES = 3  # columns that may name the items, listed where none says that it does
 
 
@@ -160,14 +161,20 @@ def item_hint(table: Table) -> str:
         for column, count in counts.items()
         if 1 < count < len(table.rows) and not has_numbers(table, table.columns.index(column))
     }
+    numbers = all(has_numbers(table, i) for i in range(len(table.columns)))
+    if numbers:  # codes: whole numbers that come again and again
+        codes = {column: count for column, count in counts.items() if 1 < count <= min(_CODES, len(table.rows) // 3)}
+        places = {column: table.columns.index(column) for column in codes}
+        texts = {
+            name: codes[name] for name, i in places.items() if all(whole(row[i]) is not None for row in table.rows)
+        }
     likely = dict(sorted(texts.items(), key=lambda entry: entry[1])[:_CANDIDATES])
-    if likely:
-        of_rows = f"{len(table.rows)} rows"
-        seen = ", ".join(f"{column} ({count} different entries in {of_rows})" for column, count in likely.items())
-        return f"; perhaps {seen}"
-    if all(has_numbers(table, i) for i in range(len(table.columns))):
-        return "; if each column is an item, and each cell one measurement of it: --items-in-columns"
-    return ""
+    of_rows = f"{len(table.rows)} rows"
+    seen = ", ".join(f"{column} ({count} different entries in {of_rows})" for column, count in likely.items())
+    hint = f", perhaps {seen}" if seen else ""
+    if numbers:
+        return f"{hint}; if each column is an item, and each cell one measurement of it: --items-in-columns"
+    return hint
 
 
 def sheet_hint(table: Table, sheet: str | None) -> str:
