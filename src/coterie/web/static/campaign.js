@@ -359,7 +359,7 @@ function changed() {
   blocked = Boolean(find("waiting-for"));
   const done = page.dataset.done === "1";
   if (done) ended = false;
-  measure.hidden = done || ended || page.dataset.archived === "1";
+  measure.hidden = done || ended || page.dataset.archived === "1" || (page.dataset.over === "1" && !ask);
 }
 
 if (measure) {

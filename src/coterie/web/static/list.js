@@ -32,6 +32,7 @@ const watch = new IntersectionObserver((entries) => {
   fillNext();
 });
 for (const place of document.querySelectorAll("[data-entry]")) watch.observe(place);
+setInterval(localTimes, 60000); // "5 minutes ago" stays true
 
 // ---- The example: six teas of three kinds, whose measurements are simulated.
 
