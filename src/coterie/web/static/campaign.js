@@ -113,6 +113,8 @@ async function next(told = "", saved = null) {
 function finish() {
   ended = true;
   measure.hidden = true;
+  page.querySelector("nav.parts a").focus({ preventScroll: true }); // the form that had the focus is gone
+  scrollTo(0, 0);
   refresh();
 }
 
