@@ -56,6 +56,9 @@ def test_deadline_ends_asking_and_hands_over() -> None:
     assert handed.misplaced_at_least is not None
     assert handed.certificate is not None
     assert handed.certificate.verify(session.events).valid
+    apart, placed = len(handed.certificate["apart"]), len(handed.certificate["placed"])
+    said = f"{apart} pairs of items differ; and if there are exactly 3 groups, {placed} of 9 items are proven in theirs"
+    assert handed.certificate.claimed.startswith(said), "not the groups, which are a guess"
 
 
 def test_batches_keep_to_the_deadline() -> None:

@@ -118,3 +118,8 @@ def test_a_photo_and_a_wrong_file_on_the_page(opened: Any, api: Any) -> None:
     with page.expect_download() as saved:
         link.click()
     assert saved.value.suggested_filename == "leaf.png"
+    page.goto(f"{api.url}/campaigns/{id}#part-log")
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="photos, files and notes").click()
+    called = api.get(f"{C}/{id}").json["name"].replace(" ", "-")
+    assert saved.value.suggested_filename == f"{called}-files.zip"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from page_steps import NAMES
 
 from coterie.client import Client, ServerError
@@ -84,6 +85,9 @@ def test_the_page_has_a_field_for_each_number_of_the_ask(opened: Any, api: Any) 
     row = api.get(f"/api/campaigns/{id}/measurements").json["measurements"][0]
     assert (row["feature"], row["values"]) == (feature, [6.5])
     page.locator("#cells").wait_for()
+    page.set_viewport_size({"width": 390, "height": 844})
+    found = Axe().run(page).response["violations"]
+    assert not found, [(one["id"], one["nodes"][0]["html"]) for one in found]
 
 
 def test_found_features_are_coloured_by_their_means_and_others_by_results() -> None:

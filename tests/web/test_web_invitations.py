@@ -127,8 +127,7 @@ def test_an_owner_invites_on_the_page_and_a_phone_opens_the_link(api: Any, brows
         second.goto(link)
         second.get_by_role("button", name="Log in").click()
         assert "has been used" in second.locator("#token-problem").text_content()
-        page.reload()
-        show_part(page, "settings")
+        page.get_by_text("joined").wait_for()  # without a refresh
         page.get_by_role("button", name=f"Revoke: dora {id}").click()
         page.get_by_text("taken back").wait_for()
     finally:

@@ -89,7 +89,7 @@ def take_picture(page: Any) -> None:
     page.wait_for_timeout(1500)
     page.set_viewport_size({"width": 1200, "height": 960})
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    shot.quantize(64).save(PICTURES / "page.png", optimize=True)  # a third of the size, and the eye sees no difference
+    shot.quantize(256).save(PICTURES / "page.png", optimize=True)  # half the size, and the eye sees no difference
 
 
 @pytest.mark.slow

@@ -240,7 +240,8 @@ def test_the_print_view_says_what_is_proven_and_how_to_verify_it(opened: Any, ap
     for row in sheet.locator("tbody tr").all():
         name, sweet, sour, measured = row.locator("td").all_inner_texts()
         for shown, low, high in zip((sweet, sour), drawn[name]["low"], drawn[name]["high"], strict=True):
-            ends = [float(end.replace(".", "").replace(",", ".")) for end in shown.split(" to ")]
+            plain = shown.replace("\u2212", "-").replace(".", "").replace(",", ".")
+            ends = [float(end) for end in plain.split(" to ")]
             assert ends == pytest.approx([low, high], rel=1e-3)
         assert int(measured) == drawn[name]["measurements"]
     assert "proven intervals" in text

@@ -131,7 +131,15 @@ class Certificate(dict[str, Any]):
             return claim
         if not isinstance(k, int) or k < 1:
             return f"{k} groups; wrong with probability at most {self.get('delta')}"
+        if self.get("by") == "partial":
+            return f"{self._parts(k)}; {self._wrong(k)}"
         return f"{groups_in_words(k, self._at_least(), self._against()).removeprefix('proven: ')}; {self._wrong(k)}"
+
+    def _parts(self, k: int) -> str:
+        """What a certificate made before the end claims: pairs and single items, not the groups."""
+        n_arms, apart, placed = self.get("n_arms"), self.get("apart") or (), self.get("placed") or ()
+        differ = "1 pair of items differs" if len(apart) == 1 else f"{len(apart)} pairs of items differ"
+        return f"{differ}; and if there are exactly {k} groups, {len(placed)} of {n_arms} items are proven in theirs"
 
     def _at_least(self) -> bool:
         """Whether at least K groups are proven whatever their number: by pairs or an epoch, without revisions."""
@@ -157,7 +165,8 @@ class Certificate(dict[str, Any]):
             groups.setdefault(label, []).append(arm)
         rows = [(label, len(groups[label]), _listed(groups[label])) for label in sorted(groups)[:MOST_GROUPS]]
         more = len(groups) - len(rows)
-        return table_html(("group", "items", ""), rows) + (f"<p>and {more} more groups</p>" if more else "")
+        guess = "guess of a group" if self.get("by") == "partial" else "group"
+        return table_html((guess, "items", ""), rows) + (f"<p>and {more} more groups</p>" if more else "")
 
 
 def _interval_field(intervals: Any, labels: Any) -> dict[str, Any]:

@@ -46,6 +46,8 @@ def verify(
         return
     kind, count = claim.get("question", ExactGroups.kind), len(set(claim["labels"]))
     sentence = f"valid: {claim['n_arms']} items in {plural(count, 'group')} after {claim['t']} measurements"
+    if claim.get("by") == "partial":  # its groups are a guess
+        sentence = f"valid: part of a proof for {claim['n_arms']} items after {claim['t']} measurements"
     typer.echo(f"{sentence} ({verdict.tests} tests recomputed)")
     typer.echo(f"what is claimed: {Certificate(claim).claimed}")
     noise = noise_from_json(claim["noise"], claim["dim"])

@@ -59,7 +59,10 @@ def error_in_words(n_arms: int, n_clusters: int, delta: float, noise: Model, at_
     without = error_without_number(n_arms, n_clusters, delta, noise)
     if not at_least or without <= delta:
         return wrong
-    return f"{wrong}, or {without:.2g} if there are fewer than {n_clusters}"
+    shown = f"{without:.2g}"
+    if float(shown) <= delta:  # nearly the same: three digits tell them apart, rounded up
+        shown = f"{1.005 * without:.3g}"
+    return f"{wrong}, or {shown} if there are fewer than {n_clusters}"
 
 
 def error_without_number(n_arms: int, n_clusters: int, delta: float, noise: Model) -> float:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, HTTPException, Request
@@ -26,6 +28,8 @@ from coterie.campaign.tokens import Writer
 from coterie.web.rendering import render
 
 Answer = TypeVar("Answer")
+
+_LONGEST_NAME = 60  # of a campaign, in the name of a file
 
 _CODES = {400: "bad_request", 401: "no_token", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
 
@@ -160,3 +164,11 @@ class WriteQueue:
             if answer["done"] or "deadline_reached" in answer:
                 break
         return Response(to_json(answer), media_type="application/json")
+
+
+def file_header(name: str, ending: str) -> str:
+    """The header that names a file after its campaign: in ASCII, and for browsers in UTF-8 as RFC 6266 has it."""
+    kept = "".join(sign if sign.isalnum() else "-" for sign in name[:_LONGEST_NAME])
+    called = "-".join(part for part in kept.split("-") if part) or "campaign"
+    plain = unicodedata.normalize("NFKD", called).encode("ascii", "ignore").decode().strip("-") or "campaign"
+    return f"attachment; filename=\"{plain}-{ending}\"; filename*=UTF-8''{quote(f'{called}-{ending}')}"

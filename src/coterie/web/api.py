@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +16,7 @@ from coterie.campaign.views.log import MOST_COLUMNS
 from coterie.campaign.views.partial import CURVE_POINTS, LISTED_PAIRS, MOST_PAIRS
 from coterie.campaign.views.status import MOST_LISTED
 from coterie.session.progress import MOST as MOST_MORE
-from coterie.web.answers import SlowReads, WriteQueue, json_response
+from coterie.web.answers import SlowReads, WriteQueue, file_header, json_response
 from coterie.web.event_streams import EventStreams
 from coterie.web.managing_api import add_managing, add_revisions
 from coterie.web.request_models import (
@@ -60,7 +58,6 @@ from coterie.web.view_models import (
 After = Annotated[int, Query(ge=0, description="Only what comes after this seq.")]
 Kind = Literal["csv", "groups", "json", "certificate", "partial", "log"]
 _SHEETS = {"csv": "measurements"}  # what an Excel file is called, if not by its kind
-_LONGEST_NAME = 60
 MEDIA = {
     "csv": ("text/csv; charset=utf-8", "measurements.csv"),
     "groups": ("text/csv; charset=utf-8", "groups.csv"),
@@ -73,14 +70,6 @@ MEDIA = {
 
 BOM = "\ufeff"
 """What spreadsheets need at the beginning of a text to read it as UTF-8; other programs do without."""
-
-
-def attachment(name: str, ending: str) -> str:
-    """The header that names a file after its campaign: in ASCII, and for browsers in UTF-8 as RFC 6266 has it."""
-    kept = "".join(sign if sign.isalnum() else "-" for sign in name[:_LONGEST_NAME])
-    called = "-".join(part for part in kept.split("-") if part) or "campaign"
-    plain = unicodedata.normalize("NFKD", called).encode("ascii", "ignore").decode().strip("-") or "campaign"
-    return f"attachment; filename=\"{plain}-{ending}\"; filename*=UTF-8''{quote(f'{called}-{ending}')}"
 
 
 def measuring_endpoints(writes: WriteQueue) -> dict[str, Callable[[str, Request], Awaitable[Response]]]:
@@ -182,7 +171,7 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
         content = await (slow.run if kind == "groups" or format == "xlsx" else run_in_threadpool)(write)
         media, ending = MEDIA[kind] if format == "text" else (XLSX, f"{_SHEETS.get(kind, kind)}.xlsx")
         name = (await run_in_threadpool(store.overview, id))["name"]
-        return Response(content, 200, {"Content-Disposition": attachment(name, ending)}, media)
+        return Response(content, 200, {"Content-Disposition": file_header(name, ending)}, media)
 
     @router.get("/{id}/events", response_class=StreamingResponse, responses=READING | {
         200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}})  # fmt: skip

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from coterie.campaign import Campaigns
 from coterie.campaign.service.attachments import LONGEST_NAME
-from coterie.web.answers import SlowReads, json_response
+from coterie.web.answers import SlowReads, file_header, json_response
 from coterie.web.request_models import Id
 from coterie.web.response_models import READING, WRITING, Attachment, AttachmentList, errors_of
 
@@ -67,8 +67,7 @@ def attaching_router(store: Campaigns) -> APIRouter:
     async def archive(id: Id) -> Response:
         """All files of a campaign in a ZIP, in a folder for each measurement."""
         content = await archives.run(lambda: store.attachments.archive(id))
-        return Response(
-            content, 200, {"Content-Disposition": "attachment; filename=attachments.zip"}, "application/zip"
-        )
+        name = (await run_in_threadpool(store.overview, id))["name"]
+        return Response(content, 200, {"Content-Disposition": file_header(name, "files.zip")}, "application/zip")
 
     return router

@@ -15,13 +15,14 @@ from coterie.problem.settings import DELTA, METHOD
 from coterie.session.forecast import Forecast
 from coterie.session.partial import MOST_ITEMS
 from coterie.web.log_content import RECENT_EVENTS, SHOWN_EVENTS, log_rows
-from coterie.web.rendering import colour, evidence_chart, number, plateau_chart, pulls_chart, thumbnail
+from coterie.web.rendering import colour, decimals_for, evidence_chart, number, plateau_chart, pulls_chart, thumbnail
 
 LISTED_ITEMS = 48
 """Up to so many items are listed with a bar each; more are drawn as one picture."""
 SHOWN_MEMBERS = 40
 LEAST_MEMBERS = 6
 """Of each group at least so many are shown at first; of more than `LISTED_ITEMS` items not many more."""
+MOST_COLUMNS = 5
 SHOWN_NUMBERS = 2
 """Of a result's numbers, so many have an interval beside an item; the picture has all."""
 MOST_MEMBERS = 2000
@@ -198,7 +199,8 @@ def cell_table(cells: dict[str, Any], most: int = SHOWN_MEMBERS) -> dict[str, An
             rows.append({"name": f"group {group['id']}, {group['size']} items", "group": True, "cells": means})
         rows += [{"name": item["name"], "group": False, "cells": by_item[item["arm"]]} for item in own[:most]]
     more = len(by_item) - sum(not row["group"] for row in rows)
-    return cells | {"rows": rows, "more_rows": more, "more": cells["touched"] > width}
+    decimals = decimals_for([max(means) - min(means) for means in means_of if means])
+    return cells | {"decimals": decimals, "rows": rows, "more_rows": more, "more": cells["touched"] > width}
 
 
 def too_early(status: dict[str, Any]) -> str | None:
@@ -224,6 +226,12 @@ def group_columns(
     ranges = {
         item["arm"]: list(zip(item["mean"], item["low"], item["high"], strict=True))[:SHOWN_NUMBERS] for item in shown
     }
+    decimals = [
+        decimals_for(
+            [high - low for numbers in ranges.values() for _, low, high in numbers[i : i + 1] if low is not None]
+        )
+        for i in range(SHOWN_NUMBERS)
+    ]
     ends: list[float] = [end for numbers in ranges.values() for end in numbers[0] if end is not None] or [0.0]
     low, wide = min(ends), max(ends) - min(ends) or 1.0
 
@@ -255,7 +263,9 @@ def group_columns(
     named = [] if picture is None else [number["name"] for number in picture["numbers"]][:SHOWN_NUMBERS]
     return {
         "groups": columns,
+        "columns": -(-len(columns) // -(-len(columns) // MOST_COLUMNS)) if columns else 0,  # rows of the same length
         "numbers": named,
+        "decimals": decimals,
         "interval": None if picture is None or not shown else picture["interval"],
     }
 

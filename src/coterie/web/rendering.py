@@ -30,7 +30,7 @@ THUMB = (120, 48)
 """Width and height of a small picture in a list."""
 _MARGIN, _DOTS = 5, 400
 
-_COLOURS = 10
+_COLOURS, _MOST_DECIMALS = 10, 6
 
 _READINGS = 500
 """A chart has so many places that it can be read at."""
@@ -49,12 +49,22 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}g}".replace("-", "\u2212")
 
 
-def local(value: float | None, digits: int = 4) -> str | Markup:
-    """The same, marked so that the browser writes it as its language does."""
-    shown = number(value, digits)
+def local(value: float | None, digits: int = 4, decimals: int | None = None) -> str | Markup:
+    """The same, marked so that the browser writes it as its language does; with so many `decimals`, if stated."""
     if value is None:
-        return shown
-    return Markup('<data value="{}" data-digits="{}">{}</data>').format(repr(float(value)), digits, shown)
+        return number(value)
+    if decimals is None:
+        shown = number(value, digits)
+        return Markup('<data value="{}" data-digits="{}">{}</data>').format(repr(float(value)), digits, shown)
+    shown = f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "\u2212")  # + 0.0: no minus before zero
+    return Markup('<data value="{}" data-decimals="{}">{}</data>').format(repr(float(value)), decimals, shown)
+
+
+def decimals_for(widths: Sequence[float]) -> int | None:
+    """So many decimals that numbers beside one another show a hundredth of what they differ by; None for odd sizes."""
+    wide = sorted(width for width in widths if 0.0 < width < math.inf)
+    places = 2 - math.floor(math.log10(wide[len(wide) // 2])) if wide else _MOST_DECIMALS + 1
+    return max(0, places) if -_MOST_DECIMALS <= places <= _MOST_DECIMALS else None
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:

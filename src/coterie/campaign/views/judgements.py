@@ -229,8 +229,10 @@ def _verdict(state: State) -> str:
     if refuted:
         return f"Not proven, after {session.t} measurements; but {_refuted(state)}"
     if session.labels is None:
-        left = int((session.pulls[session.items.present] == 0).sum())
-        return f"{left} of {len(session.items.present)} items have not been measured yet."
+        left, n = int((session.pulls[session.items.present] == 0).sum()), len(session.items.present)
+        if not left:  # with features: none tells the items apart yet
+            return f"Not proven yet, after {session.t} measurements: no groups so far."
+        return f"{left} of {n} items {'has' if left == 1 else 'have'} not been measured yet."
     return f"Not proven yet, after {session.t} measurements: the groups are a guess."
 
 

@@ -113,6 +113,8 @@ async function next(told = "", saved = null) {
 function finish() {
   ended = true;
   measure.hidden = true;
+  page.querySelector("nav.parts a").focus({ preventScroll: true }); // the form that had the focus is gone
+  scrollTo(0, 0);
   refresh();
 }
 
@@ -359,7 +361,7 @@ function changed() {
   blocked = Boolean(find("waiting-for"));
   const done = page.dataset.done === "1";
   if (done) ended = false;
-  measure.hidden = done || ended || page.dataset.archived === "1";
+  measure.hidden = done || ended || page.dataset.archived === "1" || (page.dataset.over === "1" && !ask);
 }
 
 if (measure) {

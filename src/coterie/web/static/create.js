@@ -172,6 +172,7 @@ function content() {
   if (asksForGroups && body.groups === "equal") body.confirm = Number(form.elements.confirm.value);
   body.lease_seconds = 3600 * real("lease_hours", "The time for one measurement");
   for (const key of ["on_expiry", "method", "threshold"]) body[key] = form.elements[key].value;
+  if (form.elements.deadline.value.trim()) body.deadline = real("deadline", "The deadline");
   if (form.elements.blocks.value) body.blocks = form.elements.blocks.value;
   return body;
 }

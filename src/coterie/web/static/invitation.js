@@ -7,6 +7,7 @@ function take() {
   field.value = secret;
   field.autocomplete = "off";
   document.getElementById("invited").hidden = false;
+  document.getElementById("typed").hidden = true;
   history.replaceState(null, "", location.pathname + location.search); // not in the history of the browser
   document.querySelector("form button").focus();
 }

@@ -1,6 +1,7 @@
 // The part of a campaign's page where an owner invites somebody, sees who has joined, and takes invitations back.
 import { sayLogin, send, showProblem } from "./api.js";
 import { toNumber } from "./numbers.js";
+import { localTimes } from "./times.js";
 
 const find = (name) => document.getElementById(name);
 const part = find("inviting");
@@ -23,11 +24,13 @@ async function step(work, ...fields) {
 const STATES = { open: "not used yet", used: "joined", expired: "expired", revoked: "taken back" };
 
 function entry({ id, name, role, state, expires }) {
-  const until = state === "open" ? `, until ${new Date(expires).toLocaleString()}` : "";
   const line = document.createElement("li");
-  line.append(`${name} (${role}): ${STATES[state] ?? state}${until} `);
+  const about = document.createElement("span");
+  about.append(Object.assign(document.createElement("b"), { textContent: name }), ` (${role}): ${STATES[state] ?? state}`);
+  if (state === "open") about.append(", until ", Object.assign(document.createElement("time"), { dateTime: expires }));
+  line.append(about);
   if (state === "open" || state === "used") {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "secondary", textContent: "Revoke" });
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Revoke" });
     button.setAttribute("aria-label", `Revoke: ${name}`);
     button.addEventListener("click", () => step(async () => {
       await send(`${base}?invitation=${encodeURIComponent(id)}`, undefined, "DELETE");
@@ -39,10 +42,32 @@ function entry({ id, name, role, state, expires }) {
   return line;
 }
 
+let shown = "";
+
 async function list() {
   const { invitations } = await send(base);
+  const now = JSON.stringify(invitations);
+  if (now === shown) return;
+  shown = now;
   find("invited").replaceChildren(...invitations.map(entry));
+  localTimes(find("invited"));
 }
+
+// Who joins, or lets a link expire, is seen while the list is in view.
+setInterval(() => {
+  if (find("invited").checkVisibility?.() && !document.hidden && shown.includes('"open"')) list().catch(() => {});
+}, 5000);
+
+find("invite-copy").addEventListener("click", async () => {
+  const link = find("invite-link");
+  try {
+    await navigator.clipboard.writeText(link.textContent);
+    find("invite-copied").textContent = "Copied.";
+  } catch { // not over plain HTTP
+    getSelection().selectAllChildren(link);
+    find("invite-copied").textContent = "Selected: copy it now.";
+  }
+});
 
 part.querySelector("form").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -64,6 +89,7 @@ part.querySelector("form").addEventListener("submit", (event) => {
     find("invite-link").textContent = made.link ?? made.secret;
     find("invite-qr").innerHTML = made.qr ?? ""; // numbers only, from our own server
     find("invite-only-here").hidden = !made.only_here;
+    find("invite-copied").textContent = "";
     find("invite-made").hidden = false;
     name.value = "";
     await list();

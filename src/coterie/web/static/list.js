@@ -30,8 +30,9 @@ const watch = new IntersectionObserver((entries) => {
     wanted.push(target);
   }
   fillNext();
-});
+}, { rootMargin: "100%" });
 for (const place of document.querySelectorAll("[data-entry]")) watch.observe(place);
+setInterval(localTimes, 60000); // "5 minutes ago" stays true
 
 // ---- The example: six teas of three kinds, whose measurements are simulated.
 

@@ -79,8 +79,8 @@ function replace(html) {
     localNumbers(place);
     if (focused) find(focused)?.focus({ preventScroll: true });
   }
-  const { done, archived } = find("state").dataset;
-  Object.assign(page.dataset, { done, archived });
+  const { done, archived, over } = find("state").dataset;
+  Object.assign(page.dataset, { done, archived, over });
   links[0].textContent = done === "1" ? "Result" : "Now";
 }
 

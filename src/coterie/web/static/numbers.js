@@ -73,17 +73,25 @@ export function listNumbers(values) {
   return values.map(localNumber).join(MARK === "," ? "; " : ", ");
 }
 
+// A minus sign before a number, not a hyphen.
+const minus = (text) => text.replace(/^-/, "\u2212");
+
 // Numbers that the server wrote, <data value>, as the browser's language writes them.
 export function localNumbers(root = document) {
-  for (const element of root.querySelectorAll("data[value][data-digits]")) {
+  for (const element of root.querySelectorAll("data[value]")) {
     const value = Number(element.value);
+    const decimals = Number(element.dataset.decimals ?? NaN);
+    if (decimals >= 0) {
+      element.textContent = minus(new Intl.NumberFormat(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals, signDisplay: "negative" }).format(value));
+      continue;
+    }
     const digits = Number(element.dataset.digits);
     if (!Number.isFinite(value)) continue;
     const large = Math.abs(value) >= 10 ** digits;
     const tiny = value !== 0 && Math.abs(value) < 1e-4;
-    element.textContent = tiny
+    element.textContent = minus(tiny
       ? value.toPrecision(digits).replace(".", MARK)
-      : new Intl.NumberFormat(undefined, large ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits }).format(value);
+      : new Intl.NumberFormat(undefined, large ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits }).format(value));
   }
 }
 

@@ -8,6 +8,7 @@ const id = page.dataset.id;
 const find = (name) => document.getElementById(name);
 const MOST_LEGEND = 15;
 const MANY = 300;
+const SEARCHED = 10;
 
 // What somebody has chosen to see. It outlives updates, which bring new data only.
 const chosen = { find: "", undecided: false, hidden: new Set(), x: null, y: null, key: null, together: null, rows: 0, open: new Set() };
@@ -181,9 +182,11 @@ function draw() {
   find("picture-body").hidden = measured.length === 0;
   find("picture").removeAttribute("aria-busy");
   if (!measured.length) return;
-  const decided = items.some((one) => one.settled !== null);
-  find("picture-open").closest("label").hidden = !decided;
-  find("picture-find").closest("label").hidden = data.cut !== null;
+  // What nobody needs is not in the way: a search among few, and "only the undecided" where all is decided.
+  const undecided = items.some((one) => one.settled === false);
+  find("picture-open").closest("label").hidden = !undecided && !chosen.undecided;
+  find("picture-find").closest("label").hidden = data.cut !== null || (items.length < SEARCHED && !chosen.find);
+  find("picture-tools").hidden = [...find("picture-tools").children].every((label) => label.hidden);
   fillAxes();
   drawLegend();
   const visible = items.filter(shown);

@@ -15,6 +15,7 @@ function wanted(form) {
   if (value("retire")) found.push(["retire", "retire", lines(value("retire")).map(item)]);
   if (value("n_clusters")) found.push(["clusters", "n_clusters", toNumber(value("n_clusters"))]);
   if (value("delta")) found.push(["delta", "delta", toNumber(value("delta"))]);
+  if (value("deadline")) found.push(["deadline", "deadline", toNumber(value("deadline"))]);
   return found;
 }
 

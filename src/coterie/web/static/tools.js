@@ -27,7 +27,7 @@ const size = (bytes) => `${(bytes / MEBI).toFixed(1)} MB`;
 function nameOf(answer) {
   const given = answer.headers.get("Content-Disposition") ?? "";
   const encoded = /filename\*=UTF-8''([^;]+)/.exec(given)?.[1];
-  return encoded ? decodeURIComponent(encoded) : /filename="([^"]+)"/.exec(given)?.[1] ?? "download";
+  return encoded ? decodeURIComponent(encoded) : /filename="?([^";]+)/.exec(given)?.[1] ?? "download";
 }
 
 async function bytesOf(answer, said, name) {
