@@ -112,8 +112,8 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
             for store, new_address in kinds.items():
                 found.append(many_campaigns(store, new_address, seconds, turns))
                 progress.done(f"{found[-1]['what']}: {times(found[-1]['of_first'])}")
-            if "PostgreSQL" in kinds:
-                found.append(several_processes("PostgreSQL", kinds["PostgreSQL"], seconds, turns))
+            for own in (True, False) if "PostgreSQL" in kinds else ():
+                found.append(several_processes("PostgreSQL", kinds["PostgreSQL"], seconds, turns, own))
                 progress.done(f"{found[-1]['what']}: {times(found[-1]['of_first'])}")
         found += long_campaign(Path(name), results)
         for row in found[-3:]:

@@ -31,7 +31,9 @@ RESULTS, ASK_SECONDS, ASK_SECONDS_WITHOUT, BYTES = 100_000, 1.5, 5.0, 1_500.0
 BATCH, WARM = 100, 2_000
 
 
-def at_load(address: str, processes: int, campaigns: int, n_arms: int, seconds: float) -> dict[str, float]:
+def at_load(
+    address: str, processes: int, campaigns: int, n_arms: int, seconds: float, own: bool = False
+) -> dict[str, float]:
     """Round trips a second of all clients, the 99th percentile of a request in ms, the servers' processor time of a
     round trip in ms.
     """
@@ -43,9 +45,12 @@ def at_load(address: str, processes: int, campaigns: int, n_arms: int, seconds: 
         shape = {"n_arms": n_arms, "n_clusters": N_CLUSTERS, "dim": DIM, "noise": 1.0}
         made = [servers[0].call("POST", "/api/campaigns", {"name": f"c{k}", **shape}) for k in range(campaigns)]
         ids, ports = [json.loads(each)["id"] for each in made], [server.port for server in servers]
-        asyncio.run(load(ports, servers[0].token, ids, CLIENTS, seconds / 2))  # everybody has every campaign in memory
+        for server in servers:  # everybody has every campaign in memory
+            for id in ids:
+                server.call("GET", f"/api/campaigns/{id}")
+        asyncio.run(load(ports, servers[0].token, ids, CLIENTS, seconds / 4, own))
         before = cpu_seconds(servers)
-        rate, taken = asyncio.run(load(ports, servers[0].token, ids, CLIENTS, seconds))
+        rate, taken = asyncio.run(load(ports, servers[0].token, ids, CLIENTS, seconds, own))
         used = cpu_seconds(servers) - before
     finally:
         for server in servers:
@@ -77,12 +82,13 @@ def many_campaigns(store: str, new_address: Callable[[], str], seconds: float, t
     )  # fmt: skip
 
 
-def several_processes(store: str, new_address: Callable[[], str], seconds: float, turns: int) -> Row:
-    """One process, and several."""
+def several_processes(store: str, new_address: Callable[[], str], seconds: float, turns: int, own: bool) -> Row:
+    """One process, and several: each with campaigns of its `own`, or all of them with all."""
     return compared(
-        f"{store}: {PROCESSES} processes beside one, {CAMPAIGNS} campaigns of {N_ARMS} items", MORE_BY_PROCESSES,
+        f"{store}: {PROCESSES} processes beside one, {CAMPAIGNS} campaigns of {N_ARMS} items, "
+        + ("each in one process" if own else "each in all of them"), MORE_BY_PROCESSES,
         lambda: at_load(new_address(), 1, CAMPAIGNS, N_ARMS, seconds),
-        lambda: at_load(new_address(), PROCESSES, CAMPAIGNS, N_ARMS, seconds), turns,
+        lambda: at_load(new_address(), PROCESSES, CAMPAIGNS, N_ARMS, seconds, own), turns,
     )  # fmt: skip
 
 
