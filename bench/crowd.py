@@ -30,17 +30,26 @@ from coterie.campaign import Campaigns
 CLIENTS, PROCESSES, CAMPAIGNS, SECONDS = 64, 4, 16, 20.0
 
 
-async def load(ports: list[int], token: str, ids: list[str], clients: int, seconds: float) -> tuple[float, list[float]]:
-    """(round trips a second, the milliseconds of every request); client k asks process k mod P for campaign k mod C."""
+async def load(
+    ports: list[int], token: str, ids: list[str], clients: int, seconds: float, own: bool = False
+) -> tuple[float, list[float]]:
+    """(round trips a second, the milliseconds of every request); client k asks process k mod P for campaign k mod C.
+
+    Where there are more campaigns than clients, each client goes on to the next ones. `own`: all clients of a campaign
+    ask the same process, k mod C mod P.
+    """
     times: list[float] = []
     trips, until = 0, time.perf_counter() + seconds
 
     async def work(number: int) -> None:
         nonlocal trips
-        client, rng = Client(ports[number % len(ports)], token), np.random.default_rng(number)
-        path = f"/api/campaigns/{ids[(number // len(ports)) % len(ids)]}"
+        port = ports[number % len(ids) % len(ports) if own else number % len(ports)]
+        client, rng = Client(port, token), np.random.default_rng(number)
+        place, further = number if own else number // len(ports), clients if len(ids) > clients else 0
         await client.open()
         while time.perf_counter() < until:
+            path = f"/api/campaigns/{ids[place % len(ids)]}"
+            place += further
             begin = time.perf_counter()
             (ask,) = (await client.post(f"{path}/ask", {"worker": f"client {number}", "n": 1}))["asks"]
             middle = time.perf_counter()

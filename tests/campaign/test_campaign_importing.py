@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,12 @@ NUMBERS = st.sampled_from(["0", "1", "1.5", "x", "2"])
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=int(os.environ.get("COTERIE_EXAMPLES", 300)),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(
     header=st.sampled_from([["arm", "v0", "v1"], ["id", "arm", "a", "b"]])
     | st.lists(st.sampled_from(["arm", "id", "v0", "v1", "a", "b", ""]) | st.text(max_size=3), max_size=5),
@@ -213,6 +219,7 @@ def test_any_file_is_imported_whole_or_refused_with_row_and_column(
             text.write("\n".join(",".join(row) for row in [header, *rows]))
         raw = text.getvalue().encode("utf-8", "replace")
     path.write_bytes(raw)
+    print("1 file")  # counted by `python -m bench.faults`
     global _store
     if _store is None:
         store = Campaigns(tmp_path_factory.mktemp("fuzz") / "store.db")

@@ -33,6 +33,27 @@ def ask_and_tell(store: Campaigns, id: str, k: int) -> None:
     store.tell(id, [{"id": f"n{k}", "arm": one["arm"], "values": [0.0], "lease": one["lease"]}])
 
 
+def test_small_campaigns_stay_in_memory_and_the_oldest_goes_when_they_are_too_large(
+    two: tuple[Campaigns, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, large, small = two
+    opened = store._campaigns._opened
+    shape: dict[str, Any] = {"n_arms": 3, "n_clusters": 2, "dim": 1, "noise": 1.0}
+    ids = [store.create(f"c{k}", **shape)["id"] for k in range(40)]
+    for id in ids:
+        ask_and_tell(store, id, 0)
+    assert list(opened) == [large, small, *ids]
+    assert all(one.size > 0 for one in opened.values())
+    monkeypatch.setattr(open_campaigns, "_BYTES_KEPT", sum(one.size for one in opened.values()) - 1)
+    ask_and_tell(store, store.create("one more", **shape)["id"], 0)
+    assert list(opened)[:-1] == [small, *ids]
+    monkeypatch.setattr(open_campaigns, "_BYTES_KEPT", 0)
+    ask_and_tell(store, store.create("and another", **shape)["id"], 0)
+    assert len(opened) == open_campaigns._STATES_KEPT, "so many stay, however large they are"
+    ask_and_tell(store, ids[0], 1)
+    assert store.status(ids[0])["measurements"] == 2
+
+
 @pytest.mark.parametrize("how", ["posted", "called"])
 def test_a_campaign_that_has_to_be_read_again_holds_up_nobody_else(
     two: tuple[Campaigns, str, str], monkeypatch: pytest.MonkeyPatch, how: str

@@ -27,6 +27,7 @@ def documents(seeds: range) -> list[tuple[str, Any, Any]]:
 
 def fuzz(seed: int, count: int) -> None:
     check_changes(documents(range(seed, seed + 1 + count // 2000)), seed, count)
+    print(f"{count} changes")
 
 
 def test_no_change_is_accepted_that_claims_something_else() -> None:
@@ -49,6 +50,7 @@ def test_honest_certificates_are_not_refused() -> None:
                 assert verdict, (kind, seed, verdict.problems)
                 kinds[kind] += 1
     assert set(kinds) == set(KINDS)
+    print(f"{kinds.total()} certificates")
 
 
 def test_a_revised_run_whose_first_result_was_corrected() -> None:

@@ -105,6 +105,7 @@ def test_whatever_is_handed_in_the_run_is_of_use_or_says_why_not(noise: str) -> 
             answered += 1
         except REFUSED as error:
             refused.append(str(error))
+    print("3000 calls")
     assert len(refused) > 800
     assert answered > 300
     assert min(len(sentence.split()) for sentence in refused) >= 3
@@ -139,5 +140,6 @@ def test_a_bent_memory_is_refused_or_harmless(noise: str) -> None:
             refused.append(str(error))
         else:
             measure(other, 60, 3)
+    print("300 calls")
     assert 50 < len(refused) < 300
     assert min(len(sentence.split()) for sentence in refused) >= 3

@@ -31,6 +31,7 @@ def said_until_killed(script: str, *arguments: str, lines: int) -> list[str]:
     said += [line for line in worker.stdout if line.endswith("\n")]
     worker.wait(60)
     worker.stdout.close()
+    print("1 kill")  # counted by `python -m bench.faults`
     return said
 
 

@@ -128,6 +128,7 @@ def test_150_copies_of_a_store_in_use(path: Path, tmp_path: Path, monkeypatch: p
     assert outcomes.count("whole") >= 5
     assert outcomes.count("journal_foreign") >= 5
     assert rows_in(path) == writer.acknowledged
+    print(f"{len(copies)} copies")
 
 
 def test_a_file_from_before_a_renewal_and_a_journal_from_after(

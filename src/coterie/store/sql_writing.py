@@ -135,8 +135,18 @@ class SqlWriting(SqlReading):
     def keep_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a snapshot in place of the campaign's last one."""
         id, seq, rules, hash, content = snapshot
-        stored = {"id": id, "seq": seq, "rules": rules, "hash": hash, "content": sealed(content, id, seq, rules, hash)}
-        self._connection.execute(_KEEP_SNAPSHOT, stored)
+        kept = {"id": id, "seq": seq, "rules": rules, "hash": hash}
+        content = sealed(content, id, seq, rules, hash)
+        if not self._is_sqlite:
+            self._connection.execute(text(_KEEP_SNAPSHOT.format(":content")), {**kept, "content": content})
+            return
+        # Part by part: a connection keeps a copy of the last value that a statement was given, and copies it twice.
+        self._driven(_KEEP_SNAPSHOT.format("zeroblob(:length)"), {**kept, "length": len(content)})
+        ((number,),) = self._driven("SELECT rowid FROM snapshots WHERE campaign = ?", (id,))
+        raw: Any = self._connection.connection.dbapi_connection
+        with raw.blobopen(schema.snapshots.name, "content", number) as blob:
+            for start in range(0, len(content), _BLOB_PART):
+                blob.write(content[start : start + _BLOB_PART])
 
     def keep_attachment(self, id: str, hash: str, content: bytes) -> None:
         """Keep a file with a locked campaign, once."""
@@ -186,11 +196,12 @@ def _statements(is_sqlite: bool) -> tuple[dict[Kind, str], str]:
     return insert, f"UPDATE campaigns SET {sets}, about = COALESCE({about}, about) WHERE id = {id}"
 
 
-_KEEP_SNAPSHOT = text(
-    "INSERT INTO snapshots (campaign, seq, rules, hash, content) VALUES (:id, :seq, :rules, :hash, :content) "
+_KEEP_SNAPSHOT = (
+    "INSERT INTO snapshots (campaign, seq, rules, hash, content) VALUES (:id, :seq, :rules, :hash, {}) "
     "ON CONFLICT (campaign) DO UPDATE SET seq = excluded.seq, rules = excluded.rules, hash = excluded.hash, "
     "content = excluded.content"
 )
+_BLOB_PART = 2**18  # bytes
 _KEEP_ATTACHMENT = text(
     "INSERT INTO attachments (campaign, sha256, content) VALUES (:id, :hash, :content) ON CONFLICT DO NOTHING"
 )

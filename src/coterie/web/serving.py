@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import ipaddress
 import json
 import logging
@@ -26,6 +27,8 @@ from coterie.web.webhooks import Webhooks
 _OTHER_FILES = 200  # that the process has open beside its connections: the store's, above all
 SWITCH_SECONDS = 0.001
 """How long one thread may keep the others waiting: an event loop and many short transactions share the interpreter."""
+GARBAGE_OBJECTS = 10_000
+"""New objects after which Python looks for garbage among them; a request makes some dozens."""
 
 
 class Server(uvicorn.Server):
@@ -200,17 +203,31 @@ def serve(
             app = create_app(campaigns, access, rate, max_body, metrics_token, told)
             announce(campaigns.store, listening, made, (token, read_token, metrics_token), as_json)
             _set_up_log(access_log)
-            before = sys.getswitchinterval()
-            sys.setswitchinterval(SWITCH_SECONDS)
-            try:
+            with _interpreter_for_requests():
                 server = Server(app, access_log, limits)
                 server.run(sockets=[listening])
-            finally:
-                sys.setswitchinterval(before)
     finally:
         listening.close()
     if server.ended_by is not None:  # whoever started it sees how it ended, now that the store is closed
         signal.raise_signal(server.ended_by)
+
+
+@contextmanager
+def _interpreter_for_requests() -> Iterator[None]:
+    """Threads take turns soon, and garbage is looked for less often, among what requests have made only: modules and
+    models are none, and looking through them keeps everybody waiting for a tenth of a second.
+    """
+    switch, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(GARBAGE_OBJECTS, *thresholds[1:])
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(switch)
 
 
 def _checked_proxies(given: Sequence[str]) -> list[str]:

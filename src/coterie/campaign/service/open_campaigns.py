@@ -28,9 +28,9 @@ from coterie.store.journal import Campaign, Journal, Reading, Summary, Writing
 _Answer = TypeVar("_Answer")
 
 _LOADERS = 8  # threads that read campaigns for requests that wait for it
-_STATES_KEPT = 32
-"""States in memory at once; the one used longest ago goes first, and is read again when it is needed."""
-
+_STATES_KEPT, _BYTES_KEPT = 32, 2**30
+"""So many states stay in memory, and more as long as all of them take about so many bytes; the one used longest ago
+goes first, and is read again when it is needed."""
 
 _FEW_ROWS = 2_000
 """So many rows of other processes may be read by whoever holds the lock; more are read outside of it first."""
@@ -259,11 +259,13 @@ class OpenCampaigns:
 
     def _opened_of(self, id: str) -> OpenCampaign:
         with self._opened_lock:
-            opened = self._opened.setdefault(id, OpenCampaign())
+            if id not in self._opened:
+                total = sum(opened.size for opened in self._opened.values())
+                while total > _BYTES_KEPT and len(self._opened) >= _STATES_KEPT:
+                    total -= self._opened.popitem(last=False)[1].size
+                self._opened[id] = OpenCampaign()
             self._opened.move_to_end(id)
-            while len(self._opened) > _STATES_KEPT:
-                self._opened.popitem(last=False)
-            return opened
+            return self._opened[id]
 
     def _serve(self, requests: list[Request]) -> None:
         """Decide and commit; every request is settled, or an error of the store is raised for all of them."""

@@ -15,6 +15,9 @@ from coterie.store.errors import DamagedLog
 from coterie.store.journal import Campaign, Known, Reading, Writing
 from coterie.store.rows import Page, origin
 
+_BYTES_EMPTY, _BYTES_A_ROW = 200_000, 700  # what a state takes beside its method's memory
+_FEW_ROWS = 100  # are not worth another estimate
+
 
 class NotInMemory(Exception):  # noqa: N818 (it is found out, not done wrong)
     """The state of a campaign has to be read first. Nobody's turn is spent on that: it can take long."""
@@ -29,6 +32,8 @@ class OpenCampaign:
     hash: str = ""  # of the last row that the state has
     snapshot_seq: int = 0  # up to where there is a snapshot, or where one was last tried
     snapshot_rows: int = 0  # rows since then that are too few for the next one, as far as is known
+    size: int = 0  # bytes that the state takes, about …
+    size_seq: int = 0  # … when it had so many rows
     clock_seen: float = 0.0  # what the clock said when `now` was last worked out
     now: float = 0.0
 
@@ -39,6 +44,12 @@ class OpenCampaign:
         self.now = max(seen, last_at, self.now + passed)
         self.clock_seen = seen
         return self.now
+
+    def measure(self) -> None:
+        """Estimate the bytes of the state, if it has twice the rows of the last time."""
+        if self.state is not None and (self.size == 0 or self.state.seq >= 2 * self.size_seq + _FEW_ROWS):
+            self.size = _BYTES_EMPTY + self.state.session.memory_bytes + _BYTES_A_ROW * self.state.seq
+            self.size_seq = self.state.seq
 
 
 @dataclass
@@ -80,6 +91,7 @@ def caught_up(
     `news`: the rows that the state in memory lacks, if somebody has read them.
     """
     state, hash = opened.state, opened.hash
+    opened.measure()
     if state is not None and (state.seq, hash) == (row["last_seq"], row["chain"]):
         return state
     opened.state = None  # so that a log that cannot be applied leaves nothing half-done
@@ -101,6 +113,7 @@ def caught_up(
             page = journal.rows(row, 0, previous=origin(row["id"], row["settings"]))
             state, hash = State.of(CampaignSettings.from_json(row["settings"]), page.rows), page.hash
     opened.state, opened.hash = state, hash
+    opened.measure()
     return state
 
 

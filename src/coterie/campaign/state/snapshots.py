@@ -14,11 +14,12 @@ import io
 import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,17 +125,15 @@ def _packed(
         "lease.answers": _text(lease.answer or "" for lease in leases),
         "lease.tokens": _text(lease.token or "" for lease in leases),
         "lease.endings": _text(lease.ended or "" for lease in leases),
-        "lease.numbers": np.array(
-            [(lease.ticket, lease.arm, worker_number[lease.worker], lease.named) for lease in leases], dtype=np.int64
-        ).reshape(-1, 4),
-        "lease.times": np.array([(lease.asked_at, lease.expires_at) for lease in leases], dtype=np.float64).reshape(
-            -1, 2
+        "lease.numbers": _table(
+            ((lease.ticket, lease.arm, worker_number[lease.worker], lease.named) for lease in leases), 4, np.int64
         ),
+        "lease.times": _table(((lease.asked_at, lease.expires_at) for lease in leases), 2, np.float64),
         "plain": _text([json.dumps(plain | {"lease_workers": names})]),
     }
     content = io.BytesIO()
     np.savez_compressed(content, **{name: array for name, array in arrays.items() if name.startswith("run.")})
-    inner = np.frombuffer(content.getvalue(), dtype=np.uint8)
+    inner = np.frombuffer(content.getbuffer(), dtype=np.uint8)
     outer = io.BytesIO()
     np.savez(outer, run=inner, **{name: array for name, array in arrays.items() if not name.startswith("run.")})
     found_bytes = outer.getvalue()
@@ -213,6 +212,11 @@ def _restore_leases(registry: Registry, outer: Any, workers: list[str]) -> None:
         registry.leases[key] = Lease(
             key, ticket, arm, workers[worker], asked, expires, answer or None, bool(named), ended or None, token or None
         )  # fmt: skip
+
+
+def _table(rows: Iterable[tuple[Any, ...]], width: int, dtype: Any) -> Any:
+    """An array of so many columns, made without a list of all rows."""
+    return np.fromiter(chain.from_iterable(rows), dtype=dtype).reshape(-1, width)
 
 
 def _text(parts: Any) -> Any:
