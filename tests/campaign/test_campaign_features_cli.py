@@ -34,7 +34,9 @@ def test_a_campaign_is_measured_by_feature() -> None:
     assert "which numbers of a result are missing has nothing to do with" in out
     out = run("campaign", "ask", "beans", "-n", "4")
     assert "feature" in out
+    assert "cost" in out
     assert "then, for ph of borlotti" in out
+    assert "blood" in run("campaign", "status", "beans")  # under way
     asks = json.loads(run("campaign", "ask", "beans", "-n", "4", "--json"))["asks"]
     assert [(ask["name"], ask["feature"], ask["cost"]) for ask in asks] == [
         ("borlotti", "ph", 1.0), ("navy", "ph", 1.0), ("pinto", "ph", 1.0), ("borlotti", "blood", 5.0),
@@ -63,7 +65,7 @@ def test_features_come_from_a_file_or_are_counted(tmp_path: Path) -> None:
         (["--features", "ph,iron", "--panel", "blood"], "written as blood=iron,zinc"),
         (["--features", "ph,iron", "--panel", "blood=tin"], "unknown feature 'tin'"),
         (["--features", "ph,iron", "--feature-costs", "1,x"], "a cost is a positive number"),
-        (["--features", "ph,iron", "--feature-costs", "1"], "one for each feature"),
+        (["--features", "ph,iron", "--feature-costs", "1"], "--feature-costs must be 2 positive numbers"),
         (["--features", "ph,iron", "--holes", "always"], "--holes must be at-random"),
         (["--features", "ph,ph"], "'ph' is there twice"),
         (["--features", "ph,iron", "--dim", "3"], "dim is the number of features"),
@@ -81,7 +83,7 @@ def test_bad_options_are_named(options: list[str], message: str) -> None:
         (["--arm", "navy", "6.9"], "say which feature or panel was measured"),
         (["--arm", "navy", "--feature", "tin", "6.9"], "'tin'"),
         (["--arm", "navy", "--feature", "blood", "6.9"], "must have ['iron', 'zinc']"),
-        (["--arm", "navy", "--feature", "blood", "6.9", "nan"], "holes='at random'"),
+        (["--arm", "navy", "--feature", "blood", "6.9", "nan"], "--holes at-random"),
     ],
 )
 def test_bad_results_are_named(words: list[str], message: str) -> None:

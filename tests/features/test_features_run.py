@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from itertools import permutations
 from typing import Any
 
@@ -13,7 +12,7 @@ from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods import prepared
 from coterie.methods.contract import PanelPull
-from coterie.methods.features.constants import CONSTANTS, Constants
+from coterie.methods.features.constants import Constants
 from coterie.methods.features.method import FeatureRun
 from coterie.methods.records import ASK, GIVE_UP, NOBODY, RESULT, Record
 from coterie.problem.families import Bounded
@@ -215,15 +214,6 @@ def test_a_run_whose_search_is_over_measures_everything_and_ends(constants: Cons
 def test_what_has_no_evidence_is_refused_by_name(noise: Any, features: Features, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         prepared(Settings.of(4, 2, noise=noise, features=features))
-
-
-def test_the_constants_are_those_that_were_measured() -> None:
-    """A change of one changes decisions: `rules` of the method is raised with it."""
-    assert asdict(CONSTANTS) == {
-        "scales": (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625), "batch": 4, "drop": 0.8, "least_ratio": 3.0,
-        "wait": 0.8, "better": 1.2, "settled": 0.15, "near": 0.5, "collapse": 0.2, "forecast": 2.6, "late": 6.0,
-        "patience": 3, "undoings": 24, "in_vain": 100.0, "core": 3, "large_group": 4,
-    }  # fmt: skip
 
 
 def test_the_ratio_of_a_batch_equals_its_formula() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from error_rates import Guarantee, assert_rate_at_most
+from scipy.stats import multivariate_normal
 
-from coterie.methods.deadline.statements import Bet, Statements, memberships, step_down
+from coterie.methods.deadline.statements import Bet, Statements, log_factors, memberships, step_down
+from coterie.problem.families import noise_of
+from coterie.session import partial
 
 RUNS, DELTA = 2000, 0.3
 
@@ -82,3 +87,75 @@ def test_step_down_is_the_largest_set() -> None:
             if (evidence[tried] >= level + np.log1p(left)).all() and tried.sum() > best.sum():
                 best = tried
         assert np.array_equal(found, best)
+
+
+def test_factors_equal_their_formula() -> None:
+    """docs/DEADLINE.md, section 3: densities of the difference of two means, one by one."""
+    rng = np.random.default_rng(2)
+    contrasts, variances = rng.normal(size=(5, 3)), rng.uniform(0.2, 2.0, 5)
+    bet = Bet(rng.normal(size=(4, 3)), rng.uniform(0.1, 1.0, 4), rng.dirichlet(np.ones(4), 5))
+    for group in range(4):
+        others = [k for k in range(4) if k != group]
+        expected = []
+        for x, v, weights in zip(contrasts, variances, bet.weights, strict=True):
+            density = sum(
+                weights[k] / weights[others].sum()
+                * multivariate_normal.pdf(x, bet.centers[k] - bet.centers[group],
+                                          v + bet.variances[k] + bet.variances[group])
+                for k in others
+            )  # fmt: skip
+            expected.append(np.log(density / multivariate_normal.pdf(x, np.zeros(3), v)))
+        np.testing.assert_allclose(log_factors(contrasts, variances, bet, group), expected)
+
+
+def plain_pairs(evidence: np.ndarray, most_equal: int, level: float) -> set[tuple[int, int]]:
+    """docs/DEADLINE.md, section 2, pair after pair: the strongest that is left, if it reaches the level of all left."""
+    left = {(i, j): evidence[i, j] for i in range(len(evidence)) for j in range(i)}
+    settled: set[tuple[int, int]] = set()
+    while left:
+        pair = max(left, key=lambda pair: left[pair])
+        if left[pair] < level + np.log(min(most_equal, len(left))):
+            break
+        settled.add(pair)
+        del left[pair]
+    return settled
+
+
+def step_down_of(evidence: np.ndarray, most_equal: int, level: float, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def unequal(stacks: Any, noise: Any, equal: int, log_inverse_error: float) -> np.ndarray:
+        return np.asarray(evidence >= log_inverse_error + np.log(equal))
+
+    monkeypatch.setattr(partial, "unequal", unequal)
+    stacks: Any = None
+    return partial.step_down(stacks, noise_of(1.0, 1), most_equal, level)
+
+
+def symmetric(half: np.ndarray) -> np.ndarray:
+    low = np.tril(half, -1)
+    return np.asarray(low + low.T + np.diag(np.full(len(half), -np.inf)))
+
+
+def test_pairs_step_down_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, more = np.random.default_rng(4), 0
+    for _ in range(300):
+        evidence = symmetric(rng.exponential(3.0, (6, 6)) + 1.0)
+        most_equal = int(rng.integers(3, 16))
+        found = step_down_of(evidence, most_equal, 1.0, monkeypatch)
+        expected = plain_pairs(evidence, most_equal, 1.0)
+        assert {(int(i), int(j)) for i, j in zip(*np.nonzero(np.tril(found)), strict=True)} == expected
+        more += len(expected) > int((np.tril(evidence, -1) >= 1.0 + np.log(most_equal)).sum())
+    assert more > 20, "else the levels never fell"
+
+
+@pytest.mark.guarantee
+def test_pairs_step_down_error_rate_within_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of equal items have E = 1/U, which reaches x with probability 1/x; all others are settled at once."""
+    rng, labels = np.random.default_rng(5), np.array([0, 0, 0, 1, 1, 2])
+    equal = labels[:, None] == labels
+    wrong = 0
+    for _ in range(RUNS):
+        drawn = symmetric(-np.log(rng.random((6, 6))))
+        evidence = np.where(equal, drawn, 1e3)
+        wrong += bool((step_down_of(evidence, 10, -np.log(DELTA), monkeypatch) & equal).any())
+    assert_rate_at_most(DELTA, wrong, RUNS, Guarantee("known", "deadline", case="pairs step down"))
+    assert wrong > 0.1 * RUNS, "else nothing was tested"

@@ -154,6 +154,7 @@ def test_a_result_without_any_number_is_refused_with_holes_too() -> None:
     ("options", "field", "message"),
     [
         ({"features": None}, "panels", "is for features: give features"),
+        ({"features": None, "panels": None, "holes": "at random"}, "holes", "one panel of all of them is a whole"),
         ({"dim": 2}, "dim", "dim is the number of features, 3"),
         ({"panel_costs": {"serum": 3}}, "panel_costs", "unknown panel 'serum'"),
         ({"feature_costs": [1, 2]}, "feature_costs", "one for each feature"),

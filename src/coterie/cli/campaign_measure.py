@@ -72,15 +72,18 @@ def ask(
             typer.echo(line)
     else:
         first = answer["asks"][0]
-        of = ["feature"] if "feature" in first else []
-        shown = ["name", *of, "arm", "lease", "expires"]
-        rows = [[lease[part] for part in shown] for lease in answer["asks"]]
+        of = [key for key in ("feature", "cost") if key in first]
+        rows = [
+            [lease["name"], *(f"{lease[key]:g}" if key == "cost" else lease[key] for key in of), lease["arm"],
+             lease["lease"], lease["expires"]]
+            for lease in answer["asks"]
+        ]  # fmt: skip
         print_table(["item", *of, "number", "lease", "until"], rows, "measure")
         who = [] if worker is None else ["--worker", worker]
         names = first.get("values", meant["settings"]["value_names"])
         typed = value_placeholders(names, meant["settings"]["dim"])
         told = campaign_command("tell", campaign, store, "--lease", first["lease"], *who)
-        item = f"{first['feature']} of {first['name']}" if of else first["name"]
+        item = f"{first['feature']} of {first['name']}" if "feature" in first else first["name"]
         typer.echo(f"then, for {item}: {told} {typed}")
         for line in waiting_lines(answer["waiting_for"]):
             typer.echo(line)

@@ -55,11 +55,13 @@ def print_status(status: dict[str, Any], handed: dict[str, Any] | None = None) -
         text = f"Near a border, and could belong elsewhere: {first_names(near)}."
         console.print(text, highlight=False, markup=False)
     if status["open_leases"]:
+        of = ["feature"] if "feature" in status["open_leases"][0] else []
         rows = [
-            [entry["name"], entry["worker"], entry["expires"] + (" (over)" if entry["expired"] else ""), entry["lease"]]
+            [entry["name"], *(entry[key] for key in of), entry["worker"],
+             entry["expires"] + (" (over)" if entry["expired"] else ""), entry["lease"]]
             for entry in status["open_leases"]
-        ]
-        print_table(["item", "worker", "until", "lease"], rows, "under way")
+        ]  # fmt: skip
+        print_table(["item", *of, "worker", "until", "lease"], rows, "under way")
     _print_failures(status["failures"])
     if status["workers"]:
         missed = _MISSED if status["failures"]["text"] is not None else ()

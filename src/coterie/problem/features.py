@@ -143,7 +143,7 @@ class Features:
 
     def panel_of(self, name: str) -> int:
         """The number of a panel; ValueError if there is none of this name."""
-        return _number_of(name, self._panel_numbers, "panel")
+        return _number_of(name, self._panel_numbers, "panel" if self.panels else "feature")
 
     def feature_of(self, name: str) -> int:
         """The number of a feature; ValueError if there is none of this name."""

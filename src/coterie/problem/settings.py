@@ -298,7 +298,9 @@ def _checked_features(features: Any, *more: Any) -> Features | None:
     if features is None:
         field = next((field for field, given in named.items() if given is not None), None)
         if field is not None:
-            raise SettingError(f"{field}={short(named[field])} is for features: give features=[…] too", field)
+            together = "; one panel of all of them is a whole measurement" if field == "holes" else ""
+            given = short(named[field])
+            raise SettingError(f"{field}={given} is for features: give features=[…] too{together}", field)
         return None
     try:
         return Features.of(features, **named)

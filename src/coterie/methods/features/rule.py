@@ -144,14 +144,17 @@ class Rule:
 
     def _prove(self, epoch: Epoch, begin_round: Callable[[list[Ask]], None], leave: bool = True) -> Asking:
         """Rounds until all tests are met, or the bets prove poor; or, if it may leave, the estimate is another one."""
-        groups, late = self.groups, self.constants.late
-        cost, expected = 0.0, self._expected(epoch)
+        groups = self.groups
+        cost, most = 0.0, self.constants.late * self._expected(epoch)
         while not epoch.proven:
             asks = compose_asks(groups, epoch)
+            price = self.prices.total(asks)
+            if price > most:  # the groups no longer differ where they seemed to: such a round might never end
+                return
             begin_round(asks)
-            cost += self.prices.total(asks)
+            cost += price
             yield []
-            if cost > late * expected:
+            if cost > most:
                 return
             if leave:
                 logs, _ = groups.margins()

@@ -232,7 +232,7 @@ class BetterFeatures:
         saved = users * (max(1.0, 8.0 / square) - np.maximum(1.0, 8.0 / scales**2))
         pay = np.where(scales**2 > self._constants.better**2 * square, np.maximum(saved, 0.0), 0.0)
         pay = pay * 0.5 / (1.0 + self._tested) / (2.0 + 8.0 / scales**2)
-        best = int(pay.argmax())
+        best = int((pay >= (1.0 - 1e-9) * pay.max()).argmax())  # rounding decides no tie
         return float(scales[best]), float(pay[best])
 
     def compare(
