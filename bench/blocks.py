@@ -16,8 +16,8 @@ import numpy as np
 import coterie
 from bench.part import Column, Headline, Part, Progress, Row, Table
 
-RUNS, LARGE_RUNS, ERROR_RUNS = 60, 20, 200
-"""Of a cell; of one of 40 items or more; of one of errors (`tests/blocks/test_blocks_error_rate.py` has 2,000)."""
+RUNS, ERROR_RUNS = 100, 200
+"""Of a cell; of one of errors (`tests/blocks/test_blocks_error_rate.py` has 2,000)."""
 WITHOUT = 5
 """Runs without blocks for each run in blocks: they are compiled, and cost next to nothing."""
 DELTA, SEED, MOST = 0.1, 9100, 4000
@@ -146,7 +146,7 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     runs, many = (3, 20) if quick else (RUNS, ERROR_RUNS)
     large = {name for name, (instance, *_) in COSTS.items() if instance.n_arms >= 40}
     work: list[tuple[Any, tuple[Any, ...]]] = [
-        (cost, (min(runs, LARGE_RUNS) if name in large else runs, name, told))
+        (cost, (runs, name, told))
         for name in COSTS
         for told in NOISES
         if not (quick and name in large)
