@@ -146,10 +146,7 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     runs, many = (3, 20) if quick else (RUNS, ERROR_RUNS)
     large = {name for name, (instance, *_) in COSTS.items() if instance.n_arms >= 40}
     work: list[tuple[Any, tuple[Any, ...]]] = [
-        (cost, (runs, name, told))
-        for name in COSTS
-        for told in NOISES
-        if not (quick and name in large)
+        (cost, (runs, name, told)) for name in COSTS for told in NOISES if not (quick and name in large)
     ]
     work += [(shifted, (runs, name, told)) for name in SHIFTED for told in NOISES]
     work += [(questions, (runs, told)) for told in STATED]
