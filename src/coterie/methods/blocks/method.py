@@ -41,13 +41,13 @@ class BlockRun(DecidingRun):
             raise ValueError(f"block {block!r} is closed: nothing more is measured in it; name another block")
         n_groups = self._shape[1]
         left = max(ROOM, 4 * n_groups) if room is None else check_count(room, "the room of a block", 1)
-        if left < 2:
+        begun = block in self._blocks
+        if left < 2 and not begun:
             raise ValueError(
                 f"block {block!r} has room for one result: items are compared inside a block only, so that it would "
                 "prove nothing; give a block with room for two or more"
             )
         allowed = self._allowed(among)
-        begun = block in self._blocks
         self._room = left if not begun else max(self._room, left)
         self._blocks.setdefault(block, False)
         self._block = block
