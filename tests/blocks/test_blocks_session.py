@@ -35,7 +35,10 @@ def _decided(noise: Any, offsets: Callable[[int, list[int]], float], seed: int, 
     return [session.decisions, session.pulls.tolist(), {k: v for k, v in certificate.items() if k != "alarm"}]
 
 
-@pytest.mark.parametrize("noise", [1.0, None, "gaussian", coterie.Symmetric(), coterie.AtMost(1.0)], ids=str)
+OFFSET_NOISES = [1.0, None, coterie.AnyNoise(shape=True), "gaussian", coterie.Symmetric(), coterie.AtMost(1.0)]
+
+
+@pytest.mark.parametrize("noise", OFFSET_NOISES, ids=str)
 def test_offsets_change_nothing_bit_for_bit(noise: Any) -> None:
     rng = np.random.default_rng(5)
     without = _decided(noise, lambda number, items: 0.0, 7)

@@ -159,6 +159,12 @@ def bounds_variance(noise: Model) -> bool:
     return isinstance(stated, Gaussian) and stated.shape != "full"
 
 
+def bets_on_shape(noise: Model) -> bool:
+    """Whether groups are told apart by the spread and shape of results too."""
+    stated = noise.statement if isinstance(noise, Unknown) else None
+    return isinstance(stated, AnyNoise) and stated.shape
+
+
 def trials_of(noise: Model) -> int | None:
     """Of how many trials each number of a result is a count; None if results are no counts."""
     stated = noise.statement if isinstance(noise, Unknown) else None
