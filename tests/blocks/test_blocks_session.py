@@ -222,6 +222,17 @@ def test_bad_steps_are_named_and_change_nothing() -> None:
         session.tell(0, 1.0, block="zz")
 
 
+def test_nothing_is_frozen_while_the_noise_is_hardly_known() -> None:
+    """With few degrees of freedom the noise looks small in some direction, and groups along it look sure."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        session = coterie.Session(40, 4, 5, 0.1, blocks="offset")
+        for number in range(2):
+            for item in session.ask(48 if number == 0 else 20, block=f"day {number}"):
+                session.tell(item, rng.standard_normal(5))
+        assert not [made for made in session.decisions if made["event"] == "freeze"]
+
+
 def test_cluster_measures_block_by_block() -> None:
     rng = np.random.default_rng(0)
     offsets: dict[str, Any] = {}

@@ -29,6 +29,9 @@ from coterie.problem.settings import Settings
 
 FREEZE_RISK_UNKNOWN, SURE_RISK = 0.08, 0.01
 """The misgrouping risk at which a candidate is frozen, where the noise is not known; and at which it is at once."""
+LEAST_FREEDOM = 6
+"""Degrees of freedom of an estimated scatter for each number of a result, before which nothing is frozen: with fewer
+there is a direction in which the noise looks small, and groups along it look sure."""
 STEADY = 0.02
 """Otherwise the candidate has stood for this share of all results."""
 LARGE_GROUP, CORE, SMALL_CORE = 4, 3, 2
@@ -204,7 +207,7 @@ class DecidingRun(MethodRun):
 
     @property
     def _least_freedom(self) -> float:
-        return float(min(max(6, self._shape[2] + 2), max(self._shape[0], 4)))
+        return float(min(LEAST_FREEDOM * self._shape[2], max(self._shape[0], 4)))
 
     def _matches(self, estimate: Estimate) -> bool:
         """Whether the candidate that is being tested is the estimate."""
