@@ -3,7 +3,8 @@
 *cost*: measurements in blocks of some room, beside CROC without blocks, in a world in which blocks do nothing. Offsets
 would change no figure: a run is the same run whatever they are. *shift*: a new day every 20 measurements, each with its
 own shift of one standard deviation, told to CROC as blocks, and not told. *questions*: models that answer right or
-wrong; all get the same question, or each another. *errors*: wrong groups, with shifts that are drawn and aimed.
+wrong; all get the same question, or each another. *shape*: groups that differ in spread alone. *errors*: wrong groups,
+with shifts that are drawn and aimed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 import coterie
 from bench.part import Column, Headline, Part, Progress, Row, Table
 
-RUNS, LARGE_RUNS, ERROR_RUNS = 60, 20, 200
-"""Of a cell; of one of 40 items or more; of one of errors (`tests/blocks/test_blocks_error_rate.py` has 2,000)."""
+RUNS, SHAPE_RUNS, ERROR_RUNS = 100, 32, 200
+"""Of a cell; of one of spread; of one of errors (`tests/blocks/test_blocks_error_rate.py` has 2,000)."""
 WITHOUT = 5
 """Runs without blocks for each run in blocks: they are compiled, and cost next to nothing."""
 DELTA, SEED, MOST = 0.1, 9100, 4000
@@ -102,6 +103,8 @@ def own_questions(rng: np.random.Generator, arms: Any, means: Any) -> Any:
     return (rng.random(means.shape) < 1.0 / (1.0 + np.exp(-logits))).astype(float)
 
 
+ONE_PLACE = coterie.Instance(np.arange(12) % 3, [[0.0], [1e-9], [2e-9]])
+"""Groups for worlds that differ otherwise."""
 STATED: dict[str, Any] = {"bounded": coterie.Bounded(0, 1), "any noise": None, "counts of one": coterie.Counts(1)}
 
 
@@ -117,6 +120,26 @@ def questions(runs: int, told: str) -> Row:
     return row | {"mean": mean, "without": without, "ratio": without / mean, "wrong": int(same.errors()[0])}
 
 
+SPREADS = np.array([1.0, 1.7, 3.0])
+
+
+def spreads(rng: np.random.Generator, arms: Any, means: Any) -> Any:
+    """Groups that differ in nothing but their spread."""
+    return SPREADS[np.asarray(arms) % SPREADS.size, None] * rng.standard_normal(np.shape(means))
+
+
+def shapes(runs: int, room: int) -> Row:
+    """Spread in blocks, beside a run without blocks: their offsets have to be seen from cells."""
+    noise = coterie.AnyNoise(shape=True)
+    common: dict[str, Any] = {"deltas": DELTA, "trials": runs, "seed": SEED, "noise": noise, "progress": False}
+    within = coterie.simulate(ONE_PLACE, blocks="offset", room=room, world=spreads, max_pulls=10 * MOST, **common)
+    without = coterie.simulate(ONE_PLACE, world=spreads, **common)
+    mean, other = float(within.mean()[0]), float(without.mean()[0])
+    row: Row = {"kind": "shape", "instance": "M=12 K=3, N(0,1), N(0,1.7²), N(0,3²)", "told": "any noise, shape"}
+    row |= {"room": room, "runs": runs, "mean": mean, "without": other, "ratio": mean / other}
+    return row | {"wrong": int(within.errors()[0])}
+
+
 def aimed(rng: np.random.Generator, arms: Any) -> float:
     """Up if the first item of a block has an even number, else down; in every second block drawn."""
     return float(2.0 * rng.standard_normal() if rng.random() < 0.5 else 2.0 - 4.0 * (arms[0] % 2))
@@ -127,6 +150,7 @@ ERRORS: dict[str, Any] = NOISES | {
     "Gaussian, scalar": coterie.Gaussian("scalar"),
     "at most": coterie.AtMost(1.0),
     "symmetric": coterie.Symmetric(),
+    "any noise, shape": coterie.AnyNoise(shape=True),
 }
 
 
@@ -146,13 +170,11 @@ def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
     runs, many = (3, 20) if quick else (RUNS, ERROR_RUNS)
     large = {name for name, (instance, *_) in COSTS.items() if instance.n_arms >= 40}
     work: list[tuple[Any, tuple[Any, ...]]] = [
-        (cost, (min(runs, LARGE_RUNS) if name in large else runs, name, told))
-        for name in COSTS
-        for told in NOISES
-        if not (quick and name in large)
+        (cost, (runs, name, told)) for name in COSTS for told in NOISES if not (quick and name in large)
     ]
     work += [(shifted, (runs, name, told)) for name in SHIFTED for told in NOISES]
     work += [(questions, (runs, told)) for told in STATED]
+    work += [(shapes, (min(runs, SHAPE_RUNS), room)) for room in (24, 48)]
     work += [(errors, (many, told)) for told in ERRORS]
     found: list[Row] = []
     for place, (measured, given) in enumerate(work):
@@ -223,6 +245,12 @@ PART = Part(
             (*_HEAD, _count("same question", "mean"), _count("different questions", "without"), _RATIO,
              Column("wrong", "wrong")),
             lambda row: row["kind"] == "questions",
+        ),
+        Table(
+            "Groups that differ in spread alone, `AnyNoise(shape=True)`: in blocks, and without blocks.",
+            (*_HEAD, Column("room", "room"), _count("in blocks", "mean"), _count("without", "without"), _RATIO,
+             Column("wrong", "wrong")),
+            lambda row: row["kind"] == "shape",
         ),
         Table(
             f"Wrong groups at δ = {DELTA:g}, offsets of 2 σ, drawn and aimed.",

@@ -51,10 +51,11 @@ class _Insisting:
         labels = self._labels
         fit = fit_of(*table_of(labels[arms], blocks, rows, 2, places.n_blocks))
         apart = rows - fit.centers[labels[arms]] - fit.offsets[blocks]
-        scatter = np.eye(1) if self._known else np.array([[max(float((apart**2).mean()), 1e-3)]])
+        spread = apart.T @ apart / len(apart)
+        scatter = np.eye(1) if self._known else spread + np.diag(np.maximum(1e-3 - np.diag(spread), 0.0) + 1e-9)
         margins = np.full((TRUTH.size, 2), 9.0)
         margins[np.arange(TRUTH.size), labels] = np.inf
-        metric = 1.0 / np.sqrt(scatter)
+        metric = np.linalg.cholesky(np.linalg.inv(scatter)).T
         return Estimate(labels, fit.centers, scatter, metric, 99.0, fit.inverse, counts, margins, 0.0, (), None, 0.0)
 
 
@@ -67,6 +68,8 @@ def _proven(blocks: str, noise: str, labels: IntArray, runs: int, most: int = MO
     for trial in range(runs):
         run, number, aimed = BlockRun(settings), 0, bool(trial % 2)
         run._estimator = _Insisting(labels, noise == "known")  # type: ignore[assignment]
+        if run._shape_estimate is not None:
+            run._shape_estimate._estimator = _Insisting(labels, False)  # type: ignore[assignment]
         while not run.done and run.t < most:
             number += 1
             pulls = run.compose(f"block {number}", room)

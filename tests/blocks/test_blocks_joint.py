@@ -87,7 +87,8 @@ def test_a_joint_factor_has_mean_one_however_the_arms_depend(
     honest: tuple[dict[str, Any], list[dict[str, Any]]],
 ) -> None:
     """Where questions suit two arms and not the two others: the product of two factors has a mean above 1."""
-    from coterie.methods.blocks.factors import Used, factors_for
+    from coterie.methods.blocks.exchangeable import factors_for
+    from coterie.methods.blocks.factors import Used
     from coterie.problem.families import noise_of
 
     noise = noise_of(coterie.Bounded(0.0, 1.0), 1)

@@ -35,7 +35,10 @@ def _decided(noise: Any, offsets: Callable[[int, list[int]], float], seed: int, 
     return [session.decisions, session.pulls.tolist(), {k: v for k, v in certificate.items() if k != "alarm"}]
 
 
-@pytest.mark.parametrize("noise", [1.0, None, "gaussian", coterie.Symmetric(), coterie.AtMost(1.0)], ids=str)
+OFFSET_NOISES = [1.0, None, coterie.AnyNoise(shape=True), "gaussian", coterie.Symmetric(), coterie.AtMost(1.0)]
+
+
+@pytest.mark.parametrize("noise", OFFSET_NOISES, ids=str)
 def test_offsets_change_nothing_bit_for_bit(noise: Any) -> None:
     rng = np.random.default_rng(5)
     without = _decided(noise, lambda number, items: 0.0, 7)
@@ -217,6 +220,17 @@ def test_bad_steps_are_named_and_change_nothing() -> None:
         session.ask(4, block="p")
     with pytest.raises(ValueError, match="'zz' was not asked for"):
         session.tell(0, 1.0, block="zz")
+
+
+def test_nothing_is_frozen_while_the_noise_is_hardly_known() -> None:
+    """With few degrees of freedom the noise looks small in some direction, and groups along it look sure."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        session = coterie.Session(40, 4, 5, 0.1, blocks="offset")
+        for number in range(2):
+            for item in session.ask(48 if number == 0 else 20, block=f"day {number}"):
+                session.tell(item, rng.standard_normal(5))
+        assert not [made for made in session.decisions if made["event"] == "freeze"]
 
 
 def test_cluster_measures_block_by_block() -> None:

@@ -13,6 +13,7 @@ at most δ (docs/BLOCKS.md). False alarm: below 1e-6 for each of the cases if th
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,10 @@ from coterie.methods.blocks.bets import Bettor
 from coterie.methods.blocks.cells import Cell
 from coterie.methods.blocks.epoch import Epoch, next_level, share_of_epoch
 from coterie.methods.blocks.estimate import Estimate
-from coterie.methods.blocks.factors import factors_for
+from coterie.methods.blocks.exchangeable import factors_for
 from coterie.methods.blocks.pairs import ALPHA, Pairs
-from coterie.problem.checks import IntArray
+from coterie.methods.blocks.shape import Features, feature_count
+from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import noise_of
 
 pytestmark = pytest.mark.guarantee
@@ -45,6 +47,25 @@ def _guess(candidate: IntArray, rng: np.random.Generator) -> Estimate:
     return Estimate(candidate, centers, one, one, 9.0, 0.05 * np.eye(2), candidate, margins, 0.0, (), None, 0.0)
 
 
+class _ShapeBets:
+    """Bets on features of results, right or of any direction and size, in place of those of an estimate."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def freeze_bet(self) -> dict[str, Any]:
+        """Weights of the three scores."""
+        return {"from": [0.0], "numbers": self._rng.dirichlet(np.ones(3)).tolist(), "features": Features(1).names}
+
+    def cell_bet(self, labels: IntArray, cell_mean: FloatArray) -> list[FloatArray]:
+        """By the clipped place alone, or by all features."""
+        vectors = np.zeros((2, feature_count(1)))
+        vectors[:, 0] = [-0.5 * GAP, 0.5 * GAP]
+        if self._rng.random() < 0.5:
+            vectors = self._rng.normal(0.0, 2.0, vectors.shape)
+        return [-cell_mean, np.ones(1), vectors, np.zeros(2), np.ones((2, 2))]
+
+
 def proven(blocks: str, noise: str, strict: bool, candidate: IntArray, cores: list[list[int]], seed: int) -> bool:
     """One run in which these groups, with these cores, are frozen, and again after every strict lapse."""
     rng, model = np.random.default_rng(seed), noise_of(STATED[noise], 1)
@@ -52,6 +73,7 @@ def proven(blocks: str, noise: str, strict: bool, candidate: IntArray, cores: li
     factors, bettor, halves = factors_for(model, 2, 1), Bettor(model, 1), (blocks, noise) != ("drawn", "bounded")
     alpha, log_inverse = ALPHA if noise == "known" else 0.0, -math.log(DELTA)
     pairs = Pairs(6, 2, 1, log_inverse, strict) if noise == "known" else None
+    shape: Any = _ShapeBets(rng) if noise == "shape" else None
     epoch, aimed = None, bool(seed % 2)
     freezes = 0
     for number in range(1, (RIGHT_CELLS if right else CELLS) + 1):
@@ -59,7 +81,7 @@ def proven(blocks: str, noise: str, strict: bool, candidate: IntArray, cores: li
         if epoch is None:
             frozen = {"epoch": freezes, "level": next_level(freezes, log_inverse, alpha), "labels": candidate.tolist()}
             epoch, freezes = (
-                Epoch(frozen | {"cores": cores, "bet": bettor.of_freeze(guess)}, factors, halves),
+                Epoch(frozen | {"cores": cores, "bet": bettor.of_freeze(guess, shape)}, factors, halves),
                 freezes + 1,
             )
         arms = np.arange(6) if rng.random() < 0.7 else rng.permutation(6)[: rng.integers(2, 6)]
@@ -67,7 +89,7 @@ def proven(blocks: str, noise: str, strict: bool, candidate: IntArray, cores: li
             arms = np.append(arms, rng.integers(6, size=2))
         arms = rng.permutation(arms)
         offset = 2.0 - 4.0 * (arms[0] == 2) if aimed else 2.0 * rng.standard_normal()
-        bet = bettor.of_cell(guess, arms, candidate, GAP * np.array([[-0.5], [0.5]]))
+        bet = bettor.of_cell(guess, arms, candidate, GAP * np.array([[-0.5], [0.5]]), shape)
         cell = Cell(number, f"block {number}", epoch.number, arms, bet)
         seen = 0.0
         for place, arm in enumerate(arms.tolist()):

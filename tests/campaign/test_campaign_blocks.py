@@ -121,7 +121,9 @@ def test_bad_input_is_refused_by_name_and_changes_nothing(store: Campaigns) -> N
         store.tell(id, [result | {"block": 7}])
     with pytest.raises(BadValue, match="was not asked for"):
         store.close_block(id, "plate 9")
-    asked: tuple[dict[str, Any], ...] = ({"room": 0}, {"among": []}, {"among": ["nobody"]}, {"block": ""})
+    asked: tuple[dict[str, Any], ...] = (
+        {"room": 0}, {"room": 1}, {"among": []}, {"among": ["nobody"]}, {"among": ["a"]}, {"block": ""}
+    )  # fmt: skip
     for wrong in asked:
         with pytest.raises(BadValue) as error:
             store.ask(id, "bob", 3, **({"block": "plate 3"} | wrong))

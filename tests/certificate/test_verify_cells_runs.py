@@ -24,6 +24,7 @@ NOISES: dict[str, Any] = {
     "bounded": coterie.Bounded(0, 1),
     "at-most": coterie.AtMost(1.0),
     "symmetric": coterie.Symmetric(),
+    "spread": coterie.AnyNoise(shape=True),
 }
 OFFSET = [*NOISES, *(f"{name}, strict" for name in ("known", "any", "counts")), "known, far apart"]
 DRAWN = ["drawn, any", "drawn, bounded", "drawn, counts"]
@@ -37,6 +38,8 @@ def drawn(kind: str, group: int, offset: float, rng: np.random.Generator) -> lis
         return [float(rng.random() < 1.0 / (1.0 + np.exp(-4.0 * (group - 1) - offset)))]
     if kind.endswith("bounded"):
         return [float(np.clip(0.1 + 0.35 * group + 0.03 * offset + 0.1 * rng.random(), 0.0, 1.0))]
+    if kind == "spread":
+        return [float(offset + 5.0**group * rng.standard_normal())]
     return [float((12.0 if kind == "known, far apart" else 3.0) * group + offset + rng.standard_normal())]
 
 
@@ -49,7 +52,7 @@ def block_run(name: str, seed: int) -> coterie.Session | None:
     blocks = "drawn" if is_drawn else "offset"
     session = coterie.Session(9, 3, 1, delta=0.1, noise=noise, blocks=blocks, strict_blocks=strict)
     room, number = 9 if is_drawn else int(rng.choice([9, 12, 20])), 0
-    while not session.done and session.n_measurements < 1500:
+    while not session.done and session.n_measurements < 2500:
         number, offset = number + 1, 2.0 * rng.standard_normal()
         block = f"block {number}"
         for arm in session.ask(room, block=block):

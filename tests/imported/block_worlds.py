@@ -18,10 +18,12 @@ STATED: dict[str, Any] = {
     "counts": coterie.Counts(12),
     "trials": coterie.Counts(1),
     "bounded": coterie.Bounded(0.0, 1.0),
+    "shape": coterie.AnyNoise(shape=True),
 }
-NOISES = [("offset", noise) for noise in STATED if noise != "trials"] + [
+NOISES = [("offset", noise) for noise in STATED if noise not in ("trials", "shape")] + [
     ("drawn", noise) for noise in ("any", "bounded", "trials")
 ]
+NOISES += [("offset", "shape"), ("drawn", "shape")]
 """Blocks and noises that go together."""
 
 

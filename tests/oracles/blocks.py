@@ -90,13 +90,57 @@ def evidence_of_test(log: Log, epoch: int, arm: int, against: int, pool: set[int
         )
     if kind == "gaussian":
         return _gaussian(log, freeze, used, arm, against, pool, kappa)
-    total_log = 0.0
+    total_log, shaped = 0.0, np.zeros(2)
+    features = freeze["bet"]["features"] if freeze.get("bet") and "features" in freeze["bet"] else []
     for cell in used:
         rows = log.results[cell["cell"]]
         mine, theirs = sides(rows, arm, pool)
         if mine and theirs:
             total_log += _factor(log, cell, n_groups, own_group, against, arm, pool, mine, theirs)
+            if features:
+                shaped += _shaped(log, cell, n_groups, own_group, against, mine, theirs, features)
+    if features:
+        products = [math.exp(total_log), *np.exp(shaped).tolist()]
+        return math.log(sum(w * e for w, e in zip(freeze["bet"]["numbers"], products, strict=True)))
     return total_log
+
+
+FEATURES = {
+    "clip": lambda z: min(6.0, max(-6.0, z)),
+    "abs": lambda z: min(abs(z), 6.0),
+    "log": lambda z: math.log(1.0 + z * z),
+    "tanh": math.tanh,
+    "tanh2": lambda z: math.tanh(2.0 * z) ** 2,
+    "cos": lambda z: math.cos(2.0 * z),
+    "sin": lambda z: math.sin(2.0 * z),
+}
+
+
+def _shaped(
+    log: Log, cell: dict[str, Any], k: int, own: int, other: int, mine: list[Any], theirs: list[Any], names: list[str]
+) -> np.ndarray:
+    """log of the factors of a cell for the score of the shape, and for small bets on it."""
+    d, numbers = log.dim, cell["bet"]["numbers"]
+    located = 2 + k * d + k + 2 * k * k
+    order = int(numbers[1])
+    middle, scale, vectors, heights, f = _parts(numbers[located:], [(d,), (d,), (k, len(names)), (k,), (k, k)])
+    center = np.mean([x for _, x in log.results[cell["cell"]]], axis=0)
+
+    def score(x: np.ndarray) -> float:
+        z = (x - center - middle) / scale
+        phi = []
+        for name in names:
+            kind, *places = name.split()
+            at = [float(z[int(place)]) for place in places]
+            phi.append(math.tanh(at[0]) * math.tanh(at[1]) if kind == "product" else FEATURES[kind](at[0]))
+        return float((vectors[own] - vectors[other]) @ np.array(phi) - heights[own] + heights[other])
+
+    j, logs = min(len(mine), order), []
+    for part in (float(f[own, other]), 0.1):
+        g = [math.exp(min(6.0, max(-6.0, part * score(x)))) for x in mine + theirs]
+        mean = [np.mean([math.prod(some) for some in combinations(one, j)]) for one in (g[: len(mine)], g)]
+        logs.append(math.log(float(mean[0]) / float(mean[1])))
+    return np.array(logs)
 
 
 def _parts(numbers: list[float], shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
@@ -126,7 +170,8 @@ def _factor(
     v = 1 / a + 1 / A
     contrast = np.mean(mine, axis=0) - np.mean(theirs, axis=0)
     if kind == "any":
-        w, order, weighted, height, f, gap = _parts(numbers, [(), (), (k, d), (k,), (k, k), (k, k)])
+        located = 2 + k * d + k + 2 * k * k  # what follows is about the shape
+        w, order, weighted, height, f, gap = _parts(numbers[:located], [(), (), (k, d), (k,), (k, k), (k, k)])
         center = np.mean([x for _, x in log.results[cell["cell"]]], axis=0)
 
         def score(x: np.ndarray) -> tuple[float, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Any
 
 import pytest
 from page_steps import NAMES, measure, measure_once, new_campaign
 
+import coterie
 from coterie.client import Client, ServerError
 
 
@@ -48,6 +51,33 @@ def test_the_client_measures_in_plates(api: Any) -> None:
         with pytest.raises(ServerError, match="is closed already") as refused:
             campaign.close_block("plate 0")
         assert refused.value.code == "block_closed"
+
+
+def test_the_client_runs_plate_by_plate_and_the_export_names_them(api: Any, tmp_path: Path) -> None:
+    with Client(api.url, api.token) as client:
+        campaign = client.create("plate by plate", NAMES, 3, dim=2, noise=1.0, blocks="offset")
+        plates, told = [f"plate {plate}" for plate in range(40)], dict.fromkeys(NAMES, 0)
+
+        def measured(name: str) -> Any:
+            told[name] += 1
+            return measure(name, told[name])
+
+        for plate in plates:
+            before = sum(told.values())
+            status = campaign.run(measured, "Bob", n=4, block=plate, room=9)
+            if status["done"]:
+                break
+            assert 6 <= sum(told.values()) - before <= 9
+            campaign.close_block(plate)
+        assert status["done"]
+        exported = campaign.export("csv")
+    rows = list(csv.DictReader(exported.splitlines()))
+    assert list(rows[0])[:3] == ["id", "arm", "block"]
+    assert [row["block"] for row in rows] == sorted((row["block"] for row in rows), key=plates.index)
+    assert len(rows) == sum(told.values())
+    (tmp_path / "m.csv").write_text(exported, encoding="utf-8")
+    again = coterie.group(tmp_path / "m.csv", n_clusters=3, blocks="block", noise=1.0)
+    assert len(again.labels) == len(NAMES)
 
 
 def test_the_page_names_the_plate_and_remembers_it(opened: Any, api: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from coterie.campaign.errors import BadValue, Conflict
 from coterie.campaign.imports import table_errors_as_bad_values
 from coterie.campaign.settings import CampaignSettings, checked_field, timestamp
-from coterie.campaign.state.facts import CORRECTION
+from coterie.campaign.state.facts import BLOCK, CORRECTION
 from coterie.campaign.state.opening import CampaignReading
 from coterie.campaign.views import judgements
 from coterie.campaign.views import log as log_views
@@ -24,7 +24,7 @@ from coterie.methods.table import certifying_methods
 from coterie.problem.checks import check_count, short
 from coterie.session.partial import MOST_ITEMS
 from coterie.session.verdicts import looks_mixed
-from coterie.store.rows import Note, Told
+from coterie.store.rows import Ask, Note, Row, Told
 from coterie.tables.reading.columns import ORIGIN_COLUMNS
 from coterie.tables.reading.spreadsheets import csv_line, workbook
 
@@ -82,8 +82,8 @@ def origin_columns(header: Sequence[str]) -> list[str]:
 def measurement_rows(
     seen: CampaignReading, last: int | None = None
 ) -> tuple[list[str], list[tuple[Told, list[str | float]]]]:
-    """id, arm (its name if it has one), the values under their names: the header, and each row of the log with its
-    cells; up to row `last`, if it is given.
+    """id, arm (its name if it has one), block if there are blocks, the values under their names: the header, and each
+    row of the log with its cells; up to row `last`, if it is given.
 
     Corrected values stand in their place; where there are such, columns "told …" have what was told at first.
     """
@@ -92,8 +92,12 @@ def measurement_rows(
     if settings.run.features is not None:
         return _feature_rows(seen, settings, corrected, last)
     told_at_first = [f"told {column}" for column in settings.columns] if corrected else []
+    in_blocks = settings.run.blocks is not None
     # Up to row `last` all rows are read and checked as one chain: the rows after it may be damaged.
-    page = seen.journal.rows(seen.row, kinds=(Told,)) if last is None else seen.journal.rows(seen.row, 0, last)
+    kinds = (Told, Ask, Note) if in_blocks else (Told,)
+    page = seen.journal.rows(seen.row, kinds=kinds) if last is None else seen.journal.rows(seen.row, 0, last)
+    block_of = _blocks_by_id(page.rows) if in_blocks else {}
+    header = ["id", "arm", *([_block_column(settings)] if in_blocks else []), *settings.columns, *told_at_first]
     rows: list[tuple[Told, list[str | float]]] = []
     for row in page.rows:
         if isinstance(row, Told):
@@ -101,8 +105,35 @@ def measurement_rows(
             now = corrected.get(row.id)
             before: list[str | float] = [""] * settings.dim if now is None else [*told]
             values = told if now is None else [float(value) for value in now]
-            rows.append((row, [row.id, settings.name_of(row.arm), *values, *(before if corrected else [])]))
-    return ["id", "arm", *settings.columns, *told_at_first], rows
+            block = [block_of.get(row.id, "")] if in_blocks else []
+            rows.append((row, [row.id, settings.name_of(row.arm), *block, *values, *(before if corrected else [])]))
+    return header, rows
+
+
+def _block_column(settings: CampaignSettings) -> str:
+    """What the column of the blocks is called, not like one of the values."""
+    return "block" if "block" not in {column.casefold() for column in settings.columns} else "block of the record"
+
+
+def _blocks_by_id(rows: Sequence[Row]) -> dict[str, str]:
+    """The block of each result, by its id: that of the cell which was asked for, or the one that it was told of."""
+    cell_of: dict[int, int] = {}
+    block_of_cell: dict[int, str] = {}
+    for row in rows:
+        if isinstance(row, Ask):
+            cell_of[row.ticket] = row.round
+        elif isinstance(row, Note) and row.kind == "cell":
+            block_of_cell[row.data["cell"]] = row.data["block"]
+    blocks, placed = {}, None
+    for row in rows:
+        if isinstance(row, Note) and row.kind == BLOCK:
+            placed = row.data["block"] if row.data["step"] == "place" else None
+        elif isinstance(row, Told):
+            block = placed if row.ticket is None else block_of_cell.get(cell_of.get(row.ticket, 0))
+            if block is not None:
+                blocks[row.id] = block
+            placed = None
+    return blocks
 
 
 def _feature_rows(

@@ -43,13 +43,9 @@ class RemoteCampaign:
         return cast(Status, self._get(""))
 
     def ask(
-        self,
-        worker: str,
-        n: int = 1,
-        block: str | None = None,
-        room: int | None = None,
+        self, worker: str, n: int = 1, block: str | None = None, room: int | None = None,
         among: Iterable[str | int] | None = None,
-    ) -> Asks:
+    ) -> Asks:  # fmt: skip
         """Items for a worker to measure, its own open ones first.
 
         Parameters
@@ -204,11 +200,12 @@ class RemoteCampaign:
         sent = body if reason is None else body | {"reason": reason}
         return self._post(address, sent, repeatable=False)
 
-    def run(self, measure: Callable[[str], Any], worker: str, n: int = 1) -> Status:
-        """Ask, measure and tell until the campaign is done, or its deadline is reached.
+    def run(
+        self, measure: Callable[[str], Any], worker: str, n: int = 1, block: str | None = None, room: int | None = None
+    ) -> Status:
+        """Ask, measure and tell until the campaign is done, or its deadline is reached; in a block, until it is full.
 
-        If others still measure what is left, this waits for them; the log of `coterie.client` (level INFO) says for
-        whom.
+        If others still measure what is left, this waits; the log of `coterie.client` (level INFO) says for whom.
 
         Parameters
         ----------
@@ -219,18 +216,20 @@ class RemoteCampaign:
             Who measures.
         n : int
             How many items at a time.
+        block, room : optional
+            In a campaign with blocks: the one that is measured in, which stays open, and how many results still fit.
 
         Returns
         -------
         Status
-            Of the finished campaign; at a deadline, see `partial`.
+            Of the finished campaign; at a deadline, see `partial`; of a full block, go on with the next.
         """
         said: list[str] = []
-        while True:
-            asks = self.ask(worker, n)
+        while room != 0:
+            asks = self.ask(worker, n, block, room)
             if not asks:
                 now = self.status()
-                if now["done"] or (now.get("deadline_reached") and not now["open_leases"]):
+                if now["done"] or asks.full or (now.get("deadline_reached") and not now["open_leases"]):
                     return now
                 waits = [f"{ask['name']}, asked of {ask['worker']}, until {ask['until']}" for ask in asks.waiting_for]
                 if waits != said:
@@ -239,6 +238,8 @@ class RemoteCampaign:
                 time.sleep(1.0)
             for ask in asks:
                 self.tell([{"arm": ask["arm"], "values": measure(ask["name"]), "lease": ask["lease"]}])
+                room = None if room is None else room - 1
+        return self.status()
 
     def picture(self, proven: bool = True) -> dict[str, Any]:
         """Where each item is, its group, and what is `proven` of it; of more than 2000 items only the groups."""

@@ -169,6 +169,12 @@ def stated_deviations(noise: Model) -> FloatArray:
     return np.ones(noise.dim)
 
 
+def bets_on_shape(noise: Model) -> bool:
+    """Whether groups are told apart by the spread and shape of results too."""
+    stated = noise.statement if isinstance(noise, Unknown) else None
+    return isinstance(stated, AnyNoise) and stated.shape
+
+
 def trials_of(noise: Model) -> int | None:
     """Of how many trials each number of a result is a count; None if results are no counts."""
     stated = noise.statement if isinstance(noise, Unknown) else None

@@ -24,7 +24,7 @@ from coterie.problem.checks import (
 )
 from coterie.problem.checks import checked as checked
 from coterie.problem.costs import check_cost_unit, check_costs, check_deadline, cost_of
-from coterie.problem.families import AnyNoise, Model, Unknown, noise_of, trials_of
+from coterie.problem.families import Model, noise_of, trials_of
 from coterie.problem.features import Features, check_size
 from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, ExactGroups, Question, Resolution, SingleLinkage
@@ -159,7 +159,7 @@ class Settings:
             prices,
             checked("cost_unit", check_cost_unit, cost_unit, has_costs),
             checked("confirm", _checked_confirm, confirm, question),
-            *_checked_blocks(blocks, strict_blocks, model),
+            *_checked_blocks(blocks, strict_blocks),
             measured,
             checked("deadline", check_deadline, deadline, arms, prices, 0.0, blocks, measured),
         )
@@ -340,7 +340,7 @@ BLOCKS = ("offset", "drawn")
 """What results of one block may share: an offset (a plate, a day, a rater), or a question that was drawn afresh."""
 
 
-def _checked_blocks(blocks: Any, strict: Any, noise: Model) -> tuple[str | None, bool]:
+def _checked_blocks(blocks: Any, strict: Any) -> tuple[str | None, bool]:
     if blocks is not None and (not isinstance(blocks, str) or blocks not in BLOCKS):
         raise SettingError(
             'blocks must be "offset" (plates, days, raters: all results of a block may be shifted together), "drawn" '
@@ -353,8 +353,6 @@ def _checked_blocks(blocks: Any, strict: Any, noise: Model) -> tuple[str | None,
         raise SettingError(
             'strict_blocks is for blocks: give blocks="offset" or "drawn", or leave it out', "strict_blocks"
         )
-    if blocks is not None and isinstance(noise, Unknown) and noise.statement == AnyNoise(shape=True):
-        raise SettingError("blocks and noise=coterie.AnyNoise(shape=True) do not go together: leave one out", "blocks")
     return blocks, strict
 
 

@@ -71,7 +71,7 @@ def _composed(turn: Turn, name: str, wanted: int, room: int | None, among: Seque
     session = turn.state.session
     left = room if room is not None else wanted if wanted > 1 else None
     if left is not None:
-        return session.open_in_block(left, name, among) if left > 0 else []
+        return checked_field("room", session.open_in_block, left, name, among) if left > 0 else []
     first = session.open_in_block(None, name, among)
     cells = [made for made in session.decisions if made["event"] == "cell"] if first else []
     others = cells[-1]["pulls"][1:] if cells else []
@@ -83,7 +83,13 @@ def _checked_among(state: State, given: Any) -> list[int] | None:
         return None
     if not isinstance(given, list | tuple) or not given:
         raise BadValue(f"among must be a list of items, got {short(given)}", field="among")
-    return [checked_field("among", state.session.arm_named, item) for item in given]
+    arms = {checked_field("among", state.session.arm_named, item) for item in given}
+    if len(arms) < 2:
+        raise BadValue(
+            f"among must name at least two items, since items are compared inside a block, got {short(given)}",
+            field="among",
+        )
+    return sorted(arms)
 
 
 def _named(state: State, block: Any, field: str) -> str:

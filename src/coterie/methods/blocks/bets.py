@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from coterie.methods.blocks.estimate import Estimate
+from coterie.methods.blocks.shape import Shape, feature_count
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import Model
+from coterie.problem.families import Model, bets_on_shape
 
 LEAST_FRACTION = 0.3
 """f: of the distance of two centers, as it was estimated."""
@@ -25,9 +26,13 @@ Gaussian noise."""
 STEPS, PRIOR = 8, 0.3
 """Of the fit of logits: how many, and the weight of 0 in each."""
 
+SHAPE = "any, with shape"
+"""The key of `AnyNoise(shape=True)` in what follows."""
+_ANY = (("w", ""), ("J", ""), ("G", "kd"), ("h", "k"), ("f", "kk"), ("Δ", "kk"))
 OF_CELL: dict[str, tuple[tuple[str, str], ...]] = {
     "known": (),
-    "any": (("w", ""), ("J", ""), ("G", "kd"), ("h", "k"), ("f", "kk"), ("Δ", "kk")),
+    "any": _ANY,
+    SHAPE: (*_ANY, ("o", "d"), ("s", "d"), ("P", "kD"), ("p", "k"), ("f of shape", "kk")),
     "gaussian": (("U", "kd"), ("f", "kk")),
     "counts": (("L", "kd"), ("f", "kk")),
     "bounded": (("G", "kd"), ("f", "kk"), ("Δ²", "kk")),
@@ -35,10 +40,11 @@ OF_CELL: dict[str, tuple[tuple[str, str], ...]] = {
     "symmetric": (("G", "kd"), ("f", "kk"), ("s²", "p")),
 }
 """Names and shapes of the numbers of a cell's bet: one, one a group, a vector a group, a table of groups, one for each
-different arm of the cell, by rising number."""
+different arm of the cell, by rising number; with shape also one a number of a result, and one a group and feature."""
 OF_FREEZE: dict[str, tuple[tuple[str, str], ...]] = {
     "known": (("U", "kd"), ("τ²", "kk")),
     "gaussian": (("G", "kd"), ("Δ", "kk")),
+    SHAPE: (("weights", "s"),),
 }
 
 
@@ -50,8 +56,9 @@ class Numbers(dict[str, FloatArray]):
         """Read a bet."""
         numbers, at = cls(), 0
         shapes = {"": (), "k": (n_groups,), "kd": (n_groups, dim), "kk": (n_groups, n_groups), "p": (-1,)}
+        shapes |= {"d": (dim,), "s": (3,), "kD": (n_groups, feature_count(dim))}
         flat = np.array(bet["numbers"], dtype=np.float64)
-        for name, shape in (OF_FREEZE if frozen else OF_CELL)[noise.kind]:
+        for name, shape in (OF_FREEZE if frozen else OF_CELL)[SHAPE if bets_on_shape(noise) else noise.kind]:
             size = flat.size - at if shape == "p" else int(np.prod(shapes[shape]))
             numbers[name] = flat[at : at + size].reshape(shapes[shape])
             at += size
@@ -76,8 +83,10 @@ class Bettor:
     def __init__(self, noise: Model, dim: int) -> None:
         self._noise, self._dim = noise, dim
 
-    def of_freeze(self, estimate: Estimate) -> dict[str, Any] | None:
+    def of_freeze(self, estimate: Estimate, shape: Shape | None = None) -> dict[str, Any] | None:
         """What is bet with a freeze."""
+        if shape is not None:
+            return shape.freeze_bet()
         kind = self._noise.kind
         if kind == "known":
             variances = self._variances(estimate)
@@ -104,13 +113,19 @@ class Bettor:
         return np.asarray(weighted), np.asarray(np.einsum("lkq,lkq->lk", gaps, weighted[:, None] - weighted))
 
     def of_cell(
-        self, estimate: Estimate, arms: IntArray, labels: IntArray, logits: FloatArray | None
+        self,
+        estimate: Estimate,
+        arms: IntArray,
+        labels: IntArray,
+        logits: FloatArray | None,
+        shape: Shape | None = None,
     ) -> dict[str, Any] | None:
         """What is bet on a cell of these arms, for a candidate with these labels; `logits` (K, d) of counts."""
         kind, dim = self._noise.kind, self._dim
         if kind == "known":
             return None
-        centers = estimate.centers - estimate.centers[labels[arms]].mean(axis=0)  # where the cell's mean will lie
+        cell_mean = estimate.centers[labels[arms]].mean(axis=0)  # where the cell's mean will lie
+        centers = estimate.centers - cell_mean
         weighted, squares = self._weighted(estimate, centers)
         squares = np.where(np.eye(len(squares)) > 0, 1.0, np.maximum(squares, 1e-18))
         f = fractions(squares, self._variances(estimate), dim)
@@ -119,6 +134,7 @@ class Bettor:
             odds = math.log(ROBUST / (1.0 - ROBUST)) + min(max((estimate.far - FAR_SHARE) / 0.008, 0.0), 4.0)
             weight = max(LEAST_ROBUST, 1.0 / (1.0 + math.exp(-odds)))
             parts = [weight, float(ORDER), weighted, heights, f, np.sqrt(squares)]
+            parts += [] if shape is None else shape.cell_bet(labels, cell_mean)
         elif kind == "counts":
             assert logits is not None
             parts = [logits, f]

@@ -14,20 +14,24 @@ from coterie.methods.blocks.bets import Bettor
 from coterie.methods.blocks.cells import Cell
 from coterie.methods.blocks.epoch import Epoch, next_level, share_of_epoch
 from coterie.methods.blocks.estimate import Estimate, Estimator
-from coterie.methods.blocks.factors import factors_for
+from coterie.methods.blocks.exchangeable import factors_for
 from coterie.methods.blocks.pairs import ALPHA, Pairs
 from coterie.methods.blocks.partitions import FREEZE_RISK
 from coterie.methods.blocks.places import Places, fit_of, table_of
 from coterie.methods.blocks.proof import certificate_of, evidence_of, pairs_needed, standing_of
+from coterie.methods.blocks.shape import Shape
 from coterie.methods.contract import Decision, MethodRun, Pull
 from coterie.methods.reports import Evidence, Standing
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import trials_of
+from coterie.problem.families import bets_on_shape, trials_of
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
 
 FREEZE_RISK_UNKNOWN, SURE_RISK = 0.08, 0.01
 """The misgrouping risk at which a candidate is frozen, where the noise is not known; and at which it is at once."""
+LEAST_FREEDOM = 6
+"""Degrees of freedom of an estimated scatter for each number of a result, before which nothing is frozen: with fewer
+there is a direction in which the noise looks small, and groups along it look sure."""
 STEADY = 0.02
 """Otherwise the candidate has stood for this share of all results."""
 LARGE_GROUP, CORE, SMALL_CORE = 4, 3, 2
@@ -50,6 +54,7 @@ class DecidingRun(MethodRun):
         in_units = settings.noise.in_units
         robust = settings.noise.kind in ("any", "symmetric")
         self._estimator = Estimator(n_arms, n_groups, dim, in_units, robust, self._seed)
+        self._shape_estimate = Shape(*self._shape, self._seed) if bets_on_shape(settings.noise) else None
         self._risk = FREEZE_RISK if in_units else FREEZE_RISK_UNKNOWN
         self._factors, self._bettor = factors_for(settings.noise, n_groups, dim), Bettor(settings.noise, dim)
         self._halves = not (self._drawn and settings.noise.kind == "bounded")
@@ -70,7 +75,8 @@ class DecidingRun(MethodRun):
         self.lapsed: list[int] = []
         self.epoch: Epoch | None = None
         self._freezes = 0
-        self.estimate: Estimate | None = None
+        self._location: Estimate | None = None
+        self.estimate: Estimate | None = None  # the one that leads
         self._changed_at = 0  # how many results there were when the estimate got its groups
         self.alarm_arms: tuple[int, ...] | None = None
         self.by_pairs: tuple[int, ...] | None = None  # the representatives, if pairs have proven the groups
@@ -188,6 +194,8 @@ class DecidingRun(MethodRun):
             if self._strict and cell.missing:
                 continue
             arms, x = cell.results(self._shape[2])
+            if self._shape_estimate is not None:
+                self._shape_estimate.judge(self._location, arms, x, self.t)
             if self.pairs is not None:
                 self.pairs.use(cell.number, arms, x)
             if self.epoch is not None and cell.epoch == self.epoch.number:
@@ -199,7 +207,7 @@ class DecidingRun(MethodRun):
 
     @property
     def _least_freedom(self) -> float:
-        return float(min(max(6, self._shape[2] + 2), max(self._shape[0], 4)))
+        return float(min(LEAST_FREEDOM * self._shape[2], max(self._shape[0], 4)))
 
     def _matches(self, estimate: Estimate) -> bool:
         """Whether the candidate that is being tested is the estimate."""
@@ -214,7 +222,7 @@ class DecidingRun(MethodRun):
             return
         self._decided_at = len(self._places)
         old = None if self.estimate is None else self.estimate.labels
-        self.estimate = estimate = self._estimator.renew(self._places, old, self.epoch is not None)
+        estimate = self._renewed()
         if estimate is None:
             return
         self._look_at_pairs(estimate)
@@ -227,6 +235,14 @@ class DecidingRun(MethodRun):
         if estimate.risk <= self._risk and steady and known:
             self._freeze(estimate)
             self._finished()
+
+    def _renewed(self) -> Estimate | None:
+        """The estimate by all results."""
+        old, frozen = None if self._location is None else self._location.labels, self.epoch is not None
+        self._location = self.estimate = self._estimator.renew(self._places, old, frozen)
+        if self._shape_estimate is not None and self._location is not None:
+            self.estimate = self._shape_estimate.renewed(self._places, self._location, frozen)
+        return self.estimate
 
     def _finished(self) -> bool:
         """Whether the candidate that is tested is proven."""
@@ -271,7 +287,7 @@ class DecidingRun(MethodRun):
             "labels": [int(label) for label in labels],
             "cores": cores,
         }
-        bet = self._bettor.of_freeze(estimate)
+        bet = self._bettor.of_freeze(estimate, self._shape_estimate)
         self._made.append(decision if bet is None else decision | {"bet": bet})
         self._begin_epoch(self._made[-1])
 

@@ -15,13 +15,11 @@ from scipy.special import gammaln
 
 from coterie.methods.blocks.bets import Numbers
 from coterie.problem.checks import FloatArray, IntArray
-from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model, Symmetric, Unknown
+from coterie.problem.families import Bounded, Counts, Gaussian, Model, Unknown
 
 if TYPE_CHECKING:
     from coterie.methods.blocks.epoch import FrozenTests
 
-CLIP, FLOOR = 6.0, 6.125
-"""Of an exchangeable score, and −log κ of the robust one."""
 MOST_AT_STAKE = 0.95
 """Of a bet on bounded results."""
 LARGEST_SIGN = 1.5
@@ -113,7 +111,7 @@ class Factors:
         raise NotImplementedError
 
 
-class _Product(Factors):
+class ProductFactors(Factors):
     """Evidence that is a product over cells."""
 
     def take(self, state: State, used: Used, tests: IntArray) -> FloatArray:
@@ -159,72 +157,12 @@ def directed(theta: FloatArray, square: FloatArray, n: FloatArray, sums: FloatAr
     return np.asarray(inner / (2.0 * grown) - 0.5 * sums.shape[1] * np.log(grown))
 
 
-class AnyFactors(_Product):
-    """Any noise: the exchangeable bet on positions centred in the cell."""
-
-    def log_factors(self, state: State, used: Used, sides: Sides, bet: Numbers) -> FloatArray:
-        positions = used.x - used.x.mean(axis=0)  # the bet's centers have mean 0 in the cell
-        height = positions @ bet["G"].T - bet["h"]  # (n, K)
-        gap, fraction = bet["Δ"], bet["f"]
-        p = (height.T[:, None] - height.T) / gap[:, :, None]  # (K, K, n)
-        linear = np.clip((fraction * gap)[:, :, None] * p, -CLIP, CLIP)
-        near = np.logaddexp(-0.5 * (p - 0.5 * gap[:, :, None]) ** 2, -FLOOR)
-        far = np.logaddexp(-0.5 * (p + 0.5 * gap[:, :, None]) ** 2, -FLOOR)
-        robust = np.clip(fraction[:, :, None] * (near - far), -CLIP, CLIP)
-        g = np.exp(np.stack([linear, robust]))  # (2, K, K, n)
-        order = int(min(float(bet["J"]), sides.a.max()))
-        of_arm, of_pool = self._polynomials(state, used, sides, g, order)
-        j = np.minimum(sides.a, order).astype(np.int64)
-        both = np.zeros_like(of_arm)
-        for i in range(order + 1):
-            both[:, :, i:] += of_arm[:, :, i, None] * of_pool[:, :, : order + 1 - i]
-        places = np.arange(j.size)
-        binomials = log_binomial(sides.a + sides.A, j) - log_binomial(sides.a, j)
-        logs = np.log(of_arm[:, places, j]) - np.log(both[:, places, j]) + binomials
-        weight = float(bet["w"])
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.logaddexp(np.log(1.0 - weight) + logs[0], np.log(weight) + logs[1]))
-
-    @staticmethod
-    def _polynomials(
-        state: State, used: Used, sides: Sides, g: FloatArray, order: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """(2, tests, j+1) E_0, …, E_j of the arm's and of the pool's results, for each score."""
-        present, where = np.unique(used.arms, return_inverse=True)
-        labels, n_groups = state.labels[present], g.shape[1]
-        as_arm = np.zeros((2, present.size, n_groups, order + 1))  # seen as the arm, against each group
-        as_pool = np.zeros_like(as_arm)  # seen as of the pool, from each group
-        as_arm[..., 0] = as_pool[..., 0] = 1.0
-        for i, place in enumerate(where.tolist()):
-            own = labels[place]
-            as_arm[:, place, :, 1:] += g[:, own, :, i, None] * as_arm[:, place, :, :-1]
-            as_pool[:, place, :, 1:] += g[:, :, own, i, None] * as_pool[:, place, :, :-1]
-        row = np.searchsorted(present, sides.arm)
-        of_arm = as_arm[:, row, sides.other]
-        # Pools: the same members and the same group that looks at them have the same polynomial.
-        members = sides.pool[:, present] > 0.0
-        codes, first, back = np.unique(
-            np.column_stack([np.packbits(members, axis=1), sides.own]), axis=0, return_index=True, return_inverse=True
-        )
-        pools = np.zeros((2, len(codes), order + 1))
-        pools[..., 0] = 1.0
-        for place in range(present.size):
-            inside = np.flatnonzero(members[first, place])
-            if inside.size:
-                factor = as_pool[:, place, sides.own[first[inside]]]
-                product = np.zeros((2, inside.size, order + 1))
-                for i in range(order + 1):
-                    product[:, :, i:] += factor[:, :, i, None] * pools[:, inside, : order + 1 - i]
-                pools[:, inside] = product
-        return of_arm, pools[:, back.reshape(-1)]
-
-
 def log_binomial(n: Any, k: Any) -> FloatArray:
     """log of n over k."""
     return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
 
 
-class CountsFactors(_Product):
+class CountsFactors(ProductFactors):
     """Conditional odds, given the successes of both sides in the cell."""
 
     def log_factors(self, state: State, used: Used, sides: Sides, bet: Numbers) -> FloatArray:
@@ -253,7 +191,7 @@ def log_mean_power(log_odds: FloatArray, trials: FloatArray, others: FloatArray,
     return np.asarray(top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
 
 
-class BoundedFactors(_Product):
+class BoundedFactors(ProductFactors):
     """1 + λ·C, with λ so small that it is at least 0.05 whatever the results."""
 
     def log_factors(self, state: State, used: Used, sides: Sides, bet: Numbers) -> FloatArray:
@@ -288,7 +226,7 @@ def _at_stake(gain: FloatArray, risk: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(gain * np.minimum(1.0, MOST_AT_STAKE / np.where(risk > 0.0, risk, 1.0))))
 
 
-class AtMostFactors(_Product):
+class AtMostFactors(ProductFactors):
     """(1 + x + x²/2)/(1 + w/2), x = θ·C/v, w = ‖θ‖²/v, in units of the covariance stated."""
 
     def log_factors(self, state: State, used: Used, sides: Sides, bet: Numbers) -> FloatArray:
@@ -297,7 +235,7 @@ class AtMostFactors(_Product):
         return np.asarray(np.log1p(x + 0.5 * x**2) - np.log1p(0.5 * (theta**2).sum(axis=1) / sides.spread))
 
 
-class SymmetricFactors(_Product):
+class SymmetricFactors(ProductFactors):
     """2/(1 + e^{−2x}), x = f·(G_l − G_k)·C over its guessed variance, within ±1.5."""
 
     def log_factors(self, state: State, used: Used, sides: Sides, bet: Numbers) -> FloatArray:
@@ -375,17 +313,3 @@ def smallest(gain: FloatArray, scatter: FloatArray, count: float, share: FloatAr
     value = kappa * at(s)[0] + np.where(s > 0.0, slope * s, 0.0)
     least[rising] = value[:, 0]
     return least
-
-
-def factors_for(noise: Model, n_groups: int, dim: int) -> Factors:
-    """The evidence of a noise."""
-    stated = noise.statement if isinstance(noise, Unknown) else None
-    kinds: dict[type, type[Factors]] = {
-        Counts: CountsFactors,
-        Bounded: BoundedFactors,
-        AtMost: AtMostFactors,
-        Symmetric: SymmetricFactors,
-        Gaussian: GaussianFactors,
-        type(None): KnownFactors,
-    }
-    return kinds.get(type(stated), AnyFactors)(noise, n_groups, dim)

@@ -22,6 +22,10 @@ RIVAL = 3
 LEAST_CELL = 6
 """Where the noise is not known, a cell for tests has at least so many results if the room allows it."""
 
+LEAST_SHAPE_CELL = 48
+"""A cell for tests of spread and shape has more than half as many, if the room allows it: the mean of a small cell, from
+which its results are seen, hides their shape."""
+
 
 def first_cell(asked: IntArray, room: int, rng: np.random.Generator) -> IntArray:
     """(M) every arm once; if they do not fit, some, with arms of before that link the blocks."""

@@ -41,13 +41,13 @@ class BlockRun(DecidingRun):
             raise ValueError(f"block {block!r} is closed: nothing more is measured in it; name another block")
         n_groups = self._shape[1]
         left = max(ROOM, 4 * n_groups) if room is None else check_count(room, "the room of a block", 1)
-        if left < 2:
+        begun = block in self._blocks
+        if left < 2 and not begun:
             raise ValueError(
                 f"block {block!r} has room for one result: items are compared inside a block only, so that it would "
                 "prove nothing; give a block with room for two or more"
             )
         allowed = self._allowed(among)
-        begun = block in self._blocks
         self._room = left if not begun else max(self._room, left)
         self._blocks.setdefault(block, False)
         self._block = block
@@ -93,6 +93,8 @@ class BlockRun(DecidingRun):
                 cell = np.ones_like(asked)
         elif self._matches(estimate) and epoch is not None and estimate.risk < 1.0:
             least = 0 if self._noise.kind == "known" or self._drawn else min(filling.LEAST_CELL, room)
+            if self._shape_estimate is not None and not self._drawn:
+                least = min(filling.LEAST_SHAPE_CELL, room) // 2 + 1
             cell = filling.for_tests(epoch, epoch.unmet(self.settled), asked, least)
         else:
             anchored = not self._drawn and self._places.count(block) >= self._shape[1]
@@ -127,7 +129,7 @@ class BlockRun(DecidingRun):
         if epoch is not None and self.estimate is not None:
             logits = None if self._trials is None else self._logits(epoch.labels)
             estimate = self._as_frozen(epoch)
-            bet = self._bettor.of_cell(estimate, np.array(arms), epoch.labels, logits)
+            bet = self._bettor.of_cell(estimate, np.array(arms), epoch.labels, logits, self._shape_estimate)
         decision: Decision = {"event": "cell", "cell": number, "block": block}
         decision |= {"epoch": None if epoch is None else epoch.number, "pulls": arms}
         self._made.append(decision if bet is None else decision | {"bet": bet})
@@ -138,8 +140,8 @@ class BlockRun(DecidingRun):
         """The estimate with centers of the frozen groups, by all results."""
         estimate = self.estimate
         assert estimate is not None
-        if np.array_equal(estimate.labels, epoch.labels):
-            return estimate
+        if self._location is not None and np.array_equal(self._location.labels, epoch.labels):
+            return self._location
         arms, blocks, rows = self._places.arrays()
         fit = fit_of(
             *table_of(epoch.labels[arms], blocks, rows @ estimate.metric.T, self._shape[1], self._places.n_blocks)
