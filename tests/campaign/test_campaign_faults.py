@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event
+from waiting import PATIENCE
 
 from coterie.campaign import Campaigns, StoreUnavailable
 from coterie.store.sql import Database
@@ -297,11 +298,11 @@ def test_a_new_file_that_another_process_writes_to(tmp_path: Path) -> None:
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
     other.execute("CREATE TABLE visits (x)")
-    second = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+    second = sqlite3.connect(path, timeout=2 * PATIENCE, isolation_level=None)
     begun = time.monotonic()
     with pytest.raises(sqlite3.OperationalError, match="database is locked"):
         second.execute("PRAGMA journal_mode = WAL")
-    assert time.monotonic() - begun < 30.0, "it has waited: this is not the error that is meant"
+    assert time.monotonic() - begun < PATIENCE, "it has waited: this is not the error that is meant"
     second.close()
     release = threading.Timer(1.0, other.close)
     release.start()

@@ -92,7 +92,7 @@ def test_what_arrives_meanwhile_is_one_group(store: Campaigns) -> None:
             await asyncio.sleep(0.01)
         tasks += [asyncio.create_task(queue.submit(*tell(id, str(k), float(k)))) for k in range(1, 20)]
         tasks.append(asyncio.create_task(queue.submit("ask", id, "", 1)))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0)  # each has handed its call on
         tasks[5].cancel()  # its client has gone; what it sent is kept
         gate.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
