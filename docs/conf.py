@@ -14,7 +14,7 @@ author = "The Coterie authors"
 copyright = "The Coterie authors"
 release = version = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "plain_docstrings", "command_line"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "plain_docstrings", "command_line", "http_interface"]
 exclude_patterns = ["_build"]
 
 # The gallery: notebooks as they are saved, with their pictures; the tests execute them.

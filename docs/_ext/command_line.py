@@ -42,7 +42,7 @@ class CommandLine(SphinxDirective):
         section += nodes.literal_block(usage, usage, language="text")
         rows = [row for parameter in command.params if (row := self._row(parameter, context))]
         if rows:
-            section += _list(rows)
+            section += definitions(rows)
         self.state.document.note_implicit_target(section, section)
         return section
 
@@ -64,7 +64,8 @@ class CommandLine(SphinxDirective):
         return what, meaning[: extra.start()], " ".join(notes)
 
 
-def _list(rows: list[tuple[str, str, str]]) -> nodes.definition_list:
+def definitions(rows: list[tuple[str, str, str]]) -> nodes.definition_list:
+    """A list of terms, each with its meaning and notes."""
     found = nodes.definition_list()
     for what, meaning, notes in rows:
         item, term, definition = nodes.definition_list_item(), nodes.term(), nodes.definition()

@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 import typer.main
+from docutils.nodes import make_id
 from sphinx.util.inventory import InventoryFile
 
 import coterie
 import coterie.campaign
 import coterie.plot
 import coterie.tables
+from coterie.campaign import Campaigns
 from coterie.cli import app
+from coterie.web import create_app
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,10 +29,12 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.slow
 def test_the_site_is_built_complete_and_from_here(tmp_path: Path) -> None:
     # One test, so that the site is built once, whichever workers the tests run on.
-    build(tmp_path)
-    check_public_interface(tmp_path)
-    check_commands(tmp_path)
-    check_nothing_from_elsewhere(tmp_path)
+    site = tmp_path / "site"
+    build(site)
+    check_public_interface(site)
+    check_commands(site)
+    check_requests(site)
+    check_nothing_from_elsewhere(site)
 
 
 def build(folder: Path) -> None:
@@ -73,6 +78,22 @@ def check_commands(site: Path) -> None:
         for parameter in command.params:
             for option in parameter.opts:
                 assert option in section or parameter.param_type_name == "argument", (name, option)
+
+
+def check_requests(site: Path) -> None:
+    page = (site / "reference" / "http.html").read_text(encoding="utf-8")
+    sections = dict(part.split('">', 1) for part in page.split('<section id="')[1:])
+    with Campaigns(str(site.parent / "empty.db")) as store:
+        document = create_app(store).openapi()
+    for path, methods in document["paths"].items():
+        for method, request in methods.items():
+            section = html.unescape(re.sub(r"<[^>]+>", "", sections[make_id(f"{method} {path}")]))
+            taken = [given["name"] for given in request.get("parameters", ()) if given["in"] == "query"]
+            for content in request.get("requestBody", {}).get("content", {}).values():
+                name = content["schema"].get("$ref", "").rpartition("/")[2]
+                taken += document["components"]["schemas"].get(name, {}).get("properties", {})
+            for field in taken:
+                assert f"{field}: " in section, (method, path, field)
 
 
 def check_nothing_from_elsewhere(site: Path) -> None:

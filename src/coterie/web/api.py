@@ -76,13 +76,21 @@ def measuring_endpoints(writes: WriteQueue) -> dict[str, Callable[[str, Request]
     """What those who measure call all the time, by the last part of the address."""
 
     async def ask(id: Id, request: Request) -> Response:
-        """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing."""
+        """Lease items to a worker; its own open ones first, so that an answer that was lost costs nothing.
+
+        No `asks` once done, while somebody is waited for (`waiting_for`), where nothing more fits into the block
+        (`full`), and where the deadline leaves no more (`deadline_reached`).
+        """
         body = await read_body(request, AskBody)
         where = InBlock(body.block, body.room, body.among)
         return await writes.ask(id, body.worker, body.n, where, request.state.caller.writer)
 
     async def tell(id: Id, request: Request) -> Response:
-        """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once."""
+        """Hand in results, all or nothing. On disk when this is answered; the same id twice counts once.
+
+        `warnings`: a value lies far from what its item gave before. `not_counted`: the ask was passed on to somebody
+        else, who has answered it.
+        """
         body = await read_body(request, TellBody)
         given = [dict(result) for result in body.measurements]
         ask_back = body.confirm is False
@@ -117,13 +125,18 @@ def api_router(store: Campaigns, streams: EventStreams, writes: WriteQueue, slow
     async def status(id: Id) -> Response:
         """How far a campaign is: groups, evidence, leases, workers.
 
+        Of 10 runs 8 end between `forecast_low` and `forecast_high`. `assumed` says on what the answer rests, `doubt`
+        which later results do not fit, `resolutions` what was asked for so far.
+
         With more than 100 000 items `cut` is true, and the lists of all items are left out: see `items`.
         """
         return await json_response(store.status, id, MOST_LISTED)
 
     @router.get("/{id}/budget", response_model=Budget, responses=READING)
     async def budget(id: Id, more: Annotated[int, Query(ge=1, le=MOST_MORE)]) -> Response:
-        """What so many more measurements are expected to bring: the chance to be done by then, and what if not."""
+        """What so many more measurements are expected to bring: the chance to be done by then (null if nobody can say
+        yet), and what if not.
+        """
         return await json_response(store.budget, id, more)
 
     _add_decisions(router, store, writes)
@@ -221,7 +234,8 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
     async def partial(id: Id, pairs: Annotated[int, Query(ge=0, le=MOST_PAIRS)] = LISTED_PAIRS) -> Response:
         """What is proven now: pairs apart and alike, letters, the groups that each item may still belong to.
 
-        At most `pairs` pairs of each kind are listed.
+        At most `pairs` pairs of each kind are listed. `error` is the probability that any of it is wrong. 409 if there
+        is none: `too_many_items` (more than 3000), `no_certificate`, `too_few_results`.
         """
         return await slow.json_response(store.partial, id, pairs)
 
@@ -242,7 +256,10 @@ def _add_partial_answers(router: APIRouter, store: Campaigns, slow: SlowReads) -
 
     @router.get("/{id}/resolution-curve", response_model=Curve, responses=READING)
     async def resolution_curve(id: Id, points: Annotated[int, Query(ge=2, le=1000)] = CURVE_POINTS) -> Response:
-        """For every radius, how many groups there are at least, and how many are enough, both proven."""
+        """For every radius, how many groups there are at least, and how many are enough, both proven.
+
+        409 (`no_distances`) where the noise stated proves none.
+        """
         return await slow.json_response(store.resolution_curve, id, points)
 
 
@@ -258,20 +275,23 @@ def _add_decisions(router: APIRouter, store: Campaigns, writes: WriteQueue) -> N
     @router.post("/{id}/corrections", response_model=Corrected, responses=WRITING,
                  openapi_extra=request_body(CorrectBody))  # fmt: skip
     async def correct(id: Id, request: Request) -> Response:
-        """Replace a value that was told wrong; its place in the order stays. A worker's token: its own results only."""
+        """Replace a value that was told wrong; its place in the order stays. A worker's token: its own results only.
+
+        `reopened`: the proof is taken back by it.
+        """
         body = await read_body(request, CorrectBody)
         given = (body.measurement, body.values, body.reason, body.by, body.id)
         return await json_response(store.correct, id, *given, writer=request.state.caller.writer)
 
     @router.post("/{id}/fail", response_model=Freed, responses=WRITING, openapi_extra=request_body(FailBody))
     async def fail(id: Id, request: Request) -> Response:
-        """A measurement that will not come: its lease is freed."""
+        """A measurement that will not come: its lease is freed. A worker's token: its own leases only."""
         body = await read_body(request, FailBody)
         return await writes.submit("fail", id, body.lease, body.reason, writer=request.state.caller.writer)
 
     @router.post("/{id}/resolution", response_model=Chosen, responses=WRITING,
                  openapi_extra=request_body(ResolutionBody))  # fmt: skip
     async def choose_resolution(id: Id, request: Request) -> Response:
-        """Ask for another resolution from here on, after looking; the same one twice is one change."""
+        """Ask for another resolution from here on, after looking; the same one twice is one change. 409 once done."""
         body = await read_body(request, ResolutionBody)
         return await writes.submit("choose_resolution", id, body.resolution, writer=request.state.caller.writer)

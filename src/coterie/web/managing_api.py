@@ -74,7 +74,7 @@ def add_managing(router: APIRouter, store: Campaigns, writes: WriteQueue) -> Non
 
     @router.post("/{id}/archive", response_model=Archived, responses=WRITING, openapi_extra=request_body(ArchiveBody))
     async def archive(id: Id, request: Request) -> Response:
-        """Put a campaign away, or take it up again: meanwhile it is read-only, and lists leave it out."""
+        """Put a campaign away, or take it up again: meanwhile it is read-only, and lists leave it out. Owners only."""
         body = await read_body(request, ArchiveBody)
         name = "archive" if body.archived else "unarchive"
         return await writes.submit(name, id, writer=request.state.caller.writer)
@@ -82,7 +82,7 @@ def add_managing(router: APIRouter, store: Campaigns, writes: WriteQueue) -> Non
     @router.post("/{id}/lease-time", response_model=LeaseTime, responses=WRITING,
                  openapi_extra=request_body(LeaseTimeBody))  # fmt: skip
     async def lease_time(id: Id, request: Request) -> Response:
-        """Change how long a worker may take, from the next ask on."""
+        """Change how long a worker may take, from the next ask on. Owners only."""
         body = await read_body(request, LeaseTimeBody)
         return await writes.submit(
             "change_lease_time", id, body.lease_seconds, writer=request.state.caller.writer
@@ -90,7 +90,7 @@ def add_managing(router: APIRouter, store: Campaigns, writes: WriteQueue) -> Non
 
     @router.delete("/{id}", response_model=Deleted, responses=WRITING)
     async def delete(id: Id, name: Annotated[str, Query(description="The campaign's name, to confirm.")]) -> Response:
-        """Delete a campaign with its log and its tokens. This cannot be undone."""
+        """Delete a campaign with its log and its tokens. This cannot be undone. Owners only."""
         return await json_response(store.delete, id, name)
 
 
