@@ -273,12 +273,14 @@ def test_events_come_as_they_happen_and_go_on_where_they_ended(api: Any) -> None
 def test_openapi_has_examples_that_work(api: Any) -> None:
     document = api.with_token(None).get("/openapi.json").json
     assert document["openapi"].startswith("3.")
-    bodies = tables = 0
+    bodies = tables = files = 0
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if method == "post" and "text/csv" in operation["requestBody"]["content"]:
                 assert operation["requestBody"]["content"]["text/csv"]["examples"], path
                 tables += 1
+            elif method == "post" and "application/octet-stream" in operation["requestBody"]["content"]:
+                files += 1
             elif method == "post":
                 content = operation["requestBody"]["content"]["application/json"]
                 name = content["schema"]["$ref"].rpartition("/")[2]
@@ -286,7 +288,7 @@ def test_openapi_has_examples_that_work(api: Any) -> None:
                 assert content["examples"], path
                 bodies += 1
             assert operation["security"] == ([] if path == "/healthz" else [{"token": []}])
-    assert (bodies, tables) == (16, 2)
+    assert (bodies, tables, files) == (16, 2, 1)
     examples = document["paths"][C]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():
         assert api.post(C, example["value"] | {"name": "x"}).status == 201
