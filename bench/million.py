@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from bench.pace import COLUMNS
 from bench.part import Column, Headline, Part, Progress, Row, sign
 from bench.rounds import apart
 
@@ -36,6 +35,17 @@ def headlines(found: list[Row]) -> list[Headline]:
         Headline(f"{arms}: measurements over arms", f"{row['t'] / row['n_arms']:.3f}×"),
     ]
 
+
+COLUMNS = (
+    Column("M", "n_arms", "{:,}".format),
+    Column("gap", "gap", "{:g}".format),
+    Column("measurements", "t", "{:,}".format),
+    Column("proven", lambda row: "yes" if row["done"] else "not yet"),
+    Column("right", lambda row: "yes" if row["right"] else "no" if row["done"] else ""),
+    Column("seconds", "seconds", "{:.2f}".format),
+    Column("µs a measurement", "microseconds", "{:.1f}".format),
+    Column("memory, GiB", "gib", "{:.2f}".format),
+)
 
 PART = Part(
     "A million arms by CROC in one process (K = 10, d = 8, δ = 0.1).",

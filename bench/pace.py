@@ -1,4 +1,4 @@
-"""Time a measurement of CROC in simulation, over gaps (K = 10, d = 8, δ = 0.1)."""
+"""Time and memory of one run of CROC in simulation, and of a process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from bench.instances import drawn
-from bench.part import Column, LeftOutError, Part, Progress, Row
-from bench.rounds import apart
+from bench.part import LeftOutError, Row
 from coterie import same_partition
 from coterie.methods.croc.run import CrocRun
 
-CASES = ((1_000, 6.0), (1_000, 3.0), (1_000, 2.0), (1_000, 1.0), (1_000, 0.5), (100_000, 12.0))
 MOST = 100_000
 """A run that is undecided after so many measurements, or three for each arm, is left there."""
 
@@ -40,32 +38,3 @@ def measured(n_arms: int, n_clusters: int, dim: int, gap: float) -> Row:
         "n_arms": n_arms, "n_clusters": n_clusters, "dim": dim, "gap": gap, "t": run.t, "done": run.done,
         "right": right, "seconds": seconds, "microseconds": seconds / run.t * 1e6, "gib": peak(),
     }  # fmt: skip
-
-
-def rows(quick: bool, progress: Progress, folder: Path) -> list[Row]:
-    """One row a case, each in a process of its own, for its memory."""
-    found = []
-    for n_arms, gap in CASES[:3] if quick else CASES:
-        row = apart("bench.pace:measured", n_arms, 10, 8, gap)
-        found.append(row)
-        progress.done(f"M={n_arms}, gap {gap:g}: {row['t']} measurements in {row['seconds']:.2f} s")
-    return found
-
-
-COLUMNS = (
-    Column("M", "n_arms", "{:,}".format),
-    Column("gap", "gap", "{:g}".format),
-    Column("measurements", "t", "{:,}".format),
-    Column("proven", lambda row: "yes" if row["done"] else "not yet"),
-    Column("right", lambda row: "yes" if row["right"] else "no" if row["done"] else ""),
-    Column("seconds", "seconds", "{:.2f}".format),
-    Column("µs a measurement", "microseconds", "{:.1f}".format),
-    Column("memory, GiB", "gib", "{:.2f}".format),
-)
-
-PART = Part(
-    "CROC in simulation, the first pass over the arms and the random numbers included (K = 10, d = 8, δ = 0.1).",
-    COLUMNS,
-    rows,
-    seconds=20,
-)

@@ -23,7 +23,7 @@ PLACES: dict[str, tuple[str, str]] = {
         for name in (
             "ablation", "scan", "forecast", "hands", "foreign", "crews", "asymptotic", "shortlists", "conservatism",
             "guarantees", "toofew", "shape", "linkage", "costs", "tables", "speed", "growth", "engine", "numerics",
-            "pace", "replay", "server", "service", "million", "workers", "draws", "network", "classic", "resolution",
+            "replay", "server", "service", "million", "workers", "draws", "network", "classic", "resolution",
             "blocks", "features", "deadline", "intervals",
         )
     },

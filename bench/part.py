@@ -116,7 +116,6 @@ PARTS = {
     "engine": "the engine's own bounds: d = 400, M = 100 000, memory, the import",
     "growth": "how time and measurements grow with M, K and d",
     "million": "a million arms by CROC in one process",
-    "pace": "time a measurement of CROC over gaps",
     "numerics": "rounding after ten million pulls",
     "replay": "following a record again",
     "workers": "threads against processes",

@@ -9,7 +9,7 @@ import pytest
 
 from bench.cells import Ending, Endings, cell, many, trials_of
 from bench.growth import exponent
-from bench.needed import beside, headlines
+from bench.needed import PART, beside, headlines
 from bench.part import PARTS, part_named
 from bench.rounds import in_turn, ratio
 from coterie.methods.trials import Running
@@ -87,6 +87,15 @@ def test_the_best_peer_says_who_took_too_long() -> None:
     found = [cell(label, None if t is None else Endings({0.1: [Ending(t, True)] * 2}), 0.1) for label, t in cells]
     lines = headlines(beside("easy", 0.1, found))
     assert any("the best peer (a, 2 trials; 1 took too long) over CROC" in line.what for line in lines)
+
+
+def test_a_peer_with_fewer_trials_is_too_slow_and_has_a_bound() -> None:
+    times = {"CROC": [10] * 4, "a †": [20, 22, 24]}
+    found = [cell(label, Endings({0.1: [Ending(t, True) for t in own]}), 0.1) for label, own in times.items()]
+    rows = beside("easy", 0.1, found)
+    (column,) = (column for column in PART.columns if column.heading == "/ CROC")
+    assert [column.cell(row) for row in rows] == ["1×", "too slow: ≥ 1.97×"]  # 2.2 - 2 · 0.115
+    assert not any("best peer" in line.what for line in headlines(rows))
 
 
 def test_a_batch_that_takes_too_long_is_left_out_and_not_replaced_by_its_short_trials() -> None:

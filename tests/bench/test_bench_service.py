@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from bench import bare, service
+from bench import bare, service, service_loads
 
 
 def test_the_handler_writes_a_row_for_each_call(tmp_path: Path) -> None:
@@ -37,3 +37,22 @@ def test_both_are_measured_by_the_same_clients(tmp_path: Path) -> None:
     assert row["bare_rate"] > 0
     assert row["ratio"] == pytest.approx(row["coterie_rate"] / row["bare_rate"])
     assert next(stores) == 2
+
+
+def test_loads_are_compared_by_their_medians() -> None:
+    rates = iter([(100.0, 90.0), (200.0, 60.0), (100.0, 70.0)])
+    pair = [0.0, 0.0]
+
+    def first() -> dict[str, float]:
+        pair[:] = next(rates)
+        return {"rate": pair[0]}
+
+    row = service_loads.compared("many", 0.7, first, lambda: {"rate": pair[1]}, turns=3)
+    assert (row["first_rate"], row["second_rate"], row["of_first"], row["met"]) == (100.0, 70.0, 0.7, True)
+
+
+def test_a_campaign_that_grows_is_measured_and_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "long.db"
+    assert service_loads.grow(path, 200) > 0
+    assert service_loads.first_ask(path, without_snapshot=False) > 0
+    assert service_loads.first_ask(path, without_snapshot=True) > 0

@@ -10,7 +10,7 @@ import numpy as np
 import plain_intervals as plain
 import pytest
 from block_worlds import STATED
-from scipy.stats import binom
+from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.evidence.intervals.contrasts import CellIntervals, CellResults, Row, cell_deviations
 from coterie.evidence.intervals.hedged_means import betting_interval
@@ -199,5 +199,6 @@ def test_differences_error_rate_within_delta(name: str) -> None:
         own = np.concatenate([LABELS[cell.arms] for cell in cells])
         error = math.sqrt(1.0 / (own == 0).sum() + 1.0 / (own == 1).sum())
         pooled += abs(every[own == 0].mean() - every[own == 1].mean() - truth) > 3.0 * error
-    assert wrong <= binom.isf(FALSE_ALARM, RUNS, ERROR)
+    of = Guarantee(kind, "intervals", blocks, "differences of groups")
+    assert_rate_at_most(ERROR, int(wrong), RUNS, of, FALSE_ALARM)
     assert name != "known" or pooled > 0.3 * RUNS  # means over all blocks are wrong here, at three standard errors

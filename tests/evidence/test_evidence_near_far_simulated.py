@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 from scipy.stats import binom
 from single_tests import Single, SingleTest
 
@@ -124,7 +125,8 @@ def test_gaussian_with_its_estimated_bound_error_rate_within_delta(shape: str, k
         test = getattr(Single(family), f"{kind}_test")(bound, 2, made)
         item, blocks = rng.normal(size=(80, dim)) @ mixing.T + gap, rng.normal(size=(80, 2, dim)) @ mixing.T
         wrong += contrasts_needed(test, level, item, blocks) > 0
-    assert wrong <= most_errors(runs, delta)
+    of = Guarantee("gaussian", "up to a resolution", case=f"one test on the border, {kind}")
+    assert_rate_at_most(delta, wrong, runs, of)
 
 
 def test_gaussian_bounds_error_rate_within_their_share() -> None:

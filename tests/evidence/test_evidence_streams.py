@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import plain_intervals as plain
 import pytest
+from error_rates import Guarantee, assert_rate_at_most
 from scipy.stats import binom
 
 import coterie
@@ -169,6 +170,11 @@ def most_errors(rate: float) -> int:
     return int(binom.ppf(1.0 - FALSE_ALARM, RUNS, rate))
 
 
+def check(noise: str, wrong: Any, case: str, runs: int = RUNS) -> None:
+    """Not wrong too often, and a row of the table of guarantees."""
+    assert_rate_at_most(ERROR, int(wrong), runs, Guarantee(noise, "intervals", case=case), FALSE_ALARM)
+
+
 def chosen(rng: np.random.Generator, draw: Any) -> np.ndarray:
     """(runs, length) streams of a group of two arms with one mean, 0: the sampler takes the arm by the sum so far."""
     x = np.zeros((RUNS, LENGTH))
@@ -187,10 +193,11 @@ def test_known_and_quantiles_error_rate_within_delta() -> None:
     x = chosen(rng, lambda rng, arm: (1.0 if arm else 0.6) * rng.standard_normal(RUNS))
     means = np.cumsum(x, axis=1) / n
     wrong = (np.abs(means) > known_reach(n, -math.log(ERROR))).any(axis=1).sum()
-    assert 0 < wrong <= most_errors(ERROR)
+    assert wrong > 0
+    check("known", wrong, "means of groups")
     y = chosen(rng, lambda rng, arm: rng.standard_normal(RUNS))
     apart = means - np.cumsum(y, axis=1) / n
-    assert (np.abs(apart) > difference_reach(n, n, -math.log(ERROR))).any(axis=1).sum() <= most_errors(ERROR)
+    check("known", (np.abs(apart) > difference_reach(n, n, -math.log(ERROR))).any(axis=1).sum(), "differences")
     naive = (np.abs(means) > 1.645 / np.sqrt(n)).any(axis=1).sum()
     assert naive > most_errors(ERROR)  # the test sees an interval that holds at one moment only
     # Symmetric noise, another spread for each arm; the counts at the center are all that the ends depend on.
@@ -203,7 +210,7 @@ def test_known_and_quantiles_error_rate_within_delta() -> None:
             table = [log_evidence(np.arange(k + 1), k, 0.5, side) >= math.log(2.0 / ERROR) for side in (True, False)]
             few, many = np.arange(k + 1) <= k / 2, np.arange(k + 1) >= k / 2
             reached |= (table[0] & few)[at_most[:, k - 1]] | (table[1] & many)[below[:, k - 1]]
-        assert reached.sum() <= most_errors(ERROR)
+        check("symmetric", reached.sum(), "medians of groups")
 
 
 @pytest.mark.guarantee
@@ -225,7 +232,7 @@ def test_gaussian_error_rate_within_delta() -> None:
         assert n > 12 or (bounds >= 3.0).mean() > 0.99
         low, high = gaussian_intervals([x[i, :n][arms[i, :n] != 2] for i in range(RUNS)], bounds, level)
         wrong |= ~((low <= 0.0) & (high >= 0.0))
-    assert wrong.sum() <= most_errors(ERROR)
+    check("gaussian", wrong.sum(), "means of groups")
 
 
 @pytest.mark.guarantee
@@ -237,7 +244,7 @@ def test_bounded_error_rate_within_delta() -> None:
     two = math.log(2.0 / ERROR)
     for values, truth in ((x, 0.3), (rare, 0.03)):
         ends = np.array([betting_interval(run, two) for run in values])
-        assert (~((ends[:, 0] <= truth) & (ends[:, 1] >= truth))).sum() <= most_errors(ERROR)
+        check("bounded", (~((ends[:, 0] <= truth) & (ends[:, 1] >= truth))).sum(), "means of groups")
     apart = [
         max(
             betting_evidence(a[:k], two).at(0.3) + betting_evidence(b[:k], two).at(0.03)
@@ -257,12 +264,12 @@ def test_counts_and_moments_error_rate_within_delta() -> None:
     wrong = sum(
         any(rate_evidence(float(s), 3.0 * (i + 1)).at(0.1) >= level for i, s in enumerate(run)) for run in successes
     )
-    assert wrong <= most_errors(ERROR)
+    check("counts", wrong, "rates of groups")
     x = chosen(
         rng, lambda rng, arm: rng.standard_t(3, RUNS) / math.sqrt(3.0) if arm else rng.exponential(size=RUNS) - 1
     )
     wrong = sum(any(catoni_evidence(run[:k]).at(0.0) >= level for k in range(1, LENGTH + 1)) for run in x)
-    assert wrong <= most_errors(ERROR)
+    check("at-most", wrong, "means of groups")
     low, high = catoni_evidence(x[0]).interval(level)
     for end, sign in ((low, 1.0), (high, -1.0)):
         assert catoni_evidence(x[0]).at(end + sign * 1e-6) < level <= catoni_evidence(x[0]).at(end - sign * 1e-6)
@@ -284,5 +291,5 @@ def test_session_intervals_error_rate_within_delta() -> None:
                 missed |= bool((shown.low[:, 0] > [0.0, 2.0]).any() or (shown.high[:, 0] < [0.0, 2.0]).any())
         wrong += missed
         partitions += np.array(session.labels).tolist() != [0, 1, 0, 1]
-    assert wrong <= binom.ppf(1.0 - FALSE_ALARM, 500, ERROR)
-    assert partitions <= binom.ppf(1.0 - FALSE_ALARM, 500, ERROR)
+    check("known", wrong, "of a whole session", 500)
+    assert_rate_at_most(ERROR, partitions, 500, Guarantee("known", case="with intervals"), FALSE_ALARM)

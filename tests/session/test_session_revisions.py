@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from error_rates import Guarantee, note_count
 
 import coterie
 
@@ -256,6 +257,7 @@ def test_an_opponent_who_revises_after_looking_errs_within_delta() -> None:
             truth = [means[arm] for arm in here]
             errors += not coterie.same_partition(session.labels[here], np.unique(truth, return_inverse=True)[1])
     assert errors <= 61
+    note_count(0.3, errors, 150, Guarantee("known", case="revised after looking"))
 
 
 def test_a_retired_item_is_in_no_group_that_a_notebook_shows() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from error_rates import Guarantee, note_count
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -175,6 +176,7 @@ def test_equal_items_are_called_different_within_delta(noise: Any) -> None:
         rows = {str(k): stack[~np.isnan(stack).all(axis=1)] for k, stack in enumerate(values)}
         wrong += bool(coterie.group(rows, noise=noise, holes="at random", delta=0.2, copies="keep").apart.any())
     assert wrong <= 59
+    note_count(0.2, wrong, 200, Guarantee(model.kind, "finished table", case="holes"))
 
 
 def test_without_a_word_holes_are_refused_and_what_cannot_count_too(tmp_path: Path) -> None:
