@@ -90,6 +90,24 @@ def test_the_page_has_a_field_for_each_number_of_the_ask(opened: Any, api: Any) 
     assert not found, [(one["id"], one["nodes"][0]["html"]) for one in found]
 
 
+def test_a_campaign_by_feature_is_created_on_the_page(opened: Any, api: Any) -> None:
+    page = opened("/new")
+    page.get_by_label("Name", exact=True).fill("assays")
+    page.locator("#names").fill("a, b, c, d")
+    page.locator("#n_clusters").fill("2")
+    page.locator("#dim").fill("2")
+    page.locator("#value_names").fill("ph, iron")
+    page.get_by_label("A measurement gives").select_option("one")
+    page.locator("#noise_kind").select_option("symmetric")
+    page.get_by_role("button", name="Create campaign").click()
+    page.locator("#noise_kind-problem").filter(has_text="features are measured one by one").wait_for()
+    page.locator("#noise_kind").select_option("any")
+    page.get_by_role("button", name="Create campaign").click()
+    page.locator("#measure").wait_for()
+    id = page.url.rsplit("/", 1)[1]
+    assert api.get(f"/api/campaigns/{id}").json["features"]["names"] == ["ph", "iron"]
+
+
 def test_found_features_are_coloured_by_their_means_and_others_by_results() -> None:
     cells = {
         "features": [{"name": "iron", "found": True}, {"name": "ph", "found": False}],

@@ -168,6 +168,11 @@ function content() {
     throw new Wrong("value_names", `There are ${body.value_names.length} names (${body.value_names.join(", ")}), and a measurement has ${body.dim} ${body.dim === 1 ? "number" : "numbers"}.`);
   }
   body.noise = noise(body.dim);
+  if (form.elements.features.value) {
+    body.features = body.value_names ?? body.dim;
+    delete body.value_names;
+    delete body.dim;
+  }
   body.delta = probability("delta", "The error allowed");
   if (asksForGroups && body.groups === "equal") body.confirm = Number(form.elements.confirm.value);
   body.lease_seconds = 3600 * real("lease_hours", "The time for one measurement");
