@@ -23,8 +23,8 @@ LEAST_CELL = 6
 """Where the noise is not known, a cell for tests has at least so many results if the room allows it."""
 
 LEAST_SHAPE_CELL = 48
-"""A cell for tests of spread and shape has more than half as many, if the room allows it: the mean of a small cell, from
-which its results are seen, hides their shape."""
+"""A cell for tests of spread and shape has more than half as many, if the room allows it: results are seen from the
+mean of their cell, and that of a small cell hides their shape."""
 
 
 def first_cell(asked: IntArray, room: int, rng: np.random.Generator) -> IntArray:
