@@ -51,8 +51,7 @@ class _Insisting:
         labels = self._labels
         fit = fit_of(*table_of(labels[arms], blocks, rows, 2, places.n_blocks))
         apart = rows - fit.centers[labels[arms]] - fit.offsets[blocks]
-        spread = apart.T @ apart / len(apart)
-        scatter = np.eye(1) if self._known else spread + np.diag(np.maximum(1e-3 - np.diag(spread), 0.0) + 1e-9)
+        scatter = np.eye(1) if self._known else apart.T @ apart / len(apart) + 1e-3 * np.eye(apart.shape[1])
         margins = np.full((TRUTH.size, 2), 9.0)
         margins[np.arange(TRUTH.size), labels] = np.inf
         metric = np.linalg.cholesky(np.linalg.inv(scatter)).T

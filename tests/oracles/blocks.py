@@ -7,6 +7,7 @@ description of the noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -105,7 +106,7 @@ def evidence_of_test(log: Log, epoch: int, arm: int, against: int, pool: set[int
     return total_log
 
 
-FEATURES = {
+FEATURES: dict[str, Callable[[float], float]] = {
     "clip": lambda z: min(6.0, max(-6.0, z)),
     "abs": lambda z: min(abs(z), 6.0),
     "log": lambda z: math.log(1.0 + z * z),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from coterie.methods.blocks.partitions import FREEZE_RISK, Partitions
-from coterie.methods.blocks.places import Fit, Places, fit_of, table_of
+from coterie.methods.blocks.places import Fit, fit_of, table_of
 from coterie.methods.blocks.within import Within
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import canonical
@@ -19,6 +19,17 @@ OFTEN, RARELY = 1.05, 1.2
 """By how much there are more results when that is done again, before and after a freeze."""
 FAR = 3.0
 """Standard deviations beyond which a result counts no more, where tails may be heavy."""
+
+
+class Placed(Protocol):
+    """Results in a space, each of an arm and of a block: places, or features of them."""
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks that have a result."""
+
+    def arrays(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Arms (n), blocks (n) and positions (n, d)."""
 
 
 class Estimate(NamedTuple):
@@ -45,7 +56,7 @@ class Estimator:
         self.shape, self._known, self._robust, self._seed = (n_arms, n_clusters, dim), known, robust, seed
         self._searched_at = 0
 
-    def renew(self, places: Places, old: IntArray | None, frozen: bool) -> Estimate | None:
+    def renew(self, places: Placed, old: IntArray | None, frozen: bool) -> Estimate | None:
         """The estimate by all results; None before every arm has one. `frozen`: a candidate is being tested."""
         n_arms, n_groups, dim = self.shape
         arms, blocks, rows = places.arrays()

@@ -1,4 +1,4 @@
-"""Exchangeable bets on the results of a cell, for any noise (docs/EVIDENCE.md, section 3), and each noise's factors."""
+"""Exchangeable bets on the results of a cell, for any noise (docs/EVIDENCE.md, section 3); the factors of a noise."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LEAST_CELL = 6
 
 LEAST_SHAPE_CELL = 48
 """A cell for tests of spread and shape has more than half as many, if the room allows it: results are seen from the
-mean of their cell, and that of a small one hides their shape."""
+mean of their cell, and that of a small cell hides their shape."""
 
 
 def first_cell(asked: IntArray, room: int, rng: np.random.Generator) -> IntArray:
