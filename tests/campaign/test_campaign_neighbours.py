@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 from coterie.campaign import Campaigns, Conflict, imports
 from coterie.campaign.commands import measuring
@@ -97,13 +97,22 @@ def test_rows_of_another_process_are_read_outside_of_the_turn(
     assert store.status(large)["measurements"] == other.status(large)["measurements"] == 28
 
 
-def test_a_campaign_that_somebody_reads_for_long_holds_up_nobody_else(two: tuple[Campaigns, str, str]) -> None:
+def test_a_campaign_that_somebody_reads_for_long_holds_up_nobody_else(
+    two: tuple[Campaigns, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, large, small = two
+    commits = store._campaigns.group_commit
+    serve, groups = commits.serve, []
+
+    def counted(requests: Any) -> None:
+        groups.append(len(requests))
+        serve(requests)
+
+    monkeypatch.setattr(commits, "serve", counted)
     with store._campaigns._opened[large].lock, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(store.tell, large, [{"id": "again", "arm": 0, "values": [1.0]}])
         posted = store.post("tell", large, [{"id": "more", "arm": 0, "values": [1.0]}])
-        time.sleep(0.2)
-        assert pool.submit(lambda: None) is not None
+        wait_until(lambda: bool(groups))
         with ThreadPoolExecutor(1) as others:
             others.submit(ask_and_tell, store, small, 0).result(60)
         assert not waiting.done()
