@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import typer.main
-from docutils.nodes import make_id
 from sphinx.util.inventory import InventoryFile
 
 import coterie
@@ -87,7 +86,9 @@ def check_requests(site: Path) -> None:
         document = create_app(store).openapi()
     for path, methods in document["paths"].items():
         for method, request in methods.items():
-            section = html.unescape(re.sub(r"<[^>]+>", "", sections[make_id(f"{method} {path}")]))
+            section = html.unescape(
+                re.sub(r"<[^>]+>", "", sections[re.sub(r"[^a-z0-9]+", "-", f"{method} {path}").strip("-")])
+            )
             taken = [given["name"] for given in request.get("parameters", ()) if given["in"] == "query"]
             for content in request.get("requestBody", {}).get("content", {}).values():
                 name = content["schema"].get("$ref", "").rpartition("/")[2]
