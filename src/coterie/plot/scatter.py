@@ -50,10 +50,10 @@ def means(
     ----------
     run : Session or Result
         The run.
-    groups : sequence of str, optional
-        What the legend calls the groups, in the order of `labels`.
     ax, legend
         As in `coterie.plot.proportions`.
+    groups : sequence of str, optional
+        What the legend calls the groups, in the order of `labels`.
 
     Returns
     -------
