@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +137,6 @@ def test_what_does_not_arrive_in_time_is_cut(what: str) -> None:
             while (await receive()).get("more_body"):
                 pass
 
-    real = min(connections.HEAD_SECONDS, connections.BODY_SECONDS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connections, "HEAD_SECONDS", 0.4)
         patch.setattr(connections, "BODY_SECONDS", 0.4)
@@ -156,12 +154,10 @@ def test_what_does_not_arrive_in_time_is_cut(what: str) -> None:
             one.sendall(b"GET /healthz HTTP/1.1\r\nHo")
         elif what == "body":
             one.sendall(b"POST /x HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc")
-        begun = time.monotonic()
         if what == "nothing":
             assert one.recv(10) == b""
         else:
             assert answer_of(one)[0] == 408
-        assert time.monotonic() - begun < real, "the short times are not used"
         wait_until(lambda: not limits.open)
         assert not limits.by_address
         server.should_exit = True
