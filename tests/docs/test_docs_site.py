@@ -86,9 +86,8 @@ def check_requests(site: Path) -> None:
         document = create_app(store).openapi()
     for path, methods in document["paths"].items():
         for method, request in methods.items():
-            section = html.unescape(
-                re.sub(r"<[^>]+>", "", sections[re.sub(r"[^a-z0-9]+", "-", f"{method} {path}").strip("-")])
-            )
+            anchor = re.sub(r"[^a-z0-9]+", "-", f"{method} {path}").strip("-")
+            section = html.unescape(re.sub(r"<[^>]+>", "", sections[anchor]))
             taken = [given["name"] for given in request.get("parameters", ()) if given["in"] == "query"]
             for content in request.get("requestBody", {}).get("content", {}).values():
                 name = content["schema"].get("$ref", "").rpartition("/")[2]
