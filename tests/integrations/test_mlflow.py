@@ -50,7 +50,9 @@ def test_a_run_has_settings_progress_certificate_and_picture(folder: Path) -> No
     assert names == {"certificate.json", "log.json", "session.json", "means.png"}
     read = {name: json.loads((Path(artifacts) / name).read_text()) for name in names if name.endswith("json")}
     assert coterie.verify(read["certificate.json"], read["log.json"]).valid
-    assert coterie.Session.from_dict(read["session.json"]).labels.tolist() == [0, 1, 0, 1]
+    labels = coterie.Session.from_dict(read["session.json"]).labels
+    assert labels is not None
+    assert labels.tolist() == [0, 1, 0, 1]
     history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "measurements")
     assert [point.step for point in history] == sorted({point.step for point in history})
     assert len(history) > 3
