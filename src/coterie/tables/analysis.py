@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,27 @@ class Group:
 def plain_rows(rows: FloatArray) -> list[list[float | None]]:
     """Rows of numbers as JSON has them: null for what is missing."""
     return [[None if number != number else number for number in row] for row in rows.tolist()]
+
+
+class RowEvents(Sequence[dict[str, Any]]):
+    """The rows of a pool as events of a log. Each is made when it is read: all of them take ten times the numbers."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def __len__(self) -> int:
+        return len(self._pool.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, at: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(len(self))[at]]
+        pool = self._pool
+        event = {"event": "result", "arm": int(pool.arms[at]), "round": 0, "values": plain_rows(pool.rows[[at]])[0]}
+        return event if pool.blocks is None else event | {"block": pool.blocks.names[pool.blocks.of_rows[at]]}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from coterie.problem.features import HOLES
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups, Question, Resolution, SingleLinkage
 from coterie.problem.sentences import table_assumption, table_claim
-from coterie.tables.analysis import AllowedResolution, PairAnalysis, PairTest, plain_rows
+from coterie.tables.analysis import AllowedResolution, PairAnalysis, PairTest, RowEvents, plain_rows
 from coterie.tables.checks.assumptions import CheckedPool, checked_pool, stated_model, thin_items
 from coterie.tables.checks.row_order import Order
 from coterie.tables.checks.successes import as_counts
@@ -69,10 +69,7 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
         apart=np.zeros((n_arms, n_arms), dtype=bool),
         finished=rows,
         sound=not checks.noise_too_small and (pool.cut is None or not pool.cut.bursts),
-        events=[
-            {"event": "result", "arm": int(arm), "round": 0, "values": row} | block
-            for arm, row, block in zip(pool.arms, plain_rows(pool.rows), _named_blocks(pool), strict=True)
-        ],
+        events=RowEvents(pool),
     )
     if isinstance(asked, Resolution | SingleLinkage):
         answer = _by_intervals(untested, asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -188,8 +189,6 @@ class Grouping:
         As it was given.
     session : Session or None
         That of a table that grows, if a method was run on it.
-    events : list of dict
-        The rows, as the certificate is checked against them.
 
     Examples
     --------
@@ -204,7 +203,11 @@ class Grouping:
     def __init__(self, analysis: PairAnalysis | ReplayAnalysis) -> None:
         self.analysis = analysis
         self.session = analysis.session
-        self.events = analysis.events
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """The rows, as the certificate is checked against them."""
+        return list(self.analysis.events)
 
     @property
     def names(self) -> tuple[str, ...]:

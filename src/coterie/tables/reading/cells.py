@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.problem.checks import IntArray, short
+from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.tables.errors import TableError, check_time
 from coterie.tables.reading.files import Table, is_empty
 
@@ -25,6 +26,7 @@ ABOUT_CELLS = (
     '"Cells that are not numbers")'
 )
 
+_ROWS_AT_ONCE = 2**16
 _MOST_LISTED = 3  # cells that cannot be read, besides the first, that a message lists
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _THOUSANDS = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:\{mark}\d{{3}})+") for mark in ",."}
@@ -103,11 +105,23 @@ def numbers(table: Table, places: Sequence[int], holes: bool = False) -> list[li
 
     If other cells hold no number, the error counts them all and names the first of them.
     """
-    rows, bad = numbers_and_others(table, places, holes)
+    rows: list[list[float]] = _number_array(table, places, holes).tolist()
+    return rows
+
+
+def _number_array(table: Table, places: Sequence[int], holes: bool) -> FloatArray:
+    """As `numbers`; a part of the rows at a time, as a number takes three times its place in a list."""
+    parts: list[FloatArray] = [np.empty((0, len(places)))]
+    bad: list[tuple[int, int, str]] = []
+    for start in range(0, len(table.rows), _ROWS_AT_ONCE):
+        rows, others = numbers_and_others(replace(table, rows=table.rows[start : start + _ROWS_AT_ONCE]), places, holes)
+        bad += [(start + row, column, reason) for row, column, reason in others]
+        if not bad:
+            parts.append(np.array(rows, dtype=np.float64).reshape(len(rows), len(places)))
     if bad:
         raise _bad_cells(table, bad)
     refuse_unclear_marks(table, places)
-    return rows
+    return np.concatenate(parts)
 
 
 def numbers_and_others(
@@ -233,18 +247,18 @@ def is_hole(cell: Any) -> bool:
 
 def counted_rows(
     table: Table, places: Sequence[int], leave_out: bool, holes: bool = False
-) -> tuple[list[list[float]], NDArray[np.bool_]]:
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """The numbers of the rows without holes, or with `holes` of those that have any, NaN where one is missing; and
     which rows these are. `TableError` if holes are neither to be left out nor at random.
     """
     counts = any if holes else all
     whole = np.array([counts(not is_hole(row[i]) for i in places) for row in table.rows], dtype=bool)
     try:
-        rows = numbers(table, places, holes=leave_out or holes)
+        rows = _number_array(table, places, leave_out or holes)
     except TableError as error:
         about = "" if leave_out or holes or whole.all() else ABOUT_HOLES if len(places) == 1 else ABOUT_SOME
         raise TableError(f"{error.message}{about}", error.field) from None
-    return [row for row, kept in zip(rows, whole, strict=True) if kept], whole
+    return rows[whole], whole
 
 
 def check_items_left(table: Table, names: Sequence[str], arms: Any, whole: NDArray[np.bool_]) -> None:

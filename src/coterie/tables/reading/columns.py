@@ -152,19 +152,20 @@ def no_measurement(table: Table, place: int, arms: IntArray | None) -> str | Non
 
     `arms`: the item of each row; None where a row or a column is an item of its own.
     """
-    cells = [row[place] for row in table.rows]
-    there = [not is_empty(cell) for cell in cells]
-    filled = [cell for cell, full in zip(cells, there, strict=True) if full]
+    filled = [cell for row in table.rows if not is_empty(cell := row[place])]
     if not filled:
         return None
     text = _of_texts(filled)
     if text is not None:
         return text
-    numbers = [number_in(table, cell) for cell in filled]
-    if any(number is None for number in numbers):
-        return None  # what is wrong with it is said where the numbers are read
-    values = np.array(numbers, dtype=np.float64)
-    items = None if arms is None else arms[np.array(there)]
+    values = np.empty(len(filled))
+    for i, cell in enumerate(filled):
+        number = number_in(table, cell)
+        if number is None:
+            return None  # what is wrong with it is said where the numbers are read
+        values[i] = number
+    del filled
+    items = None if arms is None else arms[[not is_empty(row[place]) for row in table.rows]]
     words = re.findall(r"[^\W\d_]+|\d+|#", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", table.columns[place]).casefold())
     return _calendar(values, words, items) or _numbering(values, words) or _in_items(values, words, items)
 

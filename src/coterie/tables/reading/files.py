@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,10 +65,10 @@ def read_table(table: Any, sheet: str | None = None) -> Table:
         return table
     if isinstance(table, str | os.PathLike):
         path = Path(table)
-        content = _content(path)
         if path.suffix.lower() in (".parquet", ".pq"):
+            content = _content(path)
             return _parquet(path.name, content, hashlib.sha256(content).hexdigest())
-        return table_of_bytes(path.name, content, sheet)
+        return table_of_bytes(path.name, _content(path), sheet)
     index: tuple[str, ...] = ()
     if is_frame(table):
         columns, rows, index = _frame(table)
@@ -90,7 +91,9 @@ def table_of_bytes(name: str, content: bytes, sheet: str | None = None) -> Table
         return _workbook(name, content, sheet)
     if sheet is not None:
         raise TableError(f"only Excel files have sheets, {name} is none", field="sheet")
-    return _csv(name, content, hashlib.sha256(content).hexdigest())
+    digest, text = hashlib.sha256(content).hexdigest(), text_of_bytes(name, content)
+    del content
+    return _csv(name, text, digest)
 
 
 def is_workbook(content: bytes) -> bool:
@@ -142,13 +145,12 @@ def _content(path: Path) -> bytes:
         raise IsADirectoryError(f"{path} is a folder: name the file in it") from None
 
 
-def _csv(name: str, content: bytes, digest: str) -> Table:
-    text = text_of_bytes(name, content)
+def _csv(name: str, text: str, digest: str) -> Table:
     delimiter, declared = _delimiter(text)
     before = csv.field_size_limit(_LONGEST_FIELD)
     try:
         reader = csv.reader(_lines(text), strict=True, delimiter=delimiter)
-        lines: list[int] = []
+        lines = array("q")  # of a million rows, a list of numbers takes 40 MB
         rows: list[list[Any]] = []
         try:
             for line, cells in _numbered(reader):
@@ -175,7 +177,7 @@ def _csv(name: str, content: bytes, digest: str) -> Table:
             column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"
             raise TableError(f"{name}, line {line}, column {short(column)}: {message}", field=f"line {line}, {column}")
     in_turn = range(lines[0], lines[0] + len(lines)) if lines else range(0)
-    at = in_turn if lines and lines[-1] == in_turn[-1] else lines  # of a million rows, numbers take megabytes
+    at = in_turn if lines and lines[-1] == in_turn[-1] else lines.tolist()
     return _checked(Table(name, header, rows, digest, at, delimiter != ","))
 
 

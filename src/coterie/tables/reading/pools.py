@@ -117,9 +117,9 @@ def read_pool(
         rows, of_rows = _repeats(table, places)
         called, without = [VALUE], np.array([], dtype=np.int64)
     else:
-        content, whole_rows = _counted_rows(table, places, leave_out_holes, some, len(names))
+        rows, whole_rows = _counted_rows(table, places, leave_out_holes, some, len(names))
         check_items_left(table, names, arms, whole_rows)
-        rows, of_rows = np.array(content, dtype=np.float64), np.flatnonzero(whole_rows)
+        of_rows = np.flatnonzero(whole_rows)
         called, without = [table.columns[i] for i in places], np.flatnonzero(~whole_rows)
     left_out = tuple(
         (name or f"column {i + 1}", counting.get(name) or _why(table, i, values))
@@ -136,6 +136,7 @@ def read_pool(
     )  # fmt: skip
     if of_blocks is not None:
         read = with_blocks(read, of_blocks, table_rows[of_rows])
+    del table  # its cells take ten times the numbers
     return without_copies(read, copies)
 
 
@@ -201,7 +202,7 @@ def _block_of(content: Any, name: str, holes: bool) -> FloatArray:
 
 def _counted_rows(
     table: Table, places: Sequence[int], leave_out: bool, holes: bool, items: int
-) -> tuple[list[list[float]], Any]:
+) -> tuple[FloatArray, Any]:
     """As `counted_rows`; where every item has one row, the error says how a table with repeats in a row is read."""
     try:
         return counted_rows(table, places, leave_out, holes)
