@@ -13,6 +13,8 @@ from page_steps import measure, measure_once, new_campaign, start_measuring
 from typer.testing import CliRunner
 
 from coterie.cli import app
+from coterie.web.page_content import group_columns
+from coterie.web.rendering import decimals_for, local
 
 C = "/api/campaigns"
 SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
@@ -316,3 +318,20 @@ def test_a_download_that_fails_says_why_on_the_page(opened: Any, api: Any) -> No
     with page.expect_download():
         page.locator("#json").click()
     page.locator("#download-said").filter(has_text="Saved: world").wait_for(state="attached")  # it goes by itself
+
+
+def test_decimals_follow_what_numbers_differ_by_and_rows_of_groups_are_of_one_length() -> None:
+    """Intervals may be open on one side; sizes that decimals do not suit are written by their digits."""
+    assert [decimals_for(widths) for widths in ([3.5], [0.35, 35.0, 36.0], [350.0], [1e-9], [])] == [
+        2,
+        1,
+        0,
+        None,
+        None,
+    ]
+    assert ">\u22121.50</data>" in local(-1.5, 3, 2)
+    assert ">0.00</data>" in local(-0.001, 3, 2)
+    groups = [{"id": 1, "arms": [0], "names": ["a"], "size": 1, "center": [1.0]}]
+    picture = {"items": [{"arm": 0, "mean": [1.0], "low": [0.5], "high": [None]}], "numbers": [{"name": "rate"}]}
+    assert group_columns(groups, picture | {"interval": {"words": "w"}})["decimals"] == [None, None]
+    assert [group_columns(groups * n, None)["columns"] for n in (0, 1, 5, 6, 7, 9, 11)] == [0, 1, 5, 3, 4, 5, 4]

@@ -5,6 +5,7 @@ Lists and a campaign's page; and what is proven so far: letters, pairs, how many
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ LISTED_ITEMS = 48
 SHOWN_MEMBERS = 40
 LEAST_MEMBERS = 6
 """Of each group at least so many are shown at first; of more than `LISTED_ITEMS` items not many more."""
-MOST_COLUMNS = 5
+MOST_COLUMNS = 5  # groups beside one another
 SHOWN_NUMBERS = 2
 """Of a result's numbers, so many have an interval beside an item; the picture has all."""
 MOST_MEMBERS = 2000
@@ -226,12 +227,8 @@ def group_columns(
     ranges = {
         item["arm"]: list(zip(item["mean"], item["low"], item["high"], strict=True))[:SHOWN_NUMBERS] for item in shown
     }
-    decimals = [
-        decimals_for(
-            [high - low for numbers in ranges.values() for _, low, high in numbers[i : i + 1] if low is not None]
-        )
-        for i in range(SHOWN_NUMBERS)
-    ]
+    both = [[one[i] for one in ranges.values() if i < len(one) and None not in one[i]] for i in range(SHOWN_NUMBERS)]
+    decimals = [decimals_for([high - low for _, low, high in ends]) for ends in both]
     ends: list[float] = [end for numbers in ranges.values() for end in numbers[0] if end is not None] or [0.0]
     low, wide = min(ends), max(ends) - min(ends) or 1.0
 
@@ -261,9 +258,10 @@ def group_columns(
             }
         )
     named = [] if picture is None else [number["name"] for number in picture["numbers"]][:SHOWN_NUMBERS]
+    rows = max(1, math.ceil(len(columns) / MOST_COLUMNS))
     return {
         "groups": columns,
-        "columns": -(-len(columns) // -(-len(columns) // MOST_COLUMNS)) if columns else 0,  # rows of the same length
+        "columns": math.ceil(len(columns) / rows),
         "numbers": named,
         "decimals": decimals,
         "interval": None if picture is None or not shown else picture["interval"],
