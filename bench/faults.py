@@ -113,7 +113,7 @@ def counted(fault: Fault, share: float) -> Count:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *chosen, *fault.paths]
         start = time.perf_counter()
         ended = subprocess.run(
-            [*command, f"--junitxml={report}", "-o", "junit_logging=system-out"],
+            [*command, f"--junitxml={report}", "-o", "junit_logging=system-out", f"--basetemp={folder}/tests"],
             cwd=ROOT, env=environment, capture_output=True, text=True,
         )  # fmt: skip
         seconds = time.perf_counter() - start
