@@ -24,7 +24,7 @@ PLACES: dict[str, tuple[str, str]] = {
             "ablation", "scan", "forecast", "hands", "foreign", "crews", "asymptotic", "shortlists", "conservatism",
             "guarantees", "toofew", "shape", "linkage", "costs", "tables", "speed", "growth", "engine", "numerics",
             "replay", "server", "service", "million", "workers", "draws", "network", "classic", "resolution",
-            "blocks", "features", "deadline", "intervals",
+            "blocks", "features", "evenly", "deadline", "intervals",
         )
     },
 }  # fmt: skip

@@ -113,6 +113,7 @@ PARTS = {
     "toofew": "one group more than K: how often an alarm or a mixed group is seen",
     "blocks": "blocks: what cells cost, what they spare with shifts and with the same question for all (on request)",
     "features": "features one by one: the experiments of Graf et al., K = 3 and 5, dense and sparse (on request)",
+    "evenly": "features one by one, beside features picked evenly and CROC on whole measurements (on request)",
     "engine": "the engine's own bounds: d = 400, M = 100 000, memory, the import",
     "growth": "how time and measurements grow with M, K and d",
     "million": "a million arms by CROC in one process",
@@ -125,8 +126,8 @@ PARTS = {
     "draws": "which draw of MNIST comes nearest to the paper (minutes; only on request)",
 }
 ON_REQUEST = (
-    "guarantees", "features", "shortlists", "noise", "linkage", "resolution", "costs", "blocks", "deadline", "service",
-    "draws",
+    "guarantees", "features", "evenly", "shortlists", "noise", "linkage", "resolution", "costs", "blocks", "deadline",
+    "service", "draws",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from coterie.methods.features.constants import CONSTANTS, Constants
 from coterie.methods.features.method import FeatureRun
+from coterie.methods.features.rule import Rule
 from coterie.methods.trials import NO_END, Plan, Running, Stops, World
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
@@ -58,13 +59,16 @@ def play_features(
     limit: int = LIMIT,
     constants: Constants = CONSTANTS,
     cancelled: Callable[[], bool] = lambda: False,
+    rule: Callable[[FeatureRun], Rule] | None = None,
 ) -> FeatureTrial:
-    """One trial by one worker, from a seed.
+    """One trial by one worker, from a seed; `rule` measures elsewhere than CROC's.
 
     Without a world the noise is Gaussian, with a standard deviation of 1. It ends early once it is `cancelled`.
     """
     started = time.process_time()
     run = FeatureRun(settings, constants, seed)
+    if rule is not None:
+        run.rule = rule(run)
     rng = np.random.default_rng([seed, 1])
     drawn, centers, labels = world or Normal(), instance.centers, instance.labels.tolist()
     cost = 0.0
