@@ -77,6 +77,7 @@ def test_the_client_runs_plate_by_plate_and_the_export_names_them(api: Any, tmp_
     assert len(rows) == sum(told.values())
     (tmp_path / "m.csv").write_text(exported, encoding="utf-8")
     again = coterie.group(tmp_path / "m.csv", n_clusters=3, blocks="block", noise=1.0)
+    assert again.labels is not None
     assert len(again.labels) == len(NAMES)
 
 
