@@ -42,6 +42,12 @@ def test_a_closed_pipe_is_no_error(words: list[str], buffered: bool, tmp_path: P
     assert code in (141, 1)
 
 
+def test_files_are_written_before_the_answer_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("item,x\n" + "a,0\nb,0.5\nc,9\n" * 9, encoding="utf-8")
+    run_unread([*GROUP, "--out", "out"], tmp_path, False)
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"groups.csv", "certificate.json", "log.csv"}
+
+
 def test_other_errors_of_the_system_are_still_named(tmp_path: Path) -> None:
     code, errors = run_unread(["group", "missing.csv", "--clusters", "2"], tmp_path, True)
     assert code == 2

@@ -14,7 +14,7 @@ import coterie
 from coterie.tables import TableError
 from coterie.tables.growing import differing_items
 from coterie.tables.reading.columns import no_measurement
-from coterie.tables.reading.files import Table, table_of_bytes
+from coterie.tables.reading.files import Table, reading_told, table_of_bytes
 from coterie.tables.reading.pools import read_pool
 
 ITEMS = np.repeat(np.arange(6), 12)
@@ -167,3 +167,13 @@ def test_the_estimator_says_what_it_left_out() -> None:
         found = coterie.BanditClustering(2).fit(frame)
     assert found.cluster_centers_ is not None
     assert found.cluster_centers_.shape == (2, 1)
+
+
+def test_how_far_a_large_file_is_read_is_told() -> None:
+    told: list[float] = []
+    content = b"item,x\n" + b"a,1.25\nb,2.5\n" * 300_000
+    with reading_told(told.append):
+        assert len(table_of_bytes("large.csv", content).rows) == 600_000
+    assert len(told) == len(content) >> 20
+    assert told == sorted(told)
+    assert 0.0 < told[0] < told[-1] <= 1.0

@@ -26,13 +26,16 @@ from coterie.cli.options import (
     asked_for,
     resolution_from_text,
 )
-from coterie.cli.printing import print_json
+from coterie.cli.printing import print_json, reading_bar, waiting_sign
 from coterie.problem.features import HOLES
 from coterie.problem.question import CLAIMS, GROUPS, NORMS
 from coterie.problem.settings import DELTA, METHOD
 
 if TYPE_CHECKING:
     from coterie.tables.pool import Pool
+
+MANY_ROWS = 50_000
+"""From so many rows on a comparison takes seconds."""
 
 Copies = Annotated[
     str | None,
@@ -209,8 +212,13 @@ def group(
         write_proposal(propose_noise, pool, stated)
     if out is not None:
         check_folder(out, file)
-    grouped = grouping(pool, noise=stated, delta=delta, growing=True if replaying else growing, **asked, **replaying)
+    rows = len(pool.rows)
+    with waiting_sign(f"comparing {len(pool.names)} items by {rows:,} rows …", rows >= MANY_ROWS):
+        grouped = grouping(
+            pool, noise=stated, delta=delta, growing=True if replaying else growing, **asked, **replaying
+        )
     answer = grouped.analysis
+    written = [] if out is None else write_files(out, file, answer)  # before the answer: its reader may close the pipe
     if as_json:
         print_json(answer.to_json())
     else:
@@ -228,8 +236,8 @@ def group(
             print_pair_analysis(answer, ["coterie", "group", str(file), *_words(given)], noise, verbose)
         else:
             print_replay_analysis(answer, verbose)
-    if out is not None:
-        write_files(out, file, answer, quiet=as_json)
+    for line in written:
+        typer.echo(line, err=as_json)
 
 
 def _asked(
@@ -286,7 +294,8 @@ def _read_or_ask(
         raise ValueError(f"--holes must be at-random, or left out, got {holes}")
     missing = None if holes is None else HOLES
     try:
-        return read_pool(file, values, items, wide, leave_out_holes, sheet, copies, block, missing)
+        with reading_bar(file):
+            return read_pool(file, values, items, wide, leave_out_holes, sheet, copies, block, missing)
     except TableError as error:
         if error.field != "copies" or copies is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
@@ -294,4 +303,5 @@ def _read_or_ask(
     said = ""
     while said not in COPIES:
         said = typer.prompt("drop or keep", err=True)
-    return read_pool(file, values, items, wide, leave_out_holes, sheet, said, block, missing)
+    with reading_bar(file):
+        return read_pool(file, values, items, wide, leave_out_holes, sheet, said, block, missing)

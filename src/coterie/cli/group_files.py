@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 if TYPE_CHECKING:
     from coterie.tables.analysis import PairAnalysis
     from coterie.tables.growing import ReplayAnalysis
@@ -45,8 +43,8 @@ def check_folder(folder: Path, source: Path) -> None:
             raise FileExistsError(f"{message}, or move it away")
 
 
-def write_files(folder: Path, source: Path, answer: PairAnalysis | ReplayAnalysis, quiet: bool) -> None:
-    """groups.csv; with a proof, certificate.json and log.csv, for `coterie verify`."""
+def write_files(folder: Path, source: Path, answer: PairAnalysis | ReplayAnalysis) -> list[str]:
+    """groups.csv; with a proof, certificate.json and log.csv, for `coterie verify`. What to say of them, in lines."""
     proof = answer.certificate
     contents = {"groups.csv": _groups(answer)}
     if proof is not None:
@@ -70,10 +68,13 @@ def write_files(folder: Path, source: Path, answer: PairAnalysis | ReplayAnalysi
     (folder / MARKER).write_text(text, encoding="utf-8")  # first: what a crash leaves behind is known
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    typer.echo(f"wrote {', '.join(str(folder / name) for name in contents)}", err=quiet)
+    lines = [f"wrote {', '.join(str(folder / name) for name in contents)}"]
     if proof is not None:
-        typer.echo(f"check: coterie verify {folder / 'certificate.json'} {folder / 'log.csv'}", err=quiet)
-        typer.echo("(there items and groups are numbered from 0: groups.csv has these numbers too)", err=quiet)
+        lines += [
+            f"check: coterie verify {folder / 'certificate.json'} {folder / 'log.csv'}",
+            "(there items and groups are numbered from 0: groups.csv has these numbers too)",
+        ]
+    return lines
 
 
 def _written(folder: Path) -> dict[str, str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,6 +16,7 @@ from rich.table import Table
 
 _MOST_NAMES = 12
 _MOST_LETTERED = 60  # items that have a line each in the table of letters
+_LARGE_FILE = 4_000_000  # bytes from which on people wait for it
 LETTERS_TITLE = "items that share a letter are not proven different"
 
 
@@ -26,6 +30,32 @@ def print_lines(lines: Sequence[str]) -> None:
     console = Console()
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=line.startswith("  "))
+
+
+@contextmanager
+def reading_bar(path: Path) -> Iterator[None]:
+    """On a terminal, how far the reading of a large file is, on standard error."""
+    if not (sys.stderr.isatty() and path.is_file() and path.stat().st_size >= _LARGE_FILE):
+        yield
+        return
+    from rich.progress import Progress
+
+    from coterie.tables.reading.files import reading_told
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"reading {escape(path.name)}", total=1.0)
+        with reading_told(lambda share: bar.update(task, completed=share)):
+            yield
+
+
+@contextmanager
+def waiting_sign(text: str, wanted: bool) -> Iterator[None]:
+    """On a terminal, what is being worked on, on standard error."""
+    if not (wanted and sys.stderr.isatty()):
+        yield
+        return
+    with Console(stderr=True).status(escape(text)):
+        yield
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:

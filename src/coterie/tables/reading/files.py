@@ -14,7 +14,9 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ SAVE_AS = 'save it as "CSV UTF-8" (Excel: File, Save As, CSV UTF-8; LibreOffice:
 _LONGEST_FIELD = 1 << 20
 _MOST_KNOWN = 10_000  # different cells
 _MOST_LISTED = 3  # columns at fault that a message lists
+_STEP = 1 << 20  # characters between two reports of how far the reading is
+_TOLD: ContextVar[Callable[[float], None] | None] = ContextVar("told", default=None)
 
 
 @dataclass(frozen=True)
@@ -233,8 +237,19 @@ def _delimiter(text: str) -> tuple[str, bool]:
     return max(marks, key=lambda mark: (counts[mark][0] == counts[mark][1], counts[mark][0]), default=","), False
 
 
+@contextmanager
+def reading_told(tell: Callable[[float], None]) -> Iterator[None]:
+    """Inside, `tell` is given the share of a CSV file that has been read, now and then."""
+    before = _TOLD.set(tell)
+    try:
+        yield
+    finally:
+        _TOLD.reset(before)
+
+
 def _lines(text: str) -> Iterator[str]:
     """The lines of a file with their ends, one after the other: a copy of all of them would be larger than the file."""
+    tell, due = _TOLD.get(), _STEP
     if text.count("\r") != text.count("\r\n"):  # ends of lines as Macs once had them
         yield from io.StringIO(text, newline="")
         return
@@ -242,6 +257,9 @@ def _lines(text: str) -> Iterator[str]:
     while (end := text.find("\n", start) + 1) > 0:
         yield text[start:end]
         start = end
+        if tell is not None and start >= due:
+            tell(start / len(text))
+            due = start + _STEP
     if start < len(text):
         yield text[start:]
 
