@@ -224,8 +224,6 @@ def test_without_shape_it_is_any_noise() -> None:
     assert noise_of(None, 2).to_json() == {"family": "any"}
     assert noise_of({"family": "any", "shape": True}, 2) == noise_of(SHAPE, 2)
     assert noise_of(SHAPE, 2).to_json() == {"family": "any", "shape": True}
-    with pytest.raises(ValueError, match="blocks and noise"):
-        coterie.Session(6, 2, 1, noise=SHAPE, blocks="offset")
     with pytest.raises(ValueError, match="must be True or False, got 'yes'"):
         AnyNoise(shape="yes")  # type: ignore[arg-type]
 
