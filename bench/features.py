@@ -22,7 +22,7 @@ from coterie.problem.settings import Settings
 from coterie.simulate.features import FeatureTrial, dense, own_features, play_features, shifted
 from coterie.simulate.worlds import Clicks
 
-RUNS, FEW, SEED, LIMIT = 50, 10, 27_000, 2_000_000
+RUNS, SEED, LIMIT = 50, 27_000, 2_000_000
 
 
 class Case(NamedTuple):
@@ -34,7 +34,6 @@ class Case(NamedTuple):
     world: Any = None
     published: float | None = None
     bound: float | None = None
-    runs: int = RUNS
 
 
 def coins(dim: int) -> Callable[[np.random.Generator], Instance]:
@@ -48,13 +47,11 @@ def coins(dim: int) -> Callable[[np.random.Generator], Instance]:
     return make
 
 
-def shifts(
-    n: int, d: int, s: int, gap: float, share: float, delta: float, published: float | None, runs: int = RUNS
-) -> Case:
+def shifts(n: int, d: int, s: int, gap: float, share: float, delta: float, published: float | None) -> Case:
     """Two groups that differ by a gap on s of d features."""
     return Case(
         lambda rng: shifted(n, d, s, gap, share, rng), delta, published=published,
-        bound=bound_of(n, d, s, gap, share, delta), runs=runs,
+        bound=bound_of(n, d, s, gap, share, delta),
     )  # fmt: skip
 
 
@@ -81,9 +78,7 @@ def cases() -> dict[str, Case]:
         f"2: n={n} d={10 * n}, 10 differ by 5": shifts(n, 10 * n, 10, 5.0, 0.5, 0.05, m) for n, m in second.items()
     }
     made |= {
-        f"3: n=d=1000, 100 differ by 1.5, a group of {size}": shifts(
-            1000, 1000, 100, 1.5, size / 1000, 0.8, mean, 2 if size == 1 else FEW
-        )
+        f"3: n=d=1000, 100 differ by 1.5, a group of {size}": shifts(1000, 1000, 100, 1.5, size / 1000, 0.8, mean)
         for size, mean in third.items()
     }
     made |= {
@@ -95,7 +90,7 @@ def cases() -> dict[str, Case]:
         "K=5 n=100 d=1000, 20 features of each group": Case(lambda rng: own_features(5, 100, 1000, 20, 3.0, rng), 0.05),
         "K=2 n=200 d=2000, 20 differ by 3, a group of 5 %": shifts(200, 2000, 20, 3.0, 0.05, 0.05, None),
         "K=3 n=30 d=300, all differ: N(0, 0.3²)": Case(lambda rng: dense(3, 30, 300, 0.3, rng), 0.05),
-        "K=5 n=100 d=1000, all differ: N(0, 0.5²)": Case(lambda rng: dense(5, 100, 1000, 0.5, rng), 0.05, runs=FEW),
+        "K=5 n=100 d=1000, all differ: N(0, 0.5²)": Case(lambda rng: dense(5, 100, 1000, 0.5, rng), 0.05),
     }
     for told, noise in (("any noise", None), ("Gaussian, size unknown", "gaussian")):
         made[f"2: n=50 d=500, told {told}"] = shifts(50, 500, 10, 5.0, 0.5, 0.05, second[50])._replace(noise=noise)
@@ -137,7 +132,7 @@ def with_trials(trials: int, quick: bool, progress: Progress, folder: Path) -> l
         }
     made = []
     for place, (name, case) in enumerate(chosen.items()):
-        runs = min(trials, 3 if quick else case.runs)
+        runs = min(trials, 3) if quick else trials
         made.append(row_of(name, case, [trial_of(name, case, run) for run in range(runs)]))
         progress.done(name, (place + 1) / len(chosen))
     return made
