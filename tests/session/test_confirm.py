@@ -255,6 +255,10 @@ def test_its_intervals_read_what_came_after_the_proof_and_hold_in_the_certificat
     assert not coterie.verify(wider, session.events)
     for confirm in (None, {"share": 0.5, "measurements": session.t - certificate["t"] - 1}):
         assert not coterie.verify(stated | {"confirm": confirm}, session.events)
+    nameless = [*session.events[:-1], {key: value for key, value in session.events[-1].items() if key != "event"}]
+    problems = coterie.verify(certificate, nameless).problems
+    assert problems
+    assert "KeyError" not in problems[0]
 
 
 def test_the_command_line_takes_it(tmp_path: Path) -> None:
