@@ -149,7 +149,8 @@ Stop Run::follow(Entries& entries) {
       default:
         asking = true;
     }
-    plan_if_due(state, outside);
+    // As `pop` does: what is planned is asked for first, also where a record was applied that closed a round.
+    if (!asking || entries.kind(i) == Kind::look || !is_planned()) plan_if_due(state, outside);
     if (asking && !is_done()) {
       if (entries.kind(i) == Kind::look) {
         plan_if_none();

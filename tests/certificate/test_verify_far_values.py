@@ -111,6 +111,19 @@ def test_certificates_of_far_groups_hold(scale: float) -> None:
     assert coterie.verify(certificate, events).problems == []
 
 
+@pytest.mark.parametrize("noise", [None, "gaussian", coterie.Symmetric(), coterie.AnyNoise(shape=True)], ids=str)
+@pytest.mark.parametrize("offset", [1e11, 1e12])
+def test_certificates_of_blocks_hold_wherever_results_lie(noise: Any, offset: float) -> None:
+    rng, number = np.random.default_rng(0), 0
+    session = coterie.Session(4, 2, 1, noise=noise, blocks="offset")
+    while not session.done:
+        number += 1
+        for item in session.ask(8, block=f"day {number}"):
+            if not session.done:
+                session.tell(item, offset + 4.0 * (item % 2) + rng.standard_normal())
+    assert coterie.verify(session.certificate, session.events).problems == []
+
+
 def test_results_beyond_1e12_standard_deviations_are_refused() -> None:
     certificate, events = plain.by_pairs([0, 1, 0, 1], [[0.0], [10.0]], [6] * 4, noise=0.5)
     assert coterie.verify(certificate, events)

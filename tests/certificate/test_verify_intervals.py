@@ -142,6 +142,16 @@ def test_forged_intervals_are_refused(late: coterie.Session) -> None:
     assert not coterie.verify(certificate | {"intervals": 3}, events)
 
 
+def test_an_end_where_the_log_gives_none_is_refused() -> None:
+    session = run("any")
+    intervals = session.intervals("items", 1e-9)
+    assert not np.isfinite(intervals.high).any()
+    certificate = json.loads(json.dumps(proof(session).with_intervals(intervals)))
+    assert coterie.verify(certificate, session.events)
+    verdict = coterie.verify(changed(certificate, [0, "high", 0, 1], 7.0), session.events)
+    assert any("high end of row 0, number 1 is inf by the log, got 7.0" in problem for problem in verdict.problems)
+
+
 def test_logs_that_hide_open_asks_are_refused(late: coterie.Session) -> None:
     certificate = stated(late)
     head, *rest = late.events

@@ -240,6 +240,27 @@ def test_a_campaign_goes_on_over_restarts(tmp_path: Path) -> None:
     assert len(seen) == proven
 
 
+@pytest.mark.parametrize("noise", [1.0, None, "gaussian", coterie.Bounded(-20, 20)], ids=str)
+@pytest.mark.parametrize("of", ["groups", "differences", "items"])
+def test_its_intervals_read_what_came_after_the_proof_and_hold_in_the_certificate(noise: Any, of: str) -> None:
+    session = measured(coterie.Session(6, 2, 1, noise=noise, confirm=0.5))
+    intervals, certificate = session.intervals(of), session.certificate
+    assert certificate is not None
+    assert of == "differences" or sum(intervals.lengths) == session.t > certificate["t"]
+    stated = certificate.with_intervals(intervals)
+    verdict = coterie.verify(stated, session.events)
+    assert verdict.valid, verdict.problems
+    field = stated["intervals"][0]
+    wider = stated | {"intervals": [field | {"high": [[0.1 + (end or 0.0) for end in row] for row in field["high"]]}]}
+    assert not coterie.verify(wider, session.events)
+    for confirm in (None, {"share": 0.5, "measurements": session.t - certificate["t"] - 1}):
+        assert not coterie.verify(stated | {"confirm": confirm}, session.events)
+    nameless = [*session.events[:-1], {key: value for key, value in session.events[-1].items() if key != "event"}]
+    problems = coterie.verify(certificate, nameless).problems
+    assert problems
+    assert "KeyError" not in problems[0]
+
+
 def test_the_command_line_takes_it(tmp_path: Path) -> None:
     new = ["campaign", "new", "c", "--arms", "6", "--clusters", "2", "--store", str(tmp_path / "store.db"), "--json"]
     made = CliRunner().invoke(app, [*new, "--confirm", "0.5"])

@@ -195,7 +195,7 @@ def test_a_resolution_is_refused() -> None:
 
 def test_what_looks_at_whole_items_is_refused() -> None:
     s = session()
-    for wanted in (s.partial, s.intervals, lambda: s.revise(n_clusters=3)):
+    for wanted in (s.partial, s.intervals, lambda: s.handover, lambda: s.revise(n_clusters=3)):
         with pytest.raises(ValueError, match="features"):
             wanted()
     with pytest.raises(ValueError, match="replay does not know features"):

@@ -144,3 +144,10 @@ def test_an_item_far_from_its_group_is_named() -> None:
 def test_what_cannot_be_asked(wells: Path, given: dict[str, object], said: str) -> None:
     with pytest.raises(TableError, match=said):
         coterie.group(wells, **given)  # type: ignore[arg-type]
+
+
+def test_one_group_has_no_differences() -> None:
+    grouping = coterie.group({name: [1.0] * 8 for name in "ABC"}, n_clusters=2)
+    with pytest.raises(TableError, match="no difference of two"):
+        grouping.intervals("differences")
+    assert ",," not in grouping.intervals("items").words

@@ -69,6 +69,7 @@ def test_the_pairs_of_a_grouping_have_its_letters() -> None:
         ({"A-B": 0.2}, "'A-B'"),
         ({}, "at least one pair"),
         ([{"group1": "A", "p": 0.2}], "group1"),
+        ([{"group1": ["A"], "group2": "B", "p": 0.2}], "got ['A'] and 'B'"),
         (np.zeros((2, 3)), "square matrix"),
     ],
 )
@@ -78,7 +79,15 @@ def test_bad_pairs_are_named(pairs: Any, words: str) -> None:
     assert words in str(error.value)
 
 
-@pytest.mark.parametrize(("options", "words"), [({"alpha": 2.0}, "alpha"), ({"order": ["A", "B"]}, "order must have")])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"alpha": 2.0}, "alpha"),
+        ({"order": ["A", "B"]}, "order must have"),
+        ({"order": 5}, "order must have"),
+        ({"order": [["A"], "B", "C"]}, "order must have"),
+    ],
+)
 def test_bad_options_are_named(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         coterie.letters(PAIRS, **options)

@@ -135,7 +135,7 @@ class GroupChecks(Checks):
         if claim.homogeneity_rule == 1 and self._record is not None:
             evidence = homogeneity(self._record, claim.labels, claim.n_groups)
         else:
-            results = [event for event in events if event["event"] == "result"]
+            results = [event for event in events if event.get("event") == "result"]
             try:
                 results = confirmed_results(results, claim.t, claim.n_arms, claim.dim, confirm)
             except (TypeError, ValueError) as problem:

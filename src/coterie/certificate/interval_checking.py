@@ -20,6 +20,7 @@ import numpy as np
 from coterie.certificate.arithmetic import means
 from coterie.certificate.beside import Split
 from coterie.certificate.fields import field_of
+from coterie.certificate.traces import confirmed_results
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_delta, check_real_array, short
 from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Model
 from coterie.problem.noise import Noise
@@ -79,9 +80,14 @@ def check_intervals(certificate: dict[str, Any], log: Split, noise: Model) -> li
 
 
 def _asks(log: Split, certificate: dict[str, Any]) -> _AskLog:
-    """All asks that were answered, or open, when the t-th result counted; those that are neither were given up."""
-    t, n_arms, dim = certificate["t"], certificate["n_arms"], certificate["dim"]
+    """All asks that were answered, or open, when the last result counted; those that are neither were given up.
+
+    That is the t-th result, or the last of those that confirmed the groups.
+    """
+    n_arms, dim = certificate["n_arms"], certificate["dim"]
     results = [event for event in log.proof if event.get("event") == "result"]
+    counting = confirmed_results(results, certificate["t"], n_arms, dim, certificate.get("confirm"))
+    t = len(counting)
     at: dict[int, tuple[int, int]] = {}  # ask: arm, row
     last = -1
     for row, event in enumerate(results):
@@ -102,7 +108,7 @@ def _asks(log: Split, certificate: dict[str, Any]) -> _AskLog:
         counted = [row for row in rows if row >= 0]
         if counted != sorted(counted):
             raise ValueError(f"the results of arm {arm} do not stand in the order in which they were asked for")
-    values = check_real_array([event.get("values") for event in results[:t]], "the values of the results")
+    values = check_real_array([event.get("values") for event in counting], "the values of the results")
     return _AskLog([at[number][0] for number in order], [at[number][1] for number in order], values.reshape(-1, dim))
 
 
@@ -203,7 +209,7 @@ class CheckedEntry:
         for name, given, end in zip(("low", "high"), stated, wanted, strict=True):
             if given is None and not math.isfinite(end):
                 continue
-            number = isinstance(given, int | float) and not isinstance(given, bool)
+            number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(end)
             size = max(abs(end), width if math.isfinite(width) else 0.0)
             if not number or not abs(given - end) <= CLOSE * size:
                 self.problems.append(f"the {name} end of {where} is {end!r} by the log, got {short(given)}")

@@ -273,7 +273,7 @@ class ConfirmingRun(MethodRun):
 
     @property
     def done(self) -> bool:
-        return self._has_proof() and self._extra.sum() >= self._wanted
+        return self._has_proof() and int(self._extra.sum()) >= self._wanted
 
     @property
     def confirmed(self) -> tuple[int, int] | None:

@@ -22,6 +22,7 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 from coterie.session.atomic import for_session
+from coterie.session.by_feature import refuse_by_feature
 from coterie.session.conversation import Conversation
 from coterie.session.events import beside_certificate, certificate_of, need_certificates
 from coterie.session.moment import Moment, conversation_moment
@@ -110,6 +111,7 @@ class Handover:
 def handover_of(conversation: Conversation) -> Handover:
     """What is proven by now, the guess for the rest, how many items that may misplace, and a certificate."""
     need_certificates(conversation, "a handover")
+    refuse_by_feature(conversation, "handover")
     partial, proven = partial_of(conversation), conversation.proven
     certificate = certificate_of(conversation) if proven else certificate_of_partial(conversation)
     return handover_at(conversation_moment(conversation), partial, conversation.spent, proven, certificate)
@@ -134,8 +136,8 @@ def handover_at(
 def _errors(moment: Moment, partial: Partial) -> tuple[float, float] | None:
     """Items expected in a wrong group, placed ones left out, and how probably the groups are wrong; None: unknown."""
     labels, settings = partial.labels, moment.settings
-    if labels is None or not isinstance(settings.question, ExactGroups):
-        return None
+    if labels is None or not isinstance(settings.question, ExactGroups) or settings.blocks is not None:
+        return None  # results of different blocks are not compared
     if moment.n_first is not None and len(moment.present) < settings.n_arms:
         return None  # some are retired
     arms, values = moment.arms, moment.log[moment.rows]
@@ -202,7 +204,8 @@ def certificate_of_partial(conversation: Conversation) -> Certificate | None:
     """What is proven so far, as `coterie verify` re-checks it; None where there is no such certificate."""
     settings = conversation.settings
     certain = isinstance(settings.question, ExactGroups) and isinstance(settings.noise, Noise)
-    if not certain or conversation.revisions or settings.blocks is not None or conversation.applied.entries:
+    by_parts = settings.blocks is not None or settings.features is not None
+    if not certain or conversation.revisions or conversation.applied.entries or by_parts:
         return None
     moment = conversation_moment(conversation)
     if moment.labels is None or moment.proven or conversation.unmeasured or moment.refuted:

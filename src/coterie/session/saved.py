@@ -105,15 +105,16 @@ def from_dict(kind: type[Kind], saved: Any) -> Kind:
         _entries(saved["instance"], ("labels", "centers"), "the saved instance")
     settings = Settings.from_json(saved)
     saved = saved_by_stream(saved, settings)
+    numbers = (*_listed(saved["applied"], "the saved number applied"), 0, 0)[:2]
+    applied = AppliedPart(*(check_count(number, "applied", 0) for number in numbers))
     if saved["outcome"] is not None:
         session = kind.unstarted(settings)
         facts = _facts(session, saved)
         close(session, facts, _checked_outcome(session, facts, saved["outcome"]))
+        session._conversation.applied = applied
     else:
         session = kind.of(settings)
-        rules, applied = check_count(saved["rules"], "rules", 1), _listed(saved["applied"], "the saved number applied")
-        entries, decisions = (check_count(number, "applied", 0) for number in (*applied, 0, 0)[:2])
-        bring_back(session, _facts(session, saved), rules, AppliedPart(entries, decisions))
+        bring_back(session, _facts(session, saved), check_count(saved["rules"], "rules", 1), applied)
     if session.pending != _pending(session, saved) or session.next_ticket != saved["next_ticket"]:
         raise ValueError("the saved history does not lead to the saved pending asks: the file was changed")
     session.corrections = [Correction.of(made) for made in _listed(saved.get("corrections", []), "the corrections")]

@@ -22,7 +22,7 @@ FIXED = {
 }  # fmt: skip
 """The formulas of finished tables, by the kind of the noise."""
 
-_FINISHED = "if the number of rows did not depend on their values,"
+_FINISHED = "if the number of rows did not depend on their values"
 
 
 def table_intervals(analysis: Analysis, of: Any, delta: Any, quantile: Any) -> Intervals:
@@ -43,6 +43,10 @@ def table_intervals(analysis: Analysis, of: Any, delta: Any, quantile: Any) -> I
         raise TableError("the rows contradict the noise stated, on which intervals rest: state another", field="noise")
     labels, n_rows = _labels(analysis, of)
     count = n_rows if of != "differences" else n_rows * (n_rows - 1) // 2
+    if count == 0:
+        raise TableError(
+            "there is one group so far, and no difference of two: ask for intervals(of='groups')", field="of"
+        )
     formula: FixedIntervals | StreamIntervals
     if analysis.finished is None:  # without groups: items only
         values = pool.rows[pool.rearranged(analysis.order)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,8 @@ def letters(pairs: Any, alpha: float = 0.05, order: Iterable[Any] | None = None)
     names: dict[Any, int] = {}
     results: dict[tuple[int, int], bool] = {}
     for first, second, result in _rows(pairs):
+        if not (isinstance(first, Hashable) and isinstance(second, Hashable)):
+            raise ValueError(f"a pair must be of two items, each with a name, got {short(first)} and {short(second)}")
         if first == second:
             continue
         pair = tuple(sorted(names.setdefault(name, len(names)) for name in (first, second)))
@@ -71,9 +73,9 @@ def letters(pairs: Any, alpha: float = 0.05, order: Iterable[Any] | None = None)
     return dict(zip(items, letters_of(apart), strict=True))
 
 
-def _ordered(order: Iterable[Any], names: dict[Any, int]) -> list[Any]:
-    items = list(order)
-    if len(items) != len(names) or set(items) != set(names):
+def _ordered(order: Any, names: dict[Any, int]) -> list[Any]:
+    items = list(order) if isinstance(order, Iterable) else [order]
+    if len(items) != len(names) or not all(isinstance(item, Hashable) for item in items) or set(items) != set(names):
         raise ValueError(f"order must have every item of the pairs once, {short(list(names))}, got {short(items)}")
     return items
 

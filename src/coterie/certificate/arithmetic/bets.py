@@ -175,10 +175,12 @@ def _round(
     in_block = composed.block is not None
     of = f"{'cell' if in_block else 'round'} {number}"
     bet = _bet(composed.bet, ROUND[key_of(noise)], sizes, of, noise.kind)
-    positions = (fully[rows, :d] - bet.origin) + fully[rows, d:]
+    start = bet.origin
+    if in_block and noise.kind not in ("bounded", "counts") and rows.size:
+        start = fully[rows[0], :d]  # only differences count: an offset cancels before anything is rounded
+    positions = (fully[rows, :d] - start) + fully[rows, d:]
     if in_block and noise.kind == "any" and rows.size:
-        white = fully[rows, :d] + fully[rows, d:]
-        positions = white - white.mean(axis=0) - bet.origin
+        positions = positions - positions.mean(axis=0) - bet.origin
     features = None if named is None else features_of(*named, positions, bet.parts["o"], bet.parts["s"])
     return BetRound(number, listed, bet, arms, positions, log.values[rows], in_block, features)
 

@@ -241,11 +241,10 @@ class BlockRun(DecidingRun):
             cell = self._cells.get(decision["cell"])
             if cell is not None and not cell.ended:
                 self._queue = deque(pull for pull in self._queue if pull.round != cell.number)
-                for arm in decision["missing"]:
+                for arm in cell.awaited:  # some of those missing may have been given up before
                     self._asked[arm] -= 1
                     cell.give_up(arm)
-                if cell.left == 0:
-                    self._end(cell)
-                    self._advance()
+                self._end(cell)
+                self._advance()
         elif decision["event"] == "alarm":
             self.alarm_arms = tuple(int(arm) for arm in decision["arms"])

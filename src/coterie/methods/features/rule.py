@@ -88,11 +88,12 @@ class Rule:
                 return
 
     def resume(self, epoch: Epoch) -> None:
-        """Take over the groups of a recorded freeze."""
-        self.groups.block = epoch.labels.copy()
-        self.groups.gaps = {
-            bet["feature"]: 0.5 * max(float(np.ptp(bet["centers"])), 0.1) for bet in epoch.frozen["features"]
-        }
+        """Take over the groups of a recorded freeze, and its features, as far apart as the results have the groups."""
+        groups = self.groups
+        groups.block = epoch.labels.copy()
+        groups.gaps = {bet["feature"]: 0.0 for bet in epoch.frozen["features"]}
+        spreads = np.ptp(groups.centers().means, axis=0)
+        groups.gaps = dict(zip(groups.gaps, (0.5 * np.maximum(spreads, 0.1)).tolist(), strict=True))
 
     def _find(self) -> Generator[list[Ask], None, bool]:
         """Cut a block on a feature on which two of its items differ; False if the search has cost too much."""
