@@ -89,3 +89,16 @@ def test_bad_options_are_named(options: list[str], message: str) -> None:
 def test_bad_results_are_named(words: list[str], message: str) -> None:
     run(*NEW, *FEATURES)
     assert message in " ".join(run("campaign", "tell", "beans", *words, fails=True).split())
+
+
+def test_words_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert "--features must be at least 1, got -3" in run(*NEW, "--features", "-3", fails=True)
+    assert "1 feature, measured" in run(*NEW, "--features", "1")
+    run("campaign", "new", "peas", *NEW[3:], *FEATURES)
+    out = run("campaign", "tell", "peas", "--item", "navy", "1", fails=True)
+    assert "--feature 'ph', or --lease" in out
+    assert "…" not in out
+    assert "there is no deadline to change" in run("campaign", "deadline", "peas", "9", fails=True)
+    for option, value in (("--dim", "4"), ("--values", "x,y,z")):
+        assert f"coterie: {option} " in run("campaign", "new", "lupin", *NEW[3:], *FEATURES, option, value, fails=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,12 @@ def test_deleting_has_to_be_meant(run: Any) -> None:
     assert "beans" in run("list").stdout
     assert run("delete", "beans", "--yes").stdout.startswith("deleted: beans (")
     assert run("status", "beans").exit_code != 0
+
+
+def test_the_command_that_comes_next_works_with_blocks(run: Any) -> None:
+    assert run("new", "plates", "--names", "a,b,c", "--clusters", "2", "--blocks", "offset").exit_code == 0
+    for name in ("status", "unarchive"):
+        said = run(name, "plates").stdout.splitlines()[-1]
+        assert said.startswith("next: coterie campaign ask plates"), said
+        result = CliRunner().invoke(app, shlex.split(said)[2:])
+        assert result.exit_code == 0, result.output

@@ -203,3 +203,12 @@ def test_rates_of_counts_in_a_finished_table() -> None:
     )
     assert counts["done"]
     assert rates == counts
+
+
+def test_numbers_too_large_are_refused_in_one_sentence(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    table = tmp_path / "large.csv"
+    table.write_text("item,x\na,1e308\nb,-1e308\na,1e308\nb,2\n")
+    result = CliRunner().invoke(app, ["group", str(table)])
+    assert result.exit_code == 2
+    assert "results must be smaller than" in result.output
+    assert not recwarn.list

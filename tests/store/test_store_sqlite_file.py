@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,37 @@ def test_looking_at_the_file_keeps_the_locks_of_this_process(path: Path) -> None
     append_rows(journal, "a", 5)
     journal.close()
     assert count(path) == 10
+
+
+def test_a_file_that_was_read_only_is_written_once_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if somebody was reading just then: a connection from before would keep all later ones from writing."""
+    monkeypatch.setattr("coterie.store.sqlite_memory.WAIT_SECONDS", 0.0)
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)  # for the user that root becomes, whom no mode would stop
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            folder = Path(name, "copy")
+            journal = open_journal(Path(name, "store.db"))
+            begin_campaigns(journal, "a")
+            shutil.copytree(name, folder, ignore=shutil.ignore_patterns("copy"))  # as it is after a kill
+            protect(folder, 0o555)
+            copy = open_journal(folder / "store.db")
+            with copy.reading() as reading:
+                assert reading.campaign("a") is not None
+                protect(folder, 0o777)
+                with pytest.raises(StoreUnavailable):
+                    append_rows(copy, "a", 1)
+            append_rows(copy, "a", 5)
+            copy.close()
+            journal.close()
+            assert count(folder / "store.db") == 5
+        finally:
+            os.seteuid(user)
+
+
+def protect(folder: Path, mode: int) -> None:
+    for file in folder.iterdir():
+        file.chmod(mode & 0o666)
+    folder.chmod(mode)

@@ -191,6 +191,16 @@ def test_everything_else_that_is_wrong_has_the_same_shape(api: Any) -> None:
         assert (answer.status, answer.error["field"]) == (422, key), (key, answer.content)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [("deadline", {"deadline": None}, "deadline"), ("items", {"add": [[]]}, "add[0]"), ("items", {"add": None}, "add")],
+)
+def test_a_field_of_several_types_is_named_as_in_the_body(api: Any, path: str, body: Any, field: str) -> None:
+    error = api.post(f"/api/campaigns/{api.create()}/{path}", body).error
+    assert error["field"] == field
+    assert error["message"].startswith(f"{field}: ")
+
+
 def test_a_body_that_is_too_large(start: Any) -> None:
     server = start("--max-body", "0.01")
     id = server.api.create()

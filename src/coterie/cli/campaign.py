@@ -51,13 +51,14 @@ def status(campaign: Name, store: Store = "coterie.db", register: Register = Non
     with opened(store, campaign) as (campaigns, id):
         answer = campaigns.status(id)
         handed = _handed_over(campaigns, id) if answer.get("deadline_reached") else None
+        blocks = blocks_of(campaigns, id)
     if as_json:
         print_json(answer if handed is None else answer | {"handover": handed})
         return
     from coterie.cli.campaign_report import print_status
 
     print_status(answer, handed)
-    for line in next_steps(answer, campaign, store):
+    for line in next_steps(answer, campaign, store, blocks):
         typer.echo(line)
 
 
@@ -130,7 +131,8 @@ def unarchive(campaign: Name, store: Store = "coterie.db", register: Register = 
     """Bring an archived campaign back, as it was."""
     with opened(store, campaign) as (campaigns, id):
         answer = campaigns.unarchive(id)
-    print_answer(answer, as_json, f"next: {campaign_command('ask', campaign, store)}")
+        blocks = blocks_of(campaigns, id)
+    print_answer(answer, as_json, next_ask(campaign, store, blocks))
 
 
 def delete(
@@ -174,7 +176,7 @@ def campaign_budget(
 # Sentences and commands for people.
 
 
-def next_steps(status: dict[str, Any], campaign: str, store: str) -> list[str]:
+def next_steps(status: dict[str, Any], campaign: str, store: str, blocks: str | None) -> list[str]:
     """The commands that come next in a campaign with this status, a line each."""
     if status["alarm"] is not None:
         out = campaign_command("export", campaign, store, "--kind", "csv", "--out", "measurements.csv")
@@ -188,7 +190,7 @@ def next_steps(status: dict[str, Any], campaign: str, store: str) -> list[str]:
     if status.get("deadline_reached"):
         return deadline_lines(campaign, store)
     if not status["done"]:
-        return [f"next: {campaign_command('ask', campaign, store)}"]
+        return [next_ask(campaign, store, blocks)]
     commands = [campaign_command("export", campaign, store, "--kind", "groups", "--out", "groups.csv")]
     if status["certifies"]:
         for kind, out in (("certificate", "certificate.json"), ("log", "log.csv")):
@@ -238,6 +240,18 @@ def state_word(listed: dict[str, Any]) -> str:
     if listed["done"]:
         return "done"
     return f"{listed['open_leases']} under way" if listed["open_leases"] else "open"
+
+
+def blocks_of(campaigns: Campaigns, id: str) -> str | None:
+    """The kind of a campaign's blocks, if it has any."""
+    kind: str | None = campaigns.settings(id).get("blocks")
+    return kind
+
+
+def next_ask(campaign: str, store: str, blocks: str | None) -> str:
+    """The line that says how to go on measuring."""
+    where = [] if blocks is None else ["--block", "plate 1", "-n", "12"]
+    return f"next: {campaign_command('ask', campaign, store, *where)}"
 
 
 def campaign_command(name: str, campaign: str, store: str, *more: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.cli.campaign import campaign_command, opened, print_answer
+from coterie.cli.campaign import blocks_of, campaign_command, next_ask, opened, print_answer
 from coterie.cli.methods import Register
 from coterie.cli.options import Alike, Apart, By, Json, Name, Reason, Store, resolution_from_text, whole_if_it_is
 from coterie.cli.printing import print_json, print_table
@@ -109,8 +109,9 @@ def deadline(
     """Set another deadline, where there is one: later or earlier, but not below what is spent. It costs nothing."""
     with opened(store, campaign) as (campaigns, id):
         answer = campaigns.revise(id, deadline=whole_if_it_is(deadline), reason=reason, by=by)
+        blocks = blocks_of(campaigns, id)
     text = f"from here on: a deadline of {answer['deadline']:g}"
-    print_answer(answer, as_json, text, f"next: {campaign_command('ask', campaign, store)}")
+    print_answer(answer, as_json, text, next_ask(campaign, store, blocks))
 
 
 def _revise(campaign: str, store: str, as_json: bool, **changes: Any) -> None:
@@ -119,6 +120,7 @@ def _revise(campaign: str, store: str, as_json: bool, **changes: Any) -> None:
         if retire is not None and campaigns.status(id)["names"] is None:
             changes["retire"] = [int(item) if item.isdecimal() else item for item in retire]
         answer = campaigns.revise(id, **changes)
+        blocks = blocks_of(campaigns, id)
     groups = "" if answer["n_clusters"] is None else f" in {answer['n_clusters']} groups"
     lines = [f"from here on: {answer['items']} items{groups}, error probability {answer['delta']:g}"]
     if answer["retired"]:
@@ -126,7 +128,7 @@ def _revise(campaign: str, store: str, as_json: bool, **changes: Any) -> None:
         lines.append(f"retired, with their results kept and nothing claimed about them: {retired}")
     if answer["epochs"]:
         lines.append(_tests_anew(answer["epochs"]))
-    lines.append("the groups are proven" if answer["done"] else f"next: {campaign_command('ask', campaign, store)}")
+    lines.append("the groups are proven" if answer["done"] else next_ask(campaign, store, blocks))
     print_answer(answer, as_json, *lines)
 
 
@@ -154,6 +156,7 @@ def resolution(
         if wanted is None:
             raise ValueError("say which differences do not matter, with --alike, and which do, with --apart")
         answer = campaigns.choose_resolution(id, wanted)
+        blocks = blocks_of(campaigns, id)
     if not answer["changed"]:
         print_answer(answer, as_json, f"nothing has changed: asked for are {wanted.words} already")
         return
@@ -165,7 +168,7 @@ def resolution(
         f"What will be proven: {wanted.claim}.",
         "It costs nothing: no groups were being tested yet." if spent == 0 else _tests_anew(spent),
         *([] if forecast is None else [f"about {forecast:.0f} more measurements"]),
-        f"next: {campaign_command('ask', campaign, store)}",
+        next_ask(campaign, store, blocks),
     )
 
 

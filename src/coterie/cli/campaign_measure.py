@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.campaign import (
+    blocks_of,
     campaign_command,
     deadline_lines,
     freeing_lines,
+    next_ask,
     open_store,
     opened,
     print_answer,
@@ -252,12 +254,13 @@ def correct(
             if error.code != "unknown_measurement":
                 raise
             raise ValueError(f"{error.message}{_of_item(campaigns, key, measurement)}") from None
+        blocks = blocks_of(campaigns, key)
     called, new = f"{measurement} of {answer['name']}", _shown(answer["values"])
     lines = [f"nothing has changed: {called} is {new} already"]
     if answer["corrected"]:
         lines = [f"corrected: {called} is {new}; told was {_shown(answer['old'])}"]
         if answer["reopened"]:
-            lines.append(f"{answer['message']} next: {campaign_command('ask', campaign, store)}")
+            lines.append(f"{answer['message']} {next_ask(campaign, store, blocks)}")
     print_answer(answer, as_json, *lines)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.cli.campaign import campaign_command, open_store
+from coterie.cli.campaign import next_ask, open_store
 from coterie.cli.campaign_measure import split_commas
 from coterie.cli.methods import MeasuringMethod, Register
 from coterie.cli.noise import NoiseOption, noise_from_text, noise_sentence
@@ -96,8 +96,10 @@ def features_from_text(
 
 def _names(given: str) -> int | list[str]:
     """The features: how many, a file, or a list."""
-    if given.strip().isdecimal():
+    try:
         return int(given)
+    except ValueError:
+        pass
     if Path(given).is_file():
         return [line.strip() for line in Path(given).read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     return [name.strip() for name in given.split(",")]
@@ -284,8 +286,8 @@ def new(
         return
     each = f"{numbers} number{'' if numbers == 1 else 's'} each"
     if known is not None:
-        each = f"{numbers} features, measured one by one" if not known.panels else f"{known.n_panels} panels"
-        each += f" of {numbers} features" if known.panels else ""
+        of = f"{numbers} feature{'' if numbers == 1 else 's'}"
+        each = f"{known.n_panels} panels of {of}" if known.panels else f"{of}, measured one by one"
     question = question_of(count, dim=numbers, **asked)
     typer.echo(f"campaign {made['name']} is {made['id']}: {count} items, {question.words}, {each}")
     if isinstance(question, Resolution):
@@ -300,8 +302,7 @@ def new(
         typer.echo(f"assumed: {ABOUT_HOLES}")
     if noise is None:
         typer.echo("(If you know more about the noise, say so with --noise: it takes fewer measurements.)")
-    where = [] if blocks is None else ["--block", "plate 1", "-n", "12"]
-    typer.echo(f"next: {campaign_command('ask', made['name'], store, *where)}")
+    typer.echo(next_ask(made["name"], store, blocks))
 
 
 def read_item_list(

@@ -70,7 +70,7 @@ def revise(
 def _change_deadline(conversation: Conversation, deadline: Any, others: tuple[Any, ...]) -> None:
     settings = conversation.settings
     if settings.deadline is None:
-        raise SettingError("this session has no deadline to change: one is set when it begins", "deadline")
+        raise SettingError("there is no deadline to change: one is set at the beginning", "deadline")
     if any(other is not None for other in others):
         raise SettingError("change the deadline in a call of its own, and what else there is in another", "deadline")
     wanted = checked("deadline", check_deadline, deadline, conversation.n_present, settings.costs, conversation.spent)

@@ -104,7 +104,7 @@ def stream_told(conversation: Conversation, item: int, x: Any, ticket: Any = Non
     if panel is None:
         if not isinstance(x, Mapping):
             raise ValueError(
-                f"say which feature or panel was measured: feature=…, ticket=…, or names in the result such as "
+                "say which feature or panel was measured: feature=…, the ask, or names in the result such as "
                 f"{{{features.names[0]!r}: 3.1}}, got {short(x)}"
             )
         panel = _panel_with(conversation, features, item, x)

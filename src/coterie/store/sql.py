@@ -25,6 +25,7 @@ from coterie.store.sql_reading import SqlReading
 from coterie.store.sql_writing import SqlWriting
 from coterie.store.sqlite_file import STORE_MOVED, Identity, SqliteFile, copy_into, gone
 from coterie.store.sqlite_mark import begin_opening, count_commit, end_opening, read_mark, version_in_file
+from coterie.store.sqlite_memory import OpenConnections
 
 _Answer = TypeVar("_Answer")
 
@@ -94,8 +95,9 @@ class Database:
                     "PostgreSQL needs psycopg: pip install 'coterie[serve]' (in the clone: pip install '.[serve]')"
                 ) from None
         assert self._file is not None
-        file, seconds = self._file, BUSY_SECONDS
-        engine = create_engine(self.url, creator=lambda: file.connect(seconds))
+        file, self._connections = self._file, OpenConnections(self._file)
+        engine = create_engine(self.url, creator=lambda: self._connections.connect(BUSY_SECONDS))
+        self._connections.follow(engine)
 
         def note_files(raw: Any, record: Any) -> None:
             record.info["files"] = Identity(file.identity().file, None)
@@ -305,7 +307,8 @@ class Database:
                 unavailable.away = True  # perhaps it may be written when it is tried again
                 self.engine.dispose()
             elif self.is_sqlite:
-                # A connection that was opened when the file was read-only stays so: the next one is a new one.
+                if "readonly" in reason:  # from when the file was
+                    self._connections.distrust()
                 self.engine.dispose()
                 unavailable.away = "readonly" in reason or "locked" in reason
             elif isinstance(error, DBAPIError):

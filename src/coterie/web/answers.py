@@ -122,10 +122,13 @@ def refusal_for(error: Exception) -> Refusal:
     return Refusal(500, "internal_error", "something went wrong here, not with the request: see the server's log")
 
 
+_NO_PLACES = ("body", "query", "path", "str", "int", "float", "list[str]")  # of a request, or one of several types
+
+
 def _refusal_for_model(error: RequestValidationError | ValidationError) -> Refusal:
     """The first thing that a model found wrong with a request, with its place in the body."""
     first = error.errors()[0]
-    place = [part for part in first["loc"] if part not in ("body", "query", "path")]
+    place = [part for part in first["loc"] if part not in _NO_PLACES]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".") or None
     fault = str(first["msg"])
     message = f"{field}: {fault[:1].lower()}{fault[1:]}" if field else fault

@@ -309,7 +309,7 @@ def partial_certificate(state: State, row: Any) -> dict[str, Any]:
 
     content = session_certificate_of_partial(state.session) if method_named(state.settings.method).certifies else None
     if content is None:
-        why = "is proven: export its certificate" if state.session.proven else f"is {verdict(state)}"
+        why = "is proven: export its certificate" if state.session.proven else f"is not there yet: {verdict(state)}"
         raise Conflict(
             "a certificate of what is proven so far is for K groups and a known noise, before the whole proof, if "
             "every item was measured, nothing was revised and no alarm is raised; campaign "

@@ -205,7 +205,8 @@ def _numbering(values: FloatArray, words: Sequence[str]) -> str | None:
     if words and words[-1] in ID_WORDS:
         return "an id"
     # It counts, and begins anew now and then: of k numbers two are possible at each row.
-    kinds, steps = np.unique(values).size, np.diff(values)
+    with np.errstate(over="ignore"):  # results that are too large are refused later
+        kinds, steps = np.unique(values).size, np.diff(values)
     again = values[0] in (0.0, 1.0) and kinds > 2 and bool(((steps == 1.0) | (values[1:] == values[0])).all())
     return (
         f"counts, again and again: {_begin(values)}" if again and (n - 1) * math.log(kinds / 2.0) >= _CHANCE else None
