@@ -54,7 +54,7 @@ def pip(tmp_path_factory: pytest.TempPathFactory) -> Pip:
     """In an environment in which there is nothing else."""
     folder = tmp_path_factory.mktemp("empty") / "venv"
     run(sys.executable, "-m", "venv", folder)
-    return lambda *words, **further: run(folder / "bin" / "python", "-m", "pip", *words, wait=900, **further)
+    return lambda *words, **further: run(folder / "bin" / "python", "-m", "pip", *words, wait=3600, **further)
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +259,7 @@ def test_a_build_that_fails_leaves_what_was_installed(core: Environment, tree: P
     (tree / "native" / "broken.cpp").write_text("int broken() { return nowhere; }\n")
     before = files_in(core)
     for words in ([tree], ["-e", tree]):
-        assert "nowhere" in core.pip("install", "--no-deps", "--force-reinstall", *words, fails=True, wait=900)
+        assert "nowhere" in core.pip("install", "--no-deps", "--force-reinstall", *words, fails=True, wait=3600)
     assert files_in(core) == before
     group_a_table(core, tmp_path)
 
