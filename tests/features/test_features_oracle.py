@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coterie.methods.features.constants import CONSTANTS, Constants
 from coterie.methods.features.method import FeatureRun
+from coterie.methods.features.search import CONSTANTS, Constants
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
 from coterie.simulate.features import dense, own_features, shifted

@@ -12,8 +12,8 @@ from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods import prepared
 from coterie.methods.contract import PanelPull
-from coterie.methods.features.constants import Constants
 from coterie.methods.features.method import FeatureRun
+from coterie.methods.features.search import Constants
 from coterie.methods.records import ASK, GIVE_UP, NOBODY, RESULT, Record
 from coterie.problem.families import Bounded
 from coterie.problem.features import Features

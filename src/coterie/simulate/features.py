@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.methods.features.constants import CONSTANTS, Constants
 from coterie.methods.features.method import FeatureRun
 from coterie.methods.features.rule import Rule
+from coterie.methods.features.search import CONSTANTS, Constants
 from coterie.methods.trials import NO_END, Plan, Running, Stops, World
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.evidence.exact.holes import by_numbers
+from coterie.evidence.exact.block_tests import by_numbers
 from coterie.evidence.exact.two_way import TwoWay, two_way
 from coterie.evidence.faults import copied_columns
 from coterie.problem.checks import FloatArray, IntArray

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.methods.features.constants import Constants
 from coterie.methods.features.measured import Measured
-from coterie.methods.features.search import Ask, Asking, Lead, Prices
+from coterie.methods.features.search import Ask, Asking, Constants, Lead, Prices
 from coterie.problem.checks import FloatArray, IntArray
 
 _STEPS = 60
