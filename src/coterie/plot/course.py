@@ -9,8 +9,7 @@ import numpy as np
 
 from coterie.evidence.allocation import allocation
 from coterie.methods import method_named
-from coterie.plot.canvas import add_legend, axes_for, colour_of
-from coterie.plot.replay import Course, counted, course, freezes, session_of
+from coterie.plot.canvas import Course, add_legend, axes_for, colour_of, counted, course, freezes, session_of
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, short
 from coterie.problem.instance import Instance
 from coterie.session import Result, Session

@@ -21,10 +21,10 @@ from coterie.problem.families import Model, Unknown
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import assumption_in_words, table_html, text_html
 from coterie.problem.settings import Settings
-from coterie.session.by_feature import refuse_by_feature
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import Asks, asks_of, cells_of
+from coterie.session.telling import refuse_by_feature
 from coterie.session.verdicts import alarm_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from coterie.methods.features.method import FeatureRun
 from coterie.methods.features.rule import Rule
 from coterie.methods.features.search import CONSTANTS, Constants
-from coterie.methods.trials import NO_END, Plan, Running, Stops, World
+from coterie.methods.trials import NO_END, Plan, RunningTrials, Stops, World
 from coterie.problem.checks import FloatArray
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
@@ -87,7 +87,7 @@ def play_features(
     return FeatureTrial(run.t, cost, right, epochs, run.t - frozen_at, time.process_time() - started)
 
 
-def play_trial_by_feature(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+def play_trial_by_feature(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
     """One trial of a plan with features: a run for each δ, with the same noise as long as they ask for the same."""
     limit = NO_END if plan.max_pulls is None else plan.max_pulls
     number = int(seed.generate_state(1)[0])

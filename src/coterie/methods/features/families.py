@@ -26,7 +26,7 @@ from coterie.methods.features.evidence import (
     RoundSums,
 )
 from coterie.methods.features.grouping import Groups, errors_of
-from coterie.methods.features.measured import Learned, OfRates, Scale, Stated
+from coterie.methods.features.measured import LearnedScale, RateScale, Scale, StatedScale
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Bounded, Model, Unknown, trials_of
 from coterie.problem.noise import Noise
@@ -275,8 +275,8 @@ def scale_for(noise: Model) -> Scale:
     """In what the rule measures gaps."""
     sds, trials = sds_of(noise), trials_of(noise)
     if sds is not None:
-        return Stated(sds)
-    return Learned() if trials is None else OfRates(trials)
+        return StatedScale(sds)
+    return LearnedScale() if trials is None else RateScale(trials)
 
 
 def points_of(noise: Model) -> Points:

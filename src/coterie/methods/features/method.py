@@ -25,7 +25,7 @@ from coterie.methods.features.families import (
     round_bets_for,
     scale_for,
 )
-from coterie.methods.features.measured import Measured
+from coterie.methods.features.measured import FeatureResults
 from coterie.methods.features.rule import Rule
 from coterie.methods.features.search import CONSTANTS, Ask, Asking, Constants, Prices
 from coterie.methods.reports import Evidence, Standing, Weakest
@@ -48,7 +48,7 @@ class FeatureRun(MethodRun):
             stated = [n_items, n_groups, settings.delta, settings.noise.to_json(), features.to_json()]
             seed = int.from_bytes(hashlib.sha256(json.dumps(stated).encode()).digest()[:4], "big")
         self.prices = Prices(features, settings.costs)
-        self._measured = Measured(n_items, scale_for(settings.noise))
+        self._measured = FeatureResults(n_items, scale_for(settings.noise))
         self._points = points_of(settings.noise)
         rng = np.random.default_rng(seed)
         self.rule = Rule(n_items, n_groups, self._measured, features, self.prices, rng, constants)
@@ -69,10 +69,6 @@ class FeatureRun(MethodRun):
     @property
     def done(self) -> bool:
         return self._done
-
-    @property
-    def t(self) -> int:
-        return int(self._pulls.sum())
 
     @property
     def pulls(self) -> IntArray:

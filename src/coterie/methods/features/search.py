@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from coterie.methods.features.measured import Measured
+from coterie.methods.features.measured import FeatureResults
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.features import Features
 
@@ -127,7 +127,12 @@ class Search:
     """The race: what was looked at, where each scale is, and what it has spent."""
 
     def __init__(
-        self, measured: Measured, features: Features, prices: Prices, rng: np.random.Generator, constants: Constants
+        self,
+        measured: FeatureResults,
+        features: Features,
+        prices: Prices,
+        rng: np.random.Generator,
+        constants: Constants,
     ) -> None:
         self._measured, self._features, self._prices, self._rng = measured, features, prices, rng
         self._constants = constants
@@ -256,7 +261,7 @@ class BetterFeatures:
     """Looking for features on which two groups differ more: what was tried, and what may still pay."""
 
     def __init__(
-        self, measured: Measured, prices: Prices, rng: np.random.Generator, constants: Constants = CONSTANTS
+        self, measured: FeatureResults, prices: Prices, rng: np.random.Generator, constants: Constants = CONSTANTS
     ) -> None:
         self._measured, self._prices, self._rng = measured, prices, rng
         self._scales = np.array(constants.scales)
