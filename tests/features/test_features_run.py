@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from error_rates import Guarantee, assert_rate_at_most
 
+from bench.features import dense, own_features, shifted
 from coterie.methods import prepared
 from coterie.methods.contract import PanelPull
 from coterie.methods.features.method import FeatureRun
@@ -20,7 +21,7 @@ from coterie.problem.features import Features
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import SettingError, Settings
-from coterie.simulate.features import dense, own_features, play_features, shifted
+from coterie.simulate.features import play_features
 from coterie.simulate.worlds import Clicks
 
 

@@ -147,8 +147,8 @@ def evidence(
     Examples
     --------
     >>> import coterie
-    >>> result = coterie.cluster(lambda item: 5.0 * (item > 2), 6, 2, noise=1.0, progress=False)
-    >>> coterie.plot.evidence(result).get_xlabel()
+    >>> run = coterie.cluster(lambda item: 5.0 * (item % 2), 4, 2, noise=1.0, progress=False)
+    >>> coterie.plot.evidence(run).get_xlabel()
     'measurements $t$'
     """
     count = check_count(points, "points", 2)
