@@ -35,7 +35,7 @@ from bench.sampling_stopping import (
     TrackingRounds,
     universal,
 )
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
 from coterie.simulate.bulk import TrialCancelledError
@@ -104,7 +104,9 @@ def can(case: str, way: tuple[str, str]) -> bool:
     return way[1] != UNIVERSAL or stirling(instance.n_arms, instance.n_clusters) <= MOST_PARTITIONS
 
 
-def ended(instance: coterie.Instance, way: tuple[str, str], seed: list[int], cap: int, running: Running) -> Ending:
+def ended(
+    instance: coterie.Instance, way: tuple[str, str], seed: list[int], cap: int, running: RunningTrials
+) -> Ending:
     """One trial of a way that is none of the engine's: the noise of its s-th result is the same for all of these."""
     shape = instance.n_arms, instance.n_clusters, instance.dim
     rng = np.random.default_rng(seed)
@@ -180,7 +182,7 @@ class _Peer:
         self._run.count(arm, x, 0, True)
 
 
-def trials(case: str, way: tuple[str, str], cap: int, running: Running) -> One:
+def trials(case: str, way: tuple[str, str], cap: int, running: RunningTrials) -> One:
     """Trial i of a way."""
     if way in ENGINE:
         return trials_of(case, ENGINE[way], "proven", (DELTA,), running, cap, SEED)
@@ -191,7 +193,7 @@ def on(case: str, count: int, limit: float, cap: int) -> list[Row]:
     """All ways on one instance, and what they need over CROC."""
     found: list[Row] = []
     for way in WAYS:
-        running = Running()
+        running = RunningTrials()
         runs = many(trials(case, way, cap, running), count, limit, running) if can(case, way) else None
         row = cell(f"{way[0]}, {way[1]}", runs, DELTA)
         row.pop("each", None)

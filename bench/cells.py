@@ -22,7 +22,7 @@ import numpy as np
 from bench.instances import DRAWN, named
 from bench.part import Row
 from coterie.methods import method_named
-from coterie.methods.trials import Plan, Running
+from coterie.methods.trials import Plan, RunningTrials
 from coterie.paper.datasets import distance_ratio
 from coterie.problem.checks import FloatArray
 from coterie.simulate.bulk import TrialCancelledError, plan_for, run_trial
@@ -54,7 +54,7 @@ def trials_of(
     method: str,
     threshold: str,
     deltas: tuple[float, ...],
-    running: Running,
+    running: RunningTrials,
     most: int | None = None,
     root: int = ROOT_SEED,
     noise: Any = 1.0,
@@ -84,7 +84,7 @@ def trials_of(
     return one
 
 
-def many(one: One, trials: int, limit: float, running: Running) -> Endings | None:
+def many(one: One, trials: int, limit: float, running: RunningTrials) -> Endings | None:
     """Trials side by side, within this processor time; None if the first ones take too long."""
     workers = os.cpu_count() or 1
 
@@ -108,7 +108,7 @@ def many(one: One, trials: int, limit: float, running: Running) -> Endings | Non
     return pilots
 
 
-def _watch(over: threading.Event, end: float, running: Running) -> None:
+def _watch(over: threading.Event, end: float, running: RunningTrials) -> None:
     """Cancel when the process has used so much processor time."""
     while not over.wait(0.02):
         if time.process_time() >= end:
@@ -116,7 +116,7 @@ def _watch(over: threading.Event, end: float, running: Running) -> None:
             return
 
 
-def together(one: One, indices: range, running: Running) -> Endings:
+def together(one: One, indices: range, running: RunningTrials) -> Endings:
     """These trials, one for each core at a time."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:

@@ -27,7 +27,7 @@ from bench.cells import Ending, Endings, cell, together
 from bench.fixed_designs import DESIGNS, Tables
 from bench.noise import Kept
 from bench.part import ROOT, Column, Headline, Part, Progress, Row, Table, number, times
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import same_partition
 from coterie.simulate.bulk import plan_for, run_trial
@@ -118,7 +118,7 @@ def ways_of(family: Family) -> list[str]:
 def croc_row(name: str, way: str, trials: int) -> Row:
     """The measurements that CROC takes."""
     family, (noise, resolution) = FAMILIES[name], WAYS[way]
-    running = Running()
+    running = RunningTrials()
     if resolution:
         some = min(trials, RESOLUTION_TRIALS)
         ended = Endings({DELTA: [_resolution_trial(family, noise, place) for place in range(some)]})

@@ -14,7 +14,7 @@ from bench.cells import Endings, cell, many, trials_of
 from bench.families import DELTA, FAMILIES, Family, yardstick
 from bench.part import Column, Headline, Progress, Row, Table, number, sign, times
 from bench.peers import PEERS
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 
 TRIALS = 32
 LIMIT = 1.0
@@ -46,7 +46,7 @@ def on(family: Family, trials: int, limit: float, cap: int) -> Row:
     """All methods on one family."""
 
     def ended_trials(method: str) -> Endings | None:
-        running = Running()
+        running = RunningTrials()
         return many(trials_of(family.name, method, "proven", (DELTA,), running, cap, SEED), trials, limit, running)
 
     ended = {"CROC": ended_trials("croc"), BOC: ended_trials("boc"), **{name: ended_trials(name) for name in PEERS}}

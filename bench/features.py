@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.part import Column, Headline, Part, Progress, Row
+from coterie.problem.checks import FloatArray
 from coterie.problem.families import Bounded
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
-from coterie.simulate.features import FeatureTrial, dense, own_features, play_features, shifted
+from coterie.simulate.features import FeatureTrial, play_features
 from coterie.simulate.worlds import Clicks
 
 RUNS, SEED, LIMIT = 50, 27_000, 2_000_000
@@ -34,6 +35,28 @@ class Case(NamedTuple):
     world: Any = None
     published: float | None = None
     bound: float | None = None
+
+
+def shifted(n_items: int, dim: int, differ: int, gap: float, share: float, rng: np.random.Generator) -> Instance:
+    """Two groups, one with this share of the items, that differ by a gap on some of the features."""
+    labels = rng.permutation((np.arange(n_items) < share * n_items).astype(np.int64))
+    centers: FloatArray = np.zeros((2, dim))
+    centers[0, rng.permutation(dim)[:differ]] = gap
+    return Instance(labels, centers)
+
+
+def own_features(n_groups: int, n_items: int, dim: int, own: int, gap: float, rng: np.random.Generator) -> Instance:
+    """Groups of which each has features of its own that are shifted by a gap."""
+    centers: FloatArray = np.zeros((n_groups, dim))
+    order = rng.permutation(dim)
+    for k in range(n_groups):
+        centers[k, order[k * own : (k + 1) * own]] = gap
+    return Instance(rng.permutation(np.arange(n_items) % n_groups), centers)
+
+
+def dense(n_groups: int, n_items: int, dim: int, sd: float, rng: np.random.Generator) -> Instance:
+    """Groups that differ a little on all features: their centers are drawn from N(0, sd²)."""
+    return Instance(rng.permutation(np.arange(n_items) % n_groups), sd * rng.standard_normal((n_groups, dim)))
 
 
 def coins(dim: int) -> Callable[[np.random.Generator], Instance]:

@@ -18,7 +18,7 @@ from bench.family_cells import is_family
 from bench.instances import DRAWN, named
 from bench.part import Column, Headline, Part, Progress, Row, number, sign, times
 from bench.peers import PEERS
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 
 TRIALS = 64
 LIMIT = 2.0
@@ -63,13 +63,13 @@ def on(name: str, trials: int, limit: float) -> list[Row]:
 
     def alone(label: str, method: str, delta: float) -> Row:
         """The cell of a method whose sampling looks at δ: each δ has trials of its own."""
-        running = Running()
+        running = RunningTrials()
         return cell(label, many(trials_of(name, method, "proven", (delta,), running), trials, limit, running), delta)
 
     for delta in deltas:
         found[delta].append(alone("CROC", "croc", delta))
     for label, method, kind in PAPER:
-        running = Running()
+        running = RunningTrials()
         ended = many(trials_of(name, method, kind, deltas, running), trials, limit, running)
         for delta in deltas:
             found[delta].append(cell(label, ended, delta))

@@ -21,7 +21,7 @@ from bench.cells import cell, together, trials_of
 from bench.instances import DRAWN, RATED, named
 from bench.part import ROOT, Column, Headline, Part, Progress, Row, Table, number, sign
 from coterie import worlds
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import AtMost, Bounded, Counts, Gaussian, Symmetric
 
@@ -144,7 +144,7 @@ def not_covered() -> list[Cell]:
 
 def measured(one: Cell, trials: int) -> Row:
     """The row of a cell."""
-    running = Running()
+    running = RunningTrials()
     played = trials_of(one.instance, "croc", "proven", (one.delta,), running, MOST, noise=one.noise, world=one.world)
     ended = together(played, range(trials), running)
     row = {"case": one.case, "delta": one.delta, "promised": one.promised, **cell(one.label, ended, one.delta)}

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.instances import named
 from bench.part import Column, Headline, Part, Progress, Row, times
-from coterie.methods.trials import Plan, Running
+from coterie.methods.trials import Plan, RunningTrials
 from coterie.simulate.bulk import Outcome, plan_for, run_trial, run_trials
 
 REPEATS = 7
@@ -37,7 +37,7 @@ def hold(plan: Plan) -> None:
 
 def stops_of(trial: int) -> int:
     """One trial in a process."""
-    return _first_stop(run_trial(_held, 0, trial, Running()))
+    return _first_stop(run_trial(_held, 0, trial, RunningTrials()))
 
 
 def _first_stop(outcome: Outcome) -> int:

@@ -16,7 +16,7 @@ from bench.peers.course import Batch, CourseOf, Task
 from bench.peers.stacks import Stacks
 from coterie.methods import Evidence, Method, MethodRun, Pull
 from coterie.methods.maximin import weighted_centers
-from coterie.methods.trials import NO_END, PROVEN, Plan, Running, Stops
+from coterie.methods.trials import NO_END, PROVEN, Plan, RunningTrials, Stops
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
@@ -133,14 +133,14 @@ def start_of(course_of: CourseOf) -> Callable[[Settings], MethodRun]:
     return start
 
 
-def trial_of(course_of: CourseOf) -> Callable[[Plan, np.random.SeedSequence, Running], dict[str, Stops]]:
+def trial_of(course_of: CourseOf) -> Callable[[Plan, np.random.SeedSequence, RunningTrials], dict[str, Stops]]:
     """The loop for bulk trials of a course: a run for each δ, all on the same stream of noise.
 
     A block of c results is drawn as one sum, c·μ + √c·N(0, I), because nobody reads inside a block. The order of the
     arms is random in every trial.
     """
 
-    def play(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+    def play(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
         stops = Stops.none(plan)
         for column, delta in enumerate(plan.deltas):
             end = play_course(course_of, plan, delta, np.random.default_rng(seed), running)
@@ -153,7 +153,7 @@ def trial_of(course_of: CourseOf) -> Callable[[Plan, np.random.SeedSequence, Run
 
 
 def play_course(
-    course_of: CourseOf, plan: Plan, delta: float, rng: np.random.Generator, running: Running
+    course_of: CourseOf, plan: Plan, delta: float, rng: np.random.Generator, running: RunningTrials
 ) -> tuple[int, IntArray] | None:
     """Measurements and groups at the stop; None if the limit of measurements, or the user, ended it before."""
     instance, t = plan.instance, 0

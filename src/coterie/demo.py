@@ -267,8 +267,8 @@ def _draw(out: Path, session: Session) -> None:
     cloud, course, counts = figure.subplots(1, 3, width_ratios=(5, 5, 2))
     names = [f"group {k + 1}: {(labels == k).sum()} flowers, {pulls[labels == k].mean():.1f} looks each"
              for k in range(_n_groups(session))]  # fmt: skip
-    found = Result(session.labels, session.centers, pulls, session.t, session.done, session, columns=NUMBERS)
-    plot_means(found, ax=cloud, groups=names, legend=False)
+    result = Result(session.labels, session.centers, pulls, session.t, session.done, session, columns=NUMBERS)
+    plot_means(result, ax=cloud, groups=names, legend=False)
     cloud.set_title("The flowers as measured (area: how often)")
     figure.legend(*cloud.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 

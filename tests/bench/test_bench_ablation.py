@@ -25,7 +25,7 @@ from bench.sampling_stopping import (
     TrackingRounds,
     universal,
 )
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 from coterie.problem.partition import same_partition
 
 THREE = coterie.Instance([0, 0, 1, 1, 2], [[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
@@ -119,11 +119,11 @@ def test_pairs_alone_have_all_of_delta() -> None:
 
 @pytest.mark.parametrize("way", [way for way in ablation.WAYS if way not in ablation.ENGINE])
 def test_every_way_finds_the_groups(way: tuple[str, str]) -> None:
-    end = ablation.ended(THREE, way, [3, 0], 3000, Running())
+    end = ablation.ended(THREE, way, [3, 0], 3000, RunningTrials())
     assert end.done
     assert end.correct
     assert end.t >= 5
-    assert ablation.ended(THREE, way, [3, 0], 4, Running()) == Ending(4, False, done=False)
+    assert ablation.ended(THREE, way, [3, 0], 4, RunningTrials()) == Ending(4, False, done=False)
 
 
 def test_rounds_of_others_are_fixed_by_their_rule_and_can_be_proven() -> None:

@@ -16,7 +16,7 @@ from bench.families import FAMILIES, SIZES, Family, random_instance, yardstick
 from bench.family_cells import BOC, compared, headlines, median_text
 from bench.part import Part, Row
 from bench.peers import PEERS
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 
 pytestmark = pytest.mark.slow  # what the benchmarks compare with
 
@@ -112,7 +112,7 @@ def test_unfinished_trials_count_as_infinitely_long() -> None:
 def test_trials_have_a_limit_of_measurements() -> None:
     name = "80,10,10, gap 1, 10 away, d=1"
     for method in ("croc", "boc", *PEERS):
-        (end,) = trials_of(name, method, "proven", (0.05,), Running(), most=120)(0)[0.05]
+        (end,) = trials_of(name, method, "proven", (0.05,), RunningTrials(), most=120)(0)[0.05]
         assert end == Ending(120, False, done=False)
 
 

@@ -12,7 +12,7 @@ from bench.growth import exponent
 from bench.needed import PART, beside, headlines
 from bench.part import PARTS, part_named
 from bench.rounds import in_turn, ratio
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 from coterie.simulate.bulk import TrialCancelledError
 
 
@@ -100,7 +100,7 @@ def test_a_peer_with_fewer_trials_is_too_slow_and_has_a_bound() -> None:
 
 def test_a_batch_that_takes_too_long_is_left_out_and_not_replaced_by_its_short_trials() -> None:
     """Pilots are quick, the trials are not: nothing is reported."""
-    running = Running()
+    running = RunningTrials()
 
     def one(trial: int) -> Endings:
         if trial < 8:
@@ -114,7 +114,7 @@ def test_a_batch_that_takes_too_long_is_left_out_and_not_replaced_by_its_short_t
 
 
 def test_peer_that_takes_too_long_is_left_out() -> None:
-    running = Running()
+    running = RunningTrials()
     endless = trials_of("80,10,10, gap 1, 10 away, d=1", "lucb", "proven", (1e-300,), running)
     assert many(endless, 3, 0.05, running) is None
     assert running.cancelled

@@ -15,7 +15,7 @@ from bench.peers.course import Batch, Course, Task
 from bench.peers.representatives import directed
 from bench.peers.stacks import KEPT, Stacks, floor_level, pair_level, radius
 from coterie.evidence.pairs import directed_log
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 from coterie.simulate.bulk import plan_for
 
 pytestmark = pytest.mark.guarantee
@@ -165,7 +165,7 @@ def test_blocks_have_the_law_of_single_results() -> None:
         return np.arange(401) % 2
 
     plan = plan_for(coterie.Instance([0] * 400 + [1], [[2.0], [9.0]]), "elimination", 0.1, "proven")
-    end = play_course(course, plan, 0.1, np.random.default_rng(12), Running())
+    end = play_course(course, plan, 0.1, np.random.default_rng(12), RunningTrials())
     assert end is not None
     assert end[0] == stacks.t == 400 * n
     scaled = (stacks.means()[:, 0] - 2.0) * math.sqrt(n)

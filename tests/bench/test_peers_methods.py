@@ -23,7 +23,7 @@ from bench.peers.course import Course, Task
 from coterie import methods
 from coterie.campaign import Campaigns, Conflict
 from coterie.cli import app
-from coterie.methods.trials import Running, play_by_contract, play_run, play_trial
+from coterie.methods.trials import RunningTrials, play_by_contract, play_run, play_trial
 from coterie.simulate.bulk import child_seed, plan_for
 from coterie.testing.methods import check_method
 
@@ -53,7 +53,7 @@ def test_asking_one_by_one_equals_the_loop_in_blocks(peer: str) -> None:
     plan = plan_for(EASY, peer, (0.2, 1e-3), "proven")
     for trial in range(4):
         blocks, asked = (
-            play(plan, child_seed(3, trial), Running())["proven"] for play in (play_trial, play_by_contract)
+            play(plan, child_seed(3, trial), RunningTrials())["proven"] for play in (play_trial, play_by_contract)
         )
         assert (blocks.times > 0).all()
         assert asked.times.tolist() == blocks.times.tolist()
@@ -69,10 +69,10 @@ def test_a_run_of_asks_equals_the_course_in_the_same_order_of_arms(peer: str) ->
         def course(task: Task) -> Course:
             return COURSES[peer](replace(task, random_order=lambda: order))
 
-        end = play_course(course, plan, 0.05, np.random.default_rng(seed), Running())
+        end = play_course(course, plan, 0.05, np.random.default_rng(seed), RunningTrials())
         assert end is not None
         run = BatchedRun(COURSES[peer], Task(6, 3, 2, 0.05, lambda: order))
-        play_run(run, plan, np.random.default_rng(seed), Running())
+        play_run(run, plan, np.random.default_rng(seed), RunningTrials())
         assert run.done
         assert run.t == end[0]
         assert run.guess is not None

@@ -20,7 +20,7 @@ from coterie.certificate.arithmetic import factors, variance
 from coterie.certificate.arithmetic.bets import ROUND, Bet, BetRound, Sides, sides_of
 from coterie.certificate.arithmetic.counts import log_binomial, log_chance, log_mean_power
 from coterie.certificate.arithmetic.factors import log_factors
-from coterie.certificate.freezes import Frozen
+from coterie.certificate.freezes import Freeze
 from coterie.problem.families import AnyNoise, AtMost, Bounded, Counts, Exponential, Poisson, Statement, Symmetric
 from coterie.simulate.worlds import Events, Waits
 
@@ -51,7 +51,7 @@ def round_of(kind: str, values: Any, a: int, rng: Rng) -> tuple[BetRound, Sides]
     return one, sides_of(one, FREEZE, "arm", np.array([0]), np.array([1]), np.array([0]))
 
 
-FREEZE = Frozen(0, 0, np.array([0, 1]), ((0,), (1,)))
+FREEZE = Freeze(0, 0, np.array([0, 1]), ((0,), (1,)))
 
 
 def with_values(one: BetRound, values: Any) -> BetRound:
@@ -261,7 +261,7 @@ def void_run(rng: Rng, shape: str, rounds: int, attack: str) -> tuple[float, flo
     are void. Bets know all results so far.
     """
     labels = np.array([0, 1, 0, 1])
-    freeze = Frozen(0, 0, labels, ((0,), (1,)))
+    freeze = Freeze(0, 0, labels, ((0,), (1,)))
     root = rng.normal(size=(DIM, DIM)) if shape == "full" else np.eye(DIM) * math.exp(rng.normal() * 2)
     means = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 1.0], [3.0, 1.0]]) @ root.T
     past = means + rng.normal(size=(4, DIM)) @ root.T
@@ -343,7 +343,7 @@ def test_products_of_bets_error_rate_within_bound(name: str) -> None:
     rng = np.random.default_rng(14)
     tests, reached = 100, 0
     arms, others = np.arange(tests) * 2, np.arange(tests) * 2 + 1  # every arm is a group of its own
-    freeze = Frozen(0, 0, np.arange(2 * tests), tuple((m,) for m in range(2 * tests)))
+    freeze = Freeze(0, 0, np.arange(2 * tests), tuple((m,) for m in range(2 * tests)))
     for _ in range(10):
         total, best, last = np.zeros(tests), np.zeros(tests), rng.normal(size=(tests, DIM))
         for number in range(1, 9):

@@ -12,8 +12,8 @@ import pytest
 from block_worlds import STATED
 from error_rates import Guarantee, assert_rate_at_most
 
-from coterie.evidence.intervals.contrasts import CellIntervals, CellResults, Row, cell_deviations
 from coterie.evidence.intervals.hedged_means import betting_interval
+from coterie.evidence.intervals.streams import CellIntervals, CellResults, Row, cell_deviations
 from coterie.problem.families import noise_of
 
 FALSE_ALARM = 1e-6  # of each test by runs, if the guarantee holds

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coterie.methods.features.constants import CONSTANTS, Constants
+from bench.features import dense, own_features, shifted
 from coterie.methods.features.method import FeatureRun
+from coterie.methods.features.search import CONSTANTS, Constants
 from coterie.problem.instance import Instance
 from coterie.problem.settings import Settings
-from coterie.simulate.features import dense, own_features, shifted
 from tests.oracles.features import constants as plain
 from tests.oracles.features.rule import PlainRun
 

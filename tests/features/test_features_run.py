@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from error_rates import Guarantee, assert_rate_at_most
 
+from bench.features import dense, own_features, shifted
 from coterie.methods import prepared
 from coterie.methods.contract import PanelPull
-from coterie.methods.features.constants import Constants
 from coterie.methods.features.method import FeatureRun
+from coterie.methods.features.search import Constants
 from coterie.methods.records import ASK, GIVE_UP, NOBODY, RESULT, Record
 from coterie.problem.families import Bounded
 from coterie.problem.features import Features
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import SettingError, Settings
-from coterie.simulate.features import dense, own_features, play_features, shifted
+from coterie.simulate.features import play_features
 from coterie.simulate.worlds import Clicks
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import coterie
+from bench.features import shifted
 from coterie.problem.features import Features
-from coterie.simulate.features import shifted
 
 SPARSE = shifted(12, 60, 6, 6.0, 0.5, np.random.default_rng(0))
 

@@ -12,8 +12,7 @@ import pytest
 from error_rates import Guarantee, assert_rate_at_most
 
 from coterie.methods.features.epoch import Epoch, Round
-from coterie.methods.features.families import evidence_for
-from coterie.methods.features.unknown import least_term, log_mean_power
+from coterie.methods.features.families import evidence_for, least_term, log_mean_power
 from coterie.problem.families import Counts, noise_of
 from coterie.problem.features import Features
 

@@ -13,7 +13,7 @@ from typing import Any
 from coterie.store.errors import BadValue, DamagedLog
 from coterie.store.journal import (
     Campaign,
-    Known,
+    KnownRows,
     LoginSession,
     Selection,
     Snapshot,
@@ -100,7 +100,7 @@ class MemoryReading:
             hash = check_row(id, before or "", row, self.hash_of(id, row.seq) or "")
         return Page(rows, hash)
 
-    def rows_since(self, known: Sequence[Known]) -> dict[str, Page]:
+    def rows_since(self, known: Sequence[KnownRows]) -> dict[str, Page]:
         pages: dict[str, Page] = {}
         for campaign, seq, hash in known:
             with suppress(DamagedLog):

@@ -12,7 +12,7 @@ import pytest
 import coterie
 from coterie import methods
 from coterie.methods import Method, MethodError
-from coterie.methods.trials import Plan, Running, Stops, play_by_contract, play_trial
+from coterie.methods.trials import Plan, RunningTrials, Stops, play_by_contract, play_trial
 from coterie.simulate.bulk import child_seed, plan_for, run_trial
 
 SHAPES = {
@@ -33,18 +33,18 @@ def assert_alike(one: dict[str, Stops], other: dict[str, Stops]) -> None:
 def test_generic_trial_equals_the_compiled_loop(method: str, shape: str) -> None:
     plan = plan_for(SHAPES[shape], method, (0.2, 1e-3), ("heuristic", "proven"), distance_ratio=0.5)
     for trial in range(3):
-        compiled = play_trial(plan, child_seed(4, trial), Running())
+        compiled = play_trial(plan, child_seed(4, trial), RunningTrials())
         assert all((stops.times > 0).all() for stops in compiled.values())
-        assert_alike(play_by_contract(plan, child_seed(4, trial), Running()), compiled)
+        assert_alike(play_by_contract(plan, child_seed(4, trial), RunningTrials()), compiled)
 
 
 def test_generic_trial_keeps_to_its_limit_and_ends_when_cancelled() -> None:
-    free = play_by_contract(plan_for(SHAPES["line"], "uniform", 0.1, "heuristic"), child_seed(0, 0), Running())
+    free = play_by_contract(plan_for(SHAPES["line"], "uniform", 0.1, "heuristic"), child_seed(0, 0), RunningTrials())
     (stop,) = free["heuristic"].times.tolist()
     for most, expected in ((stop, stop), (stop - 1, 0)):
         held = plan_for(SHAPES["line"], "uniform", 0.1, "heuristic", max_pulls=most)
-        assert play_by_contract(held, child_seed(0, 0), Running())["heuristic"].times.tolist() == [expected]
-    running = Running()
+        assert play_by_contract(held, child_seed(0, 0), RunningTrials())["heuristic"].times.tolist() == [expected]
+    running = RunningTrials()
     running.cancel()
     ended = play_by_contract(plan_for(SHAPES["line"], "uniform", 0.1, "heuristic"), child_seed(0, 0), running)
     assert ended["heuristic"].times.tolist() == [0]
@@ -57,12 +57,12 @@ def looping(trial: Any, **changes: Any) -> Plan:
 
 
 def test_a_loop_that_a_method_brings_is_used() -> None:
-    def trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+    def trial(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
         return {threshold: Stops(np.array([7, 9]), np.array([True, False])) for threshold in plan.trial_thresholds}
 
-    outcome = run_trial(looping(trial), 0, 0, Running())
+    outcome = run_trial(looping(trial), 0, 0, RunningTrials())
     assert outcome.stops["heuristic"].times.tolist() == [7, 9]
-    assert list(run_trial(looping(trial, has_thresholds=False), 0, 0, Running()).stops) == ["proven"]
+    assert list(run_trial(looping(trial, has_thresholds=False), 0, 0, RunningTrials()).stops) == ["proven"]
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_a_loop_that_a_method_brings_is_used() -> None:
 )
 def test_a_loop_that_breaks_the_contract_is_named(found: Any, message: str) -> None:
     with pytest.raises(MethodError, match=message) as raised:
-        run_trial(looping(lambda plan, seed, running: found), 0, 0, Running())
+        run_trial(looping(lambda plan, seed, running: found), 0, 0, RunningTrials())
     assert raised.value.method == "own"
 
 
 def test_a_loop_that_fails_is_named() -> None:
-    def trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+    def trial(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
         raise ZeroDivisionError("no luck")
 
     with pytest.raises(MethodError, match="method 'own' failed in its loop of trials: ZeroDivisionError: no luck"):
-        run_trial(looping(trial), 0, 0, Running())
+        run_trial(looping(trial), 0, 0, RunningTrials())
 
 
 def test_a_plan_brings_a_method_that_is_none_of_the_package() -> None:
@@ -97,8 +97,8 @@ def test_a_plan_brings_a_method_that_is_none_of_the_package() -> None:
     copied = pickle.loads(pickle.dumps(plan))  # as it travels to a process that has no such entry
     assert copied.entry == own
     assert_alike(
-        play_trial(copied, child_seed(1, 0), Running()),
-        play_trial(plan, child_seed(1, 0), Running()),
+        play_trial(copied, child_seed(1, 0), RunningTrials()),
+        play_trial(plan, child_seed(1, 0), RunningTrials()),
     )
 
 

@@ -15,7 +15,7 @@ import coterie
 from coterie.cli import app
 from coterie.methods.croc.run import CrocRun
 from coterie.methods.family import family_for
-from coterie.methods.trials import Running, play_to_next_plan
+from coterie.methods.trials import RunningTrials, play_to_next_plan
 from coterie.methods.trials import play_by_contract as play_one_by_one
 from coterie.problem.partition import canonical
 from coterie.simulate.bulk import child_seed, plan_for, run_trial
@@ -49,8 +49,8 @@ def test_a_trial_fed_in_batches_equals_one_fed_by_asking(name: str) -> None:
     instance, noise, world = CASES[name]
     plan = plan_for(instance, "croc", (0.2, 1e-3), "proven", 3000, noise=noise, world=world)
     for trial in range(3):
-        batched = run_trial(plan, 7, trial, Running()).stops["proven"]
-        single = play_one_by_one(plan, child_seed(7, trial), Running())["proven"]
+        batched = run_trial(plan, 7, trial, RunningTrials()).stops["proven"]
+        single = play_one_by_one(plan, child_seed(7, trial), RunningTrials())["proven"]
         assert np.array_equal(batched.times, single.times)
         assert np.array_equal(batched.correct, single.correct)
         assert (batched.times > 0).all()
@@ -70,7 +70,7 @@ def test_a_live_session_on_the_same_stream_is_the_simulated_run(name: str) -> No
             return drawn.draw(rng, some, means)
 
         plan = plan_for(instance, "croc", (0.1,), "proven", 3000, noise=noise, world=recorded)
-        stops = run_trial(plan, 3, trial, Running()).stops["proven"]
+        stops = run_trial(plan, 3, trial, RunningTrials()).stops["proven"]
         simulated, rng = arms.copy(), np.random.default_rng(seed)
         session = coterie.Session(instance.n_arms, instance.n_clusters, instance.dim, 0.1, noise=noise)
         asked = []

@@ -19,7 +19,7 @@ from scipy import stats
 
 import coterie
 from coterie import worlds
-from coterie.methods.trials import Running
+from coterie.methods.trials import RunningTrials
 from coterie.methods.trials import play_by_contract as play_one_by_one
 from coterie.simulate.bulk import child_seed, plan_for, run_trial
 from coterie.simulate.worlds import World, world_from_text, world_of
@@ -193,8 +193,8 @@ def test_a_croc_trial_fed_in_batches_equals_one_fed_by_asking() -> None:
     for world in (worlds.Student(3), worlds.Skewed("exponential"), worlds.Correlated(0.5)):
         plan = plan_for(INST, "croc", (0.1, 1e-3), "proven", noise=1.0, world=world)
         for trial in range(4):
-            batched = run_trial(plan, 7, trial, Running()).stops["proven"]
-            single = play_one_by_one(plan, child_seed(7, trial), Running())["proven"]
+            batched = run_trial(plan, 7, trial, RunningTrials()).stops["proven"]
+            single = play_one_by_one(plan, child_seed(7, trial), RunningTrials())["proven"]
             assert np.array_equal(batched.times, single.times)
 
 

@@ -239,7 +239,7 @@ def test_looking_at_the_file_keeps_the_locks_of_this_process(path: Path) -> None
 
 def test_a_file_that_was_read_only_is_written_once_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if somebody was reading just then: a connection from before would keep all later ones from writing."""
-    monkeypatch.setattr("coterie.store.sqlite_memory.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("coterie.store.sqlite_file.WAIT_SECONDS", 0.0)
     user = os.geteuid()
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o777)  # for the user that root becomes, whom no mode would stop

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie.evidence.exact.holes import test_with_holes as holes_tested
+from coterie.evidence.exact.block_tests import test_with_holes as holes_tested
 from coterie.problem.families import noise_of
 from coterie.problem.noise import Noise
 from coterie.tables import TableError

@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie.campaign.commands import measuring
 from coterie.campaign.commands.results import check_measurements
-from coterie.campaign.commands.turn import Turn
+from coterie.campaign.commands.turn import decision
 from coterie.campaign.errors import BadValue, CampaignError, StoreUnavailable
 from coterie.campaign.long_tables import arm_in, index_of, long_results, streams_of
 from coterie.campaign.service.open_campaigns import OpenCampaigns
@@ -232,7 +232,8 @@ def import_in_parts(
         part = results[start : start + size]
         try:
             check_time(TAKING_IN_SECONDS)
-            answer = campaigns.submit(id, _decision(part, note if answer_so_far["accepted"] == 0 else None, writer))
+            imported = note if answer_so_far["accepted"] == 0 else None
+            answer = campaigns.submit(id, decision(measuring.tell, (part, imported, True), writer))
         except (StoreUnavailable, TableError) as error:
             if start:
                 error.message += (
@@ -253,14 +254,6 @@ def import_in_parts(
             size = int(min(_LONGEST, max(_SHORTEST, len(part) * min(2.0, PART_SECONDS / max(took, 1e-6)))))
             time.sleep(PAUSE_SECONDS)
     return answer_so_far | {"order": content.order.as_dict()}
-
-
-def _decision(part: list[dict[str, Any]], note: dict[str, Any] | None, writer: Writer | None) -> Any:
-    def decide(turn: Turn) -> dict[str, Any]:
-        turn.writer = writer  # a turn is shared by requests that are committed together
-        return measuring.tell(turn, part, imported=note, unasked=True)
-
-    return decide
 
 
 LISTED = 50  # problems, and unknown items, of which a preview counts all

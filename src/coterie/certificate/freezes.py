@@ -64,7 +64,7 @@ class LogSubject:
 
 
 @dataclass(frozen=True)
-class Frozen:
+class Freeze:
     """A candidate of K groups: `at` counts the results before it, `cores` holds the arms of Q_k, sorted.
 
     `bet` is as it stands in the log; where features are measured apart, the bets on them.
@@ -76,7 +76,7 @@ class Frozen:
     cores: tuple[tuple[int, ...], ...]
     bet: Any = field(default=None, compare=False)
 
-    def agrees(self, other: Frozen) -> bool:
+    def agrees(self, other: Freeze) -> bool:
         """Whether both describe the same freeze."""
         own, others = (self.number, self.at, self.cores), (other.number, other.at, other.cores)
         return own == others and np.array_equal(self.labels, other.labels)
@@ -89,7 +89,7 @@ class Frozen:
         return member
 
 
-def frozen_of(given: dict[str, Any], number: Any, at: Any, n_arms: int, n_clusters: int) -> Frozen:
+def frozen_of(given: dict[str, Any], number: Any, at: Any, n_arms: int, n_clusters: int) -> Freeze:
     """A candidate of K groups from plain values: K nonempty groups, and in each a nonempty core."""
     labels, cores = check_labels(given.get("labels"), n_clusters), given.get("cores")
     if labels.size != n_arms:
@@ -108,7 +108,7 @@ def frozen_of(given: dict[str, Any], number: Any, at: Any, n_arms: int, n_cluste
                 raise ValueError(f"arm {arm} is in the core of group {group} but labelled {int(labels[arm])}")
         sets.append(arms)
     number, at = check_count(number, "epoch", 0), check_count(at, "frozen_at", 0)
-    return Frozen(number, at, labels, tuple(sets), given.get("bet"))
+    return Freeze(number, at, labels, tuple(sets), given.get("bet"))
 
 
 @dataclass(frozen=True)

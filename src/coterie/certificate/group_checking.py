@@ -35,7 +35,7 @@ from coterie.certificate.arithmetic.panels import PanelTests
 from coterie.certificate.arithmetic.variance import BoundedStacks
 from coterie.certificate.claim import Tests
 from coterie.certificate.fields import MOST_PROBLEMS, Bools, Checks, against, close, first_places, reaches
-from coterie.certificate.freezes import Frozen, LogSubject
+from coterie.certificate.freezes import Freeze, LogSubject
 from coterie.certificate.group_claim import (
     HOMOGENEITY_LEVEL,
     EpochClaim,
@@ -46,14 +46,14 @@ from coterie.certificate.group_claim import (
 )
 from coterie.certificate.list_checking import list_problems
 from coterie.certificate.reading import Log, read_events
-from coterie.certificate.revised import Spent
+from coterie.certificate.revised import SpentError
 from coterie.certificate.traces import confirmed_results
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 
 
-def check_groups(certificate: dict[str, Any], events: Sequence[Any], spent: Spent) -> Checks:
+def check_groups(certificate: dict[str, Any], events: Sequence[Any], spent: SpentError) -> Checks:
     """What is wrong with a certificate. ValueError or TypeError if it, or its log, is malformed."""
     claim = group_claim_of(certificate, spent)
     about = LogSubject(
@@ -254,7 +254,7 @@ class GroupChecks(Checks):
 
     # The tests of an epoch.
 
-    def _check_epoch(self, tests: EpochClaim, freeze: Frozen) -> None:
+    def _check_epoch(self, tests: EpochClaim, freeze: Freeze) -> None:
         """Every test of the frozen candidate is met, in the epoch's rounds or by the pairs from the start."""
         labels, n_groups = freeze.labels, self.claim.n_groups
         level = self.claim.levels[freeze.number]
@@ -315,7 +315,7 @@ class GroupChecks(Checks):
                 return None
         return places[: len(tests.rounds)]
 
-    def _recomputed(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> FloatArray:
+    def _recomputed(self, tests: Tests, freeze: Freeze, used: list[int], pools: str, half: Bools) -> FloatArray:
         """The evidence of tests from the rounds at these places of the log; `half`: at half of the level."""
         about = pools, tests.arms, tests.others, tests.counts
         if self._panels is not None:
@@ -337,7 +337,7 @@ class GroupChecks(Checks):
             )
         return evidence
 
-    def _grid(self, tests: Tests, freeze: Frozen, used: list[int], pools: str, half: Bools) -> Bools:
+    def _grid(self, tests: Tests, freeze: Freeze, used: list[int], pools: str, half: Bools) -> Bools:
         """(M, K): which arms reach their level against the groups or cores."""
         evidence = self._recomputed(tests, freeze, used, pools, half[tests.arms])
         level = self.claim.levels[freeze.number]
@@ -346,7 +346,7 @@ class GroupChecks(Checks):
         grid[tests.arms[met], tests.others[met]] = True
         return grid
 
-    def _check_core_pairs(self, tests: Tests, freeze: Frozen, used: list[int], differ: set[tuple[int, int]]) -> None:
+    def _check_core_pairs(self, tests: Tests, freeze: Freeze, used: list[int], differ: set[tuple[int, int]]) -> None:
         level = self.claim.levels[freeze.number] / (2.0 if self.claim.has_halves else 1.0)
         half = np.full(tests.arms.size, self.claim.has_halves)
         met = reaches(self._recomputed(tests, freeze, used, "arm", half), level)
@@ -360,7 +360,7 @@ class GroupChecks(Checks):
                         if (p, q) not in settled and (q, p) not in settled:
                             self.say(f"core arms {p} and {q} are not shown to differ: {level:.6g} must be reached")
 
-    def _check_joint_pairs(self, tests: JointTests, freeze: Frozen, used: list[int]) -> None:
+    def _check_joint_pairs(self, tests: JointTests, freeze: Freeze, used: list[int]) -> None:
         """Every two pairs of core arms without a common arm reach the whole level together."""
         if self.claim.has_halves or self._bets is None:
             self.say("joint_tests are for bounded results in drawn blocks, where no test is at half of the level")

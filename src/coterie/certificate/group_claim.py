@@ -30,8 +30,8 @@ from coterie.certificate.claim import (
     variance_share_of,
 )
 from coterie.certificate.fields import EXACT, agree, field_of, list_of, object_of, off_diagonal, table_of, whole_numbers
-from coterie.certificate.freezes import Frozen, frozen_of
-from coterie.certificate.revised import NOTHING, Spent
+from coterie.certificate.freezes import Freeze, frozen_of
+from coterie.certificate.revised import NOTHING, SpentError
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, check_real, check_real_array, short
 from coterie.problem.families import bounds_variance
 from coterie.problem.noise import Noise
@@ -103,7 +103,7 @@ class GroupClaim(Head):
     prefix_room: int
     pair_level: float
     variance_level: float
-    freezes: tuple[Frozen, ...]
+    freezes: tuple[Freeze, ...]
     levels: tuple[float, ...]
     pairs: PairTests | None
     epoch: EpochClaim | None
@@ -120,7 +120,7 @@ class GroupClaim(Head):
         return not (self.blocks == "drawn" and self.noise.kind == "bounded")
 
 
-def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
+def group_claim_of(given: dict[str, Any], spent: SpentError = NOTHING) -> GroupClaim:
     """The claim of a certificate; ValueError or TypeError says what is wrong with it. `spent`: before a revision."""
     head = head_of(given, ExactGroups.kind)
     known = isinstance(head.noise, Noise)
@@ -143,7 +143,7 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
     if bounds_variance(head.noise) and not head.blocks and not apart:
         frozen_share = 1.0 - ALPHA - VARIANCE_SHARE  # of an unrevised run
 
-    def epoch_of(entry: dict[str, Any], j: int) -> Frozen:
+    def epoch_of(entry: dict[str, Any], j: int) -> Freeze:
         log_share = LOG_FIRST_SHARE + (spent.epochs + j) * LOG_SHARE_RATIO
         levels.append(head.log_inverse_delta - math.log(frozen_share) - log_share)
         return _epoch(entry, j, levels[-1], math.exp(log_share), head)
@@ -178,7 +178,7 @@ def group_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> GroupClaim:
     return claim
 
 
-def _equal_pairs(given: dict[str, Any], head: Head, known: bool, spent: Spent) -> int:
+def _equal_pairs(given: dict[str, Any], head: Head, known: bool, spent: SpentError) -> int:
     """H: (M-K+1)(M-K)/2, or after a revision what `coterie.certificate.revised` says."""
     left = head.n_arms - head.n_groups
     wanted, why = (left + 1) * left // 2, "(M-K+1)(M-K)/2"
@@ -272,7 +272,7 @@ def _alarm(given: Any, n_arms: int) -> tuple[int, ...] | None:
     return tuple(check_arm(arm, n_arms) for arm in list_of(given, "arms"))
 
 
-def _epoch(entry: dict[str, Any], j: int, level: float, share: float, head: Head) -> Frozen:
+def _epoch(entry: dict[str, Any], j: int, level: float, share: float, head: Head) -> Freeze:
     stated = check_real(field_of(entry, "share"), "share")
     if not math.isclose(stated, share, rel_tol=EXACT):
         raise ValueError(f"share must be {share!r} (0.8·0.2^j), got {stated!r}")
@@ -282,7 +282,7 @@ def _epoch(entry: dict[str, Any], j: int, level: float, share: float, head: Head
     return frozen_of(entry, j, entry["frozen_at"], head.n_arms, head.n_groups)
 
 
-def _generation(given: dict[str, Any], head: Head, alpha: float, spent: Spent) -> int:
+def _generation(given: dict[str, Any], head: Head, alpha: float, spent: SpentError) -> int:
     """That of the cells of pairs under strict blocks, else 0.
 
     In blocks, and where features are measured apart, there are no prefixes of stacks, no test of groups that takes

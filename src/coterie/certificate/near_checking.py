@@ -26,7 +26,7 @@ from coterie.certificate.fields import Checks, against, close, first_places, rea
 from coterie.certificate.freezes import FREEZE_FIELDS, FrozenGroups, FrozenTests
 from coterie.certificate.near_claim import NearClaim, gaps_in_cover, near_claim_of
 from coterie.certificate.reading import Log, read_events
-from coterie.certificate.revised import Spent
+from coterie.certificate.revised import SpentError
 from coterie.problem.checks import LARGEST, FloatArray, IntArray, short
 from coterie.problem.families import Bounded, Counts, Gaussian, Unknown
 from coterie.problem.sentences import choices_in_words
@@ -37,7 +37,7 @@ UNDECIDED = 1e-6
 """So close to η, relative to it, rounding decides whether an item counts as near a border: both are accepted."""
 
 
-def check_nearness(certificate: dict[str, Any], events: Sequence[Any], spent: Spent) -> Checks:
+def check_nearness(certificate: dict[str, Any], events: Sequence[Any], spent: SpentError) -> Checks:
     """What is wrong with a certificate. ValueError or TypeError if it, or its log, is malformed."""
     claim = near_claim_of(certificate, spent)
     checks = NearChecks(claim, read_events(events, claim.asked, claim.t))

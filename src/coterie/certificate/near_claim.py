@@ -22,7 +22,7 @@ from coterie.certificate.claim import (
 )
 from coterie.certificate.fields import agree, choice_of, field_of, object_of
 from coterie.certificate.freezes import NEARNESS, FrozenGroups, FrozenTests, LogSubject, bounds_of
-from coterie.certificate.revised import NOTHING, Spent
+from coterie.certificate.revised import NOTHING, SpentError
 from coterie.problem.checks import FloatArray, IntArray, check_count, check_positive, short
 from coterie.problem.families import Gaussian, Unknown
 from coterie.problem.question import CLAIMS, NORMS, Question, Resolution, SingleLinkage
@@ -54,7 +54,7 @@ class NearClaim(Head):
     choices_in_words: str | None
 
 
-def near_claim_of(given: dict[str, Any], spent: Spent = NOTHING) -> NearClaim:
+def near_claim_of(given: dict[str, Any], spent: SpentError = NOTHING) -> NearClaim:
     """The claim of a certificate; ValueError or TypeError says what is wrong with it."""
     kind = choice_of(given, "question", NEARNESS)
     head = head_of(given, kind)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from coterie.certificate.composed import Cells, Composition, PanelRounds
 from coterie.certificate.freezes import (
     NEARNESS,
-    Frozen,
+    Freeze,
     FrozenGroups,
     LogSubject,
     bounds_of,
@@ -88,7 +88,7 @@ class Log:
     round_of: IntArray  # (t); 0: none
     alone: NDArray[np.bool_]  # (t) asked for while nothing else was
     asked: NDArray[np.bool_]  # (t) asked for at all
-    freezes: tuple[Frozen, ...]
+    freezes: tuple[Freeze, ...]
     candidates: tuple[FrozenGroups, ...]
     rounds: tuple[Composition, ...]
     listing: Listing | None
@@ -166,7 +166,7 @@ class _Reader:
         self.missing: list[tuple[int, int]] = []  # row and number of holes
         self.alone: list[bool] = []
         self.asked_for: list[bool] = []
-        self.freezes: list[Frozen] = []
+        self.freezes: list[Freeze] = []
         self.candidates: list[FrozenGroups] = []
         self.rounds: list[Composition] = []
         self.listing: Listing | None = None

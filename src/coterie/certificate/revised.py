@@ -23,7 +23,7 @@ _MIXTURE = 0.99828125
 
 
 @dataclass(frozen=True)
-class Spent:
+class SpentError:
     """What revisions have left of δ: `epochs` were frozen before the last of `revisions`; H of the pairs after it."""
 
     epochs: int = 0
@@ -31,7 +31,7 @@ class Spent:
     equal_pairs: int | None = None
 
 
-NOTHING = Spent()
+NOTHING = SpentError()
 
 
 def revisions_stated(certificate: dict[str, Any]) -> list[Any]:
@@ -39,7 +39,7 @@ def revisions_stated(certificate: dict[str, Any]) -> list[Any]:
     return list(list_of(certificate, "revisions")) if "revisions" in certificate else []
 
 
-def last_stage(certificate: dict[str, Any], events: Sequence[Any]) -> tuple[Sequence[Any], Spent]:
+def last_stage(certificate: dict[str, Any], events: Sequence[Any]) -> tuple[Sequence[Any], SpentError]:
     """The part of a log that a certificate is about, in its numbers. ValueError if they do not fit each other.
 
     What comes after a later revision is left aside: a certificate stays what it was when a run is revised.
@@ -108,7 +108,7 @@ class _Stage:
         if deltas and field_of(self.certificate, "delta") != check_delta(deltas[-1]):
             raise ValueError(f"delta must be {deltas[-1]!r}, as it was lowered last")
 
-    def reduced(self) -> tuple[list[Any], Spent]:
+    def reduced(self) -> tuple[list[Any], SpentError]:
         """The events of the stage, and what was spent before it."""
         last = self.places[-1]
         before, after = self.events[:last], self.events[last + 1 :]
@@ -121,7 +121,7 @@ class _Stage:
                 raise ValueError(f"an event of the log must be an object, got {short(event)}")
             if event.get("event") != "result" or self._is_ours(event):
                 stage.append(self._own(event, epochs, rounds))
-        return stage, Spent(epochs, len(self.places), self._equal_pairs())
+        return stage, SpentError(epochs, len(self.places), self._equal_pairs())
 
     def _is_ours(self, event: dict[str, Any]) -> bool:
         if event.get("event") != "result":

@@ -17,15 +17,14 @@ import typer
 from typer.core import TyperGroup
 
 from coterie import __version__
-from coterie.cli import campaign, campaign_change, campaign_files, campaign_measure, campaign_new
+from coterie.cli import campaign, campaign_change, campaign_measure, campaign_new
 from coterie.cli.group import group
 from coterie.cli.instances import hardness
 from coterie.cli.methods import MeasuringCommand, SimulationCommand, methods
 from coterie.cli.options import in_option_words
-from coterie.cli.reproduce import bench, reproduce
+from coterie.cli.reproduce import bench, reproduce, verify
 from coterie.cli.serve import serve, token_app
 from coterie.cli.simulate import budget, demo, simulate
-from coterie.cli.verify import verify
 
 _PIPE_CLOSED = 128 + 13  # of a program that SIGPIPE has ended
 
@@ -88,8 +87,8 @@ campaign_app.command("list")(campaign.list_campaigns)
 campaign_app.command()(campaign.backup)
 campaign_app.command("replay", cls=MeasuringCommand, hidden=True)(group)  # an earlier name, which stays
 campaign_app.command()(campaign_change.resolution)
-campaign_app.command("import")(campaign_files.import_measurements)
-campaign_app.command()(campaign_files.export)
+campaign_app.command("import")(campaign_change.import_measurements)
+campaign_app.command()(campaign_change.export)
 campaign_app.command()(campaign_measure.undo)
 campaign_app.command("close-block")(campaign_measure.close_block)
 campaign_app.command("lease-time")(campaign_change.lease_time)

@@ -58,7 +58,7 @@ from coterie.problem.settings import Settings
 
 if TYPE_CHECKING:
     from coterie.methods.present_arms import Past
-    from coterie.methods.trials import Plan, Running, Stops
+    from coterie.methods.trials import Plan, RunningTrials, Stops
 
 __all__ = [
     "ASK",
@@ -163,7 +163,7 @@ class MethodRun(Counts, OpenAsks, Decisions, Memory, Outlook, Proof, Blocks, Res
         apply_steps(self, record)
 
 
-Trial: TypeAlias = "Callable[[Plan, np.random.SeedSequence, Running], dict[str, Stops]]"
+Trial: TypeAlias = "Callable[[Plan, np.random.SeedSequence, RunningTrials], dict[str, Stops]]"
 """(plan, seed, running) → how the trial ended at each of `plan.trial_thresholds`: a loop for bulk trials, mostly
 compiled (`coterie.methods.trials`)."""
 

@@ -18,7 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -42,9 +42,6 @@ from coterie.methods.table import is_packaged, method_named
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.instance import Instance
 from coterie.problem.settings import SettingError, Settings
-
-if TYPE_CHECKING:
-    pass
 
 _Answer = TypeVar("_Answer")
 

@@ -176,7 +176,7 @@ class Stops:
             self.cost[column] = cost_of(plan.costs, pulls)
 
 
-class Running:
+class RunningTrials:
     """The trials under way, so that they can be ended: a pull may take a microsecond or many milliseconds."""
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ class Running:
             time.sleep(0.01)
 
 
-def play_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+def play_trial(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
     """One trial, whichever the method: by the loop that it brings, else by asking and telling its runs.
 
     A loop from outside the package is there for standard Gaussian results, which it draws itself.
@@ -226,7 +226,7 @@ def play_trial(plan: Plan, seed: np.random.SeedSequence, running: Running) -> di
     return stops if running.cancelled else _checked_stops(plan, stops)
 
 
-def play_by_contract(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+def play_by_contract(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
     """One trial of any method: its runs are asked for arms and told simulated results.
 
     Each δ and each threshold has a run of its own, all on the same stream of noise: d standard normal numbers a pull,
@@ -247,7 +247,7 @@ def play_by_contract(plan: Plan, seed: np.random.SeedSequence, running: Running)
     return by_threshold
 
 
-def play_run(run: MethodRun, plan: Plan, rng: np.random.Generator, running: Running) -> None:
+def play_run(run: MethodRun, plan: Plan, rng: np.random.Generator, running: RunningTrials) -> None:
     """Ask and tell until it is done, the limit of measurements is reached, or the user wants to stop."""
     left = plan.max_pulls or NO_END
     whiten = plan.noise.whiten_fully if plan.entry.exact else plan.noise.whiten
@@ -260,7 +260,7 @@ def play_run(run: MethodRun, plan: Plan, rng: np.random.Generator, running: Runn
         left -= 1
 
 
-def play_blocks(run: MethodRun, plan: Plan, rng: np.random.Generator, running: Running) -> None:
+def play_blocks(run: MethodRun, plan: Plan, rng: np.random.Generator, running: RunningTrials) -> None:
     """The same in blocks: each has room for so many results, and is measured cell by cell.
 
     Offsets have a generator of their own: the noise is the same whatever they are.
@@ -309,7 +309,7 @@ def _checked_stops(plan: Plan, answer: Any) -> dict[str, Stops]:
     return answer
 
 
-def play_croc(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+def play_croc(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
     """One trial of CROC."""
     inst, stops = plan.instance, Stops.none(plan)
     family = family_for(plan.noise, inst.n_arms, inst.n_clusters, inst.dim)
@@ -362,7 +362,7 @@ def _in_turn(n_arms: int, arms: IntArray, values: FloatArray) -> CrocEntries:
 _allocation_of_groups = lru_cache(maxsize=4)(allocation_of_groups)  # every trial of a plan needs the same
 
 
-def play_paper(sampling: int, plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+def play_paper(sampling: int, plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
     """One trial of a method of the paper; `sampling` is the engine's number of the sampling rule."""
     if not plan.is_standard:  # that loop draws standard Gaussian results only
         return play_by_contract(plan, seed, running)

@@ -48,15 +48,15 @@ CHUNK = 100
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedNumber:
     """A printed number."""
 
     mean: float
     std: float
 
 
-def _column(means: Sequence[float], deviations: Sequence[float]) -> tuple[Printed, ...]:
-    return tuple(Printed(mean, std) for mean, std in zip(means, deviations, strict=True))
+def _column(means: Sequence[float], deviations: Sequence[float]) -> tuple[PrintedNumber, ...]:
+    return tuple(PrintedNumber(mean, std) for mean, std in zip(means, deviations, strict=True))
 
 
 _IRIS_BOC = _column(

@@ -15,7 +15,7 @@ from coterie.paper.agreement import (
     TABLE_LINEAR,
     TABLE_MNIST,
     TABLE_REAL,
-    Printed,
+    PrintedNumber,
     combined_error,
     family_level,
 )
@@ -101,7 +101,7 @@ def rows_of(part: str, results: dict[str, CellResult], trials: int | None) -> li
     return rows
 
 
-def _printed(part: str, instance: str, method: str, kind: str, column: int) -> Printed | None:
+def _printed(part: str, instance: str, method: str, kind: str, column: int) -> PrintedNumber | None:
     if kind != "heuristic":
         return None
     if part == "table1":
@@ -127,7 +127,7 @@ def _family_level(part: str, cells: Sequence[Cell], results: dict[str, CellResul
 
 
 def _beside(
-    printed: Printed | None, mean: float, std: float, count: int, level: float | None
+    printed: PrintedNumber | None, mean: float, std: float, count: int, level: float | None
 ) -> dict[str, float | None]:
     if printed is None:
         return {}

@@ -9,8 +9,7 @@ import numpy as np
 
 from coterie.evidence.allocation import allocation
 from coterie.methods import method_named
-from coterie.plot.canvas import add_legend, axes_for, colour_of
-from coterie.plot.replay import Course, counted, course, freezes, session_of
+from coterie.plot.canvas import Course, add_legend, axes_for, colour_of, counted, course, freezes, session_of
 from coterie.problem.checks import FloatArray, IntArray, check_arm, check_count, short
 from coterie.problem.instance import Instance
 from coterie.session import Result, Session
@@ -148,8 +147,8 @@ def evidence(
     Examples
     --------
     >>> import coterie
-    >>> result = coterie.cluster(lambda item: 5.0 * (item > 2), 6, 2, noise=1.0, progress=False)
-    >>> coterie.plot.evidence(result).get_xlabel()
+    >>> run = coterie.cluster(lambda item: 5.0 * (item % 2), 4, 2, noise=1.0, progress=False)
+    >>> coterie.plot.evidence(run).get_xlabel()
     'measurements $t$'
     """
     count = check_count(points, "points", 2)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.plot.canvas import axes_for, colour_of, marker_of
-from coterie.plot.replay import counted
+from coterie.plot.canvas import axes_for, colour_of, counted, marker_of
 from coterie.problem.checks import FloatArray, IntArray, check_count, short
 from coterie.session import Result, Session
 from coterie.session.intervals import Intervals

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coterie.plot.canvas import add_legend, axes_for, colour_of, marker_of
-from coterie.plot.replay import counted, session_of
+from coterie.plot.canvas import add_legend, axes_for, colour_of, counted, marker_of, session_of
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.families import Model
 from coterie.session import Result, Session
@@ -96,11 +95,11 @@ def means(
         )
     _draw_centers(axes, middles, np.unique(labels), strip=session.dim == 1)
     _draw_loadings(axes, placed)
-    if session.dim <= 2 and (found := _intervals(session.intervals, session.noise, points.size)) is not None:
+    if session.dim <= 2 and (proven := _intervals(session.intervals, session.noise, points.size)) is not None:
         colours = [colour_of(k) for k in labels]
         if session.dim == 2:
-            axes.hlines(points[:, 1], _ends(found.low[:, 0]), _ends(found.high[:, 0]), colors=colours, **_THIN)
-        axes.vlines(points[:, 0], _ends(found.low[:, -1]), _ends(found.high[:, -1]), colors=colours, **_THIN)
+            axes.hlines(points[:, 1], _ends(proven.low[:, 0]), _ends(proven.high[:, 0]), colors=colours, **_THIN)
+        axes.vlines(points[:, 0], _ends(proven.low[:, -1]), _ends(proven.high[:, -1]), colors=colours, **_THIN)
     if session.n_arms <= FEW_ARMS:
         _name_arms(axes, session, points)
     axes.set(xlabel=axis_names[0], ylabel=axis_names[1])
@@ -113,10 +112,10 @@ def _intervals(intervals: Callable[..., Intervals], noise: Model, numbers: int) 
     if not is_quick(noise, numbers):
         return None
     try:
-        found = intervals(of="items")
+        of_items = intervals(of="items")
     except ValueError:  # after a revision, in blocks, or where the rows contradict what was stated
         return None
-    return found if found.quantile is None else None
+    return of_items if of_items.quantile is None else None
 
 
 def _ends(ends: FloatArray) -> FloatArray:
@@ -290,9 +289,9 @@ def letters(grouping: Grouping, *, ax: Any = None, column: str | None = None) ->
     for k in np.unique(groups).tolist():
         places = np.flatnonzero(groups[order] == k)
         axes.scatter(places, means[order][places], c=colour_of(k), marker=marker_of(k), zorder=3)
-    if (found := _intervals(grouping.intervals, grouping.analysis.checks.noise, means.size)) is not None:
+    if (proven := _intervals(grouping.intervals, grouping.analysis.checks.noise, means.size)) is not None:
         at, colours = columns.index(column), [colour_of(k) for k in groups[order]]
-        low, high = _ends(found.low[order, at]), _ends(found.high[order, at])
+        low, high = _ends(proven.low[order, at]), _ends(proven.high[order, at])
         axes.vlines(np.arange(len(order)), low, high, colors=colours, **_THIN)
     for place, item in enumerate(order.tolist()):
         if grouping.letters:

@@ -71,15 +71,16 @@ class Facts(NamedTuple):
         return older._replace(decisions=decided[0]), newer._replace(decisions=decided[1])
 
     def _part(self, start: int, stop: int) -> Facts:
-        told, chosen, revised, stepped = (
-            np.cumsum([0, *(kind == wanted for kind in self.kinds)]) for wanted in (TOLD, CHOSEN, REVISED, STEPPED)
-        )
         part = slice(start, stop)
+        before, kinds = bytes(self.kinds[:start]), bytes(self.kinds[part])
+
+        def entries(kind: int) -> slice:
+            first = before.count(kind)
+            return slice(first, first + kinds.count(kind))
+
         return Facts(
-            self.kinds[part], self.arms[part], self.tickets[part], self.rounds[part],
-            self.values[told[start] : told[stop]], [],
-            self.choices[chosen[start] : chosen[stop]], self.revisions[revised[start] : revised[stop]],
-            self.steps[stepped[start] : stepped[stop]],
+            self.kinds[part], self.arms[part], self.tickets[part], self.rounds[part], self.values[entries(TOLD)], [],
+            self.choices[entries(CHOSEN)], self.revisions[entries(REVISED)], self.steps[entries(STEPPED)],
         )  # fmt: skip
 
     def stages(self) -> list[Facts]:

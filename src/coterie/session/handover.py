@@ -22,11 +22,11 @@ from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
 from coterie.problem.question import ExactGroups
 from coterie.session.atomic import for_session
-from coterie.session.by_feature import refuse_by_feature
 from coterie.session.conversation import Conversation
 from coterie.session.events import beside_certificate, certificate_of, need_certificates
 from coterie.session.moment import Moment, conversation_moment
 from coterie.session.partial import closed, one_of_each, partial_of
+from coterie.session.telling import refuse_by_feature
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coterie.evidence.intervals import contrasts
-from coterie.evidence.intervals.streams import FORMULAS, StreamIntervals
+from coterie.evidence.intervals.streams import FORMULAS, CellIntervals, CellResults, StreamIntervals
 from coterie.problem.checks import FloatArray, IntArray, check_delta, check_real, short
 from coterie.problem.families import Model, Unknown
 from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import assumption_in_words, table_html, text_html
 from coterie.problem.settings import Settings
-from coterie.session.by_feature import refuse_by_feature
 from coterie.session.conversation import Conversation
 from coterie.session.groups import labels_of
 from coterie.session.record_arrays import Asks, asks_of, cells_of
+from coterie.session.telling import refuse_by_feature
 from coterie.session.verdicts import alarm_of
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ class Record(NamedTuple):
     revised: bool
     asks: Asks
     values: FloatArray  # of all results (n, d)
-    cells: list[contrasts.CellResults]  # in blocks
+    cells: list[CellResults]  # in blocks
 
 
 def record_of(conversation: Conversation) -> Record:
@@ -249,7 +248,7 @@ def _by_streams(record: Record, labels: IntArray, rows: tuple[Any, ...], error: 
 def _by_cells(record: Record, labels: IntArray, rows: tuple[Any, ...], error: float, p: float | None) -> _Made:
     """In blocks."""
     noise, drawn = record.settings.noise, record.settings.blocks == "drawn"
-    formula = contrasts.CellIntervals(noise, max(1, len(rows) * noise.dim), error, record.cells, drawn, p)
+    formula = CellIntervals(noise, max(1, len(rows) * noise.dim), error, record.cells, drawn, p)
     apart = bool(rows) and isinstance(rows[0], tuple)
     read = [formula.differences(labels, *row) if apart else formula.of_groups(labels, row) for row in rows]
     low, high = formula.ends(read, apart)

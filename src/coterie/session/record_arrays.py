@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.evidence.intervals.contrasts import CellResults
+from coterie.evidence.intervals.streams import CellResults
 from coterie.evidence.order import fixed_noise, repeats
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.partition import canonical

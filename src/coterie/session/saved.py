@@ -20,7 +20,6 @@ from coterie.problem.checks import check_arm, check_count, check_real, short
 from coterie.problem.question import Resolution
 from coterie.problem.revision import Revision
 from coterie.problem.settings import ALWAYS_SAVED, Settings
-from coterie.session.by_feature import panels_of, saved_by_item, saved_by_stream
 from coterie.session.conversation import (
     ASKED,
     CHOSEN,
@@ -38,6 +37,7 @@ from coterie.session.facts import UNASKED, Facts
 from coterie.session.finished import FinishedRun, dense_centers
 from coterie.session.lines import Place
 from coterie.session.replaying import bring_back, close, fresh_run, items_after
+from coterie.session.telling import panels_of, saved_by_item, saved_by_stream
 
 if TYPE_CHECKING:
     from coterie.session.session import Session

@@ -22,18 +22,6 @@ from coterie.problem.sentences import text_html
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Settings
 from coterie.session import saved
 from coterie.session.atomic import Setting, T, Variable, View, atomic, for_session
-from coterie.session.by_feature import (
-    arms_asked,
-    ask,
-    awaited,
-    cells_of,
-    feature_of,
-    found_features,
-    opened,
-    pending,
-    refuse_by_feature,
-    told,
-)
 from coterie.session.conversation import Conversation
 from coterie.session.corrections import Correction, correct
 from coterie.session.data_alarms import alarms_of
@@ -53,7 +41,21 @@ from coterie.session.in_blocks import (
 )
 from coterie.session.progress import choose_resolution, outlook_of, progress_of, resolution_for
 from coterie.session.replaying import replay, revise, revisions_of
-from coterie.session.telling import checked_answer, stream_told, tell
+from coterie.session.telling import (
+    arms_asked,
+    ask,
+    awaited,
+    cells_of,
+    checked_answer,
+    feature_of,
+    found_features,
+    opened,
+    pending,
+    refuse_by_feature,
+    stream_told,
+    tell,
+    told,
+)
 from coterie.session.verdicts import alarm_of, homogeneity_of, session_in_words, verdict_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from coterie.methods.table import (
     method_named,
     prepared,
 )
-from coterie.methods.trials import Plan, Running, Stops, play_trial
+from coterie.methods.trials import Plan, RunningTrials, Stops, play_trial
 from coterie.problem.checks import (
     FloatArray,
     check_count,
@@ -58,6 +58,19 @@ BATCH_SECONDS = 0.02
 """Trials of a fraction of a millisecond are handed over together: the calling thread is not woken up for each."""
 
 
+class PlanOptions(TypedDict, total=False):
+    """What may be asked for beside groups of equal items that are measured at once, and what it costs."""
+
+    resolution: Any
+    groups: str
+    n_clusters: int | None
+    costs: Any
+    blocks: str | None
+    room: int | None
+    offsets: Any
+    features: Any
+
+
 def plan_for(
     instance: Instance,
     method: str | Method,
@@ -67,20 +80,15 @@ def plan_for(
     distance_ratio: float | None = None,
     noise: Any = 1.0,
     world: Any = None,
-    resolution: Any = None,
-    groups: str = GROUPS[0],
-    n_clusters: int | None = None,
-    costs: Any = None,
-    blocks: str | None = None,
-    room: int | None = None,
-    offsets: Any = 0.0,
-    features: Any = None,
+    **options: Unpack[PlanOptions],
 ) -> Plan:
     """The plan of these trials, validated. `deltas` in any order and `thresholds` may repeat: each is simulated once.
 
-    `method` is the name of one, or an entry that need not be in the table. `noise`, `world`, `resolution`, `groups`,
-    `n_clusters`, `costs`, `blocks`, `room`, `offsets` and `features` as in `simulate`.
+    `method` is the name of one, or an entry that need not be in the table. The others as in `simulate`.
     """
+    n_clusters, resolution = options.get("n_clusters"), options.get("resolution")
+    groups, costs = options.get("groups", GROUPS[0]), options.get("costs")
+    blocks, features = options.get("blocks"), options.get("features")
     if not isinstance(instance, Instance):
         raise TypeError(f"simulate needs a coterie.Instance, got {short(instance)}")
     chosen = method if isinstance(method, Method) else method_named(method)
@@ -106,7 +114,7 @@ def plan_for(
     check_question(chosen, question, assumed)
     priced = None if costs is None else tuple(checked("costs", check_costs, costs, instance.n_arms).tolist())
     check_weighs_costs(chosen, priced)
-    places, shifts = _checked_room(blocks, room, offsets, instance.n_arms)
+    places, shifts = _checked_room(blocks, options.get("room"), options.get("offsets", 0.0), instance.n_arms)
     distinct = {-math.log(delta): delta for delta in given}
     plan = Plan(
         instance,
@@ -174,7 +182,7 @@ class TrialCancelledError(Exception):
     """A trial was ended before its time: it has no outcome."""
 
 
-def run_trial(plan: Plan, seed: int, trial: int, running: Running) -> Outcome:
+def run_trial(plan: Plan, seed: int, trial: int, running: RunningTrials) -> Outcome:
     """One trial, whichever the method. Raises `TrialCancelledError` if it was ended from outside."""
     start = time.perf_counter()
     play = play_trial if plan.features is None else play_trial_by_feature
@@ -228,9 +236,9 @@ def run_in_threads(
     plan: Plan, seed: int, trials: Iterable[int], threads: int, finished: Callable[[Outcome], None]
 ) -> None:
     """Run these trials; `finished` is called in this thread. Whatever it raises ends the others first."""
-    running = Running()
+    running = RunningTrials()
     ended: SimpleQueue[Future[Batch]] = SimpleQueue()
-    left = Left(trials)
+    left = TrialNumbers(trials)
     with ThreadPoolExecutor(threads) as pool:
 
         def submit() -> None:
@@ -256,7 +264,7 @@ def run_in_threads(
             raise
 
 
-class Left:
+class TrialNumbers:
     """The numbers of trials that nobody has taken; any thread may take one."""
 
     def __init__(self, trials: Iterable[int]) -> None:
@@ -275,7 +283,7 @@ class Batch(NamedTuple):
     error: BaseException | None = None
 
 
-def run_batch(plan: Plan, seed: int, left: Left, running: Running) -> Batch:
+def run_batch(plan: Plan, seed: int, left: TrialNumbers, running: RunningTrials) -> Batch:
     """Trials one after the other, for about `BATCH_SECONDS`."""
     outcomes: list[Outcome] = []
     until = time.monotonic() + BATCH_SECONDS

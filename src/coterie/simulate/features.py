@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.methods.features.constants import CONSTANTS, Constants
 from coterie.methods.features.method import FeatureRun
 from coterie.methods.features.rule import Rule
-from coterie.methods.trials import NO_END, Plan, Running, Stops, World
-from coterie.problem.checks import FloatArray
+from coterie.methods.features.search import CONSTANTS, Constants
+from coterie.methods.trials import NO_END, Plan, RunningTrials, Stops, World
 from coterie.problem.instance import Instance
 from coterie.problem.partition import same_partition
 from coterie.problem.settings import Settings
@@ -87,7 +86,7 @@ def play_features(
     return FeatureTrial(run.t, cost, right, epochs, run.t - frozen_at, time.process_time() - started)
 
 
-def play_trial_by_feature(plan: Plan, seed: np.random.SeedSequence, running: Running) -> dict[str, Stops]:
+def play_trial_by_feature(plan: Plan, seed: np.random.SeedSequence, running: RunningTrials) -> dict[str, Stops]:
     """One trial of a plan with features: a run for each δ, with the same noise as long as they ask for the same."""
     limit = NO_END if plan.max_pulls is None else plan.max_pulls
     number = int(seed.generate_state(1)[0])
@@ -104,25 +103,3 @@ def play_trial_by_feature(plan: Plan, seed: np.random.SeedSequence, running: Run
         right = np.array([trial.right is True for trial in trials])
         stops[threshold] = Stops(times, right, np.array([trial.cost for trial in trials]))
     return stops
-
-
-def shifted(n_items: int, dim: int, differ: int, gap: float, share: float, rng: np.random.Generator) -> Instance:
-    """Two groups, one with this share of the items, that differ by a gap on some of the features."""
-    labels = rng.permutation((np.arange(n_items) < share * n_items).astype(np.int64))
-    centers: FloatArray = np.zeros((2, dim))
-    centers[0, rng.permutation(dim)[:differ]] = gap
-    return Instance(labels, centers)
-
-
-def own_features(n_groups: int, n_items: int, dim: int, own: int, gap: float, rng: np.random.Generator) -> Instance:
-    """Groups of which each has features of its own that are shifted by a gap."""
-    centers: FloatArray = np.zeros((n_groups, dim))
-    order = rng.permutation(dim)
-    for k in range(n_groups):
-        centers[k, order[k * own : (k + 1) * own]] = gap
-    return Instance(rng.permutation(np.arange(n_items) % n_groups), centers)
-
-
-def dense(n_groups: int, n_items: int, dim: int, sd: float, rng: np.random.Generator) -> Instance:
-    """Groups that differ a little on all features: their centers are drawn from N(0, sd²)."""
-    return Instance(rng.permutation(np.arange(n_items) % n_groups), sd * rng.standard_normal((n_groups, dim)))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from coterie import __version__
 from coterie.methods.contract import MethodError
-from coterie.methods.trials import Plan, Running, Stops
+from coterie.methods.trials import Plan, RunningTrials, Stops
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.simulate.bulk import Outcome, TrialCancelledError, run_trial
 from coterie.simulate.connecting import connected, say
@@ -229,7 +229,7 @@ def run_task(plan: Plan, seed: int, trials: IntArray, wanted: str) -> Answer:
     worker = get_worker()
     if wanted != __version__:
         raise ImportError(f"{worker.address} has coterie {__version__}, not {wanted}")
-    running = Running()
+    running = RunningTrials()
     with _while_wanted(worker, running):
         outcomes = [run_trial(plan, seed, int(trial), running) for trial in trials]
     thresholds = plan.trial_thresholds
@@ -254,7 +254,7 @@ def outcomes_of(answer: Answer) -> Iterator[Outcome]:
 
 
 @contextmanager
-def _while_wanted(worker: Any, running: Running) -> Iterator[None]:
+def _while_wanted(worker: Any, running: RunningTrials) -> Iterator[None]:
     """End the trials when nobody waits for their task any more: Dask itself lets a task that is at work go on.
 
     That is so after Ctrl-C, and also when the process that asked for them was killed.

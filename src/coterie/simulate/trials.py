@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from coterie.problem.question import GROUPS
 from coterie.problem.sentences import table_html, text_html
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD
 from coterie.session.progress import NotebookLine, in_notebook
-from coterie.simulate.bulk import Outcome, check_deltas, plan_for, run_trials
+from coterie.simulate.bulk import Outcome, PlanOptions, check_deltas, plan_for, run_trials
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Trials:
         return head + table_html(("δ", "mean", "std", "median", "wrong", "not stopped"), rows)
 
 
-class _Options(TypedDict, total=False):
+class _Options(PlanOptions, total=False):
     """The options of `simulate` that do not decide what it returns."""
 
     deltas: Sequence[float] | FloatArray | float
@@ -131,14 +131,6 @@ class _Options(TypedDict, total=False):
     distance_ratio: float | None
     noise: Any
     world: Any
-    resolution: Any
-    groups: str
-    n_clusters: int | None
-    costs: Any
-    blocks: str | None
-    room: int | None
-    offsets: Any
-    features: Any
     progress: bool | None
 
 
@@ -247,10 +239,10 @@ def simulate(
     ((20, 2), [0, 0])
     """
     several = isinstance(threshold, list | tuple)
-    question = {"resolution": resolution, "groups": groups, "n_clusters": n_clusters}
     plan = plan_for(
-        instance, method, deltas, threshold, max_pulls, distance_ratio, noise, world, costs=costs, blocks=blocks,
-        room=room, offsets=offsets, features=features, **question,
+        instance, method, deltas, threshold, max_pulls, distance_ratio, noise, world, resolution=resolution,
+        groups=groups, n_clusters=n_clusters, costs=costs, blocks=blocks, room=room, offsets=offsets,
+        features=features,
     )  # fmt: skip
     count = check_count(trials, "trials", 1)
     outcomes: list[Outcome] = []

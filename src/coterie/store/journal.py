@@ -92,7 +92,7 @@ class Selection(NamedTuple):
     newest_first: bool = False
 
 
-class Known(NamedTuple):
+class KnownRows(NamedTuple):
     """How much somebody knows of a campaign: the rows up to number `seq`, the last of which has the hash `hash`."""
 
     campaign: Campaign
@@ -156,7 +156,7 @@ class Reading(Protocol):
         against the stored hash of the row before it.
         """
 
-    def rows_since(self, known: Sequence[Known]) -> dict[str, Page]:
+    def rows_since(self, known: Sequence[KnownRows]) -> dict[str, Page]:
         """Of several campaigns at once, by id, all rows after those that are known, checked as `rows` does.
 
         Campaigns whose rows are damaged are left out: `rows` says what is wrong with them.

@@ -23,9 +23,8 @@ from coterie.store.journal import VERSION, check_version
 from coterie.store.schema import make_tables, version_of
 from coterie.store.sql_reading import SqlReading
 from coterie.store.sql_writing import SqlWriting
-from coterie.store.sqlite_file import STORE_MOVED, Identity, SqliteFile, copy_into, gone
+from coterie.store.sqlite_file import STORE_MOVED, Identity, OpenConnections, SqliteFile, copy_into, gone
 from coterie.store.sqlite_mark import begin_opening, count_commit, end_opening, read_mark, version_in_file
-from coterie.store.sqlite_memory import OpenConnections
 
 _Answer = TypeVar("_Answer")
 

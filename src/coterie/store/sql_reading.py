@@ -13,7 +13,7 @@ from coterie.store import schema
 from coterie.store.errors import DamagedLog
 from coterie.store.journal import (
     Campaign,
-    Known,
+    KnownRows,
     LoginSession,
     Selection,
     Snapshot,
@@ -111,7 +111,7 @@ class SqlReading:
             hashed += zip(map(kind._make, map(_WITHOUT_LAST, given)), map(_LAST, given), strict=True)
         return _checked(campaign, after, previous, hashed, limit)
 
-    def rows_since(self, known: Sequence[Known]) -> dict[str, Page]:
+    def rows_since(self, known: Sequence[KnownRows]) -> dict[str, Page]:
         """Of several campaigns all rows after those that are known; without those that are damaged.
 
         PostgreSQL is asked once for all of them and all kinds: a query costs as much as dozens of rows.

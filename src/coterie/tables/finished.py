@@ -17,10 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coterie.certificate import Certificate
-from coterie.evidence.exact.block_tests import bounds_within_blocks, test_within_blocks
+from coterie.evidence.exact.block_tests import (
+    bounds_with_holes,
+    bounds_within_blocks,
+    filled,
+    test_with_holes,
+    test_within_blocks,
+)
 from coterie.evidence.exact.differences import as_distances, bounds_of_differences, linked, near_pairs, references
 from coterie.evidence.exact.fits import Fits, PairTests, fitting
-from coterie.evidence.exact.holes import bounds_with_holes, filled, test_with_holes
 from coterie.evidence.exact.pair_tests import seed_of, sorted_stacks, test_pairs
 from coterie.evidence.intervals.by_noise import Distances
 from coterie.evidence.pair_graphs import far_items

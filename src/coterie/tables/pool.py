@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.evidence.exact.holes import by_numbers
+from coterie.evidence.exact.block_tests import by_numbers
 from coterie.evidence.exact.two_way import TwoWay, two_way
 from coterie.evidence.faults import copied_columns
 from coterie.problem.checks import FloatArray, IntArray
@@ -49,7 +49,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class UnusedColumn:
     """A column that was not used, and why; `by_content`: its numbers measure nothing."""
 
     column: str
@@ -89,7 +89,7 @@ class Reading:
     guessed: bool
     values: list[str]
     numbers_for_names: bool
-    left_out: list[LeftOut]
+    left_out: list[UnusedColumn]
     constant: list[str]
     copies: list[list[str]]
     holes: list[str]
@@ -270,7 +270,7 @@ class Pool:
             guessed=self.guessed,
             values=self.columns,
             numbers_for_names=self.place_word == BY_LINE and all(map(_is_number, self.columns)),
-            left_out=[LeftOut(column, why, column in self.unmeasured) for column, why in self.left_out],
+            left_out=[UnusedColumn(column, why, column in self.unmeasured) for column, why in self.left_out],
             constant=[column for column, values in columns if np.ptp(_known(values)) == 0.0],
             copies=[[self.columns[first], self.columns[second]] for first, second in copied_columns(whole)],
             holes=list(self.holes),

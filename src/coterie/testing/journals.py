@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from coterie.store import DamagedLog, Journal, Snapshot, Summary
-from coterie.store.journal import Campaign, Known, Reading, Selection
+from coterie.store.journal import Campaign, KnownRows, Reading, Selection
 from coterie.store.rows import Ask, Ending, Note, Row, Told
 
 OpenJournal: TypeAlias = Callable[[], Journal]
@@ -163,15 +163,15 @@ def check_rows_of_several_campaigns(open_journal: OpenJournal) -> None:
         with journal.reading() as reading:
             rows = {id: _campaign(reading, id) for id in ids}
             hashes = {id: reading.hash_of(id, 5) or "" for id in ids}
-            known = [Known(rows[id], 5, hashes[id]) for id in ids[:3]]
+            known = [KnownRows(rows[id], 5, hashes[id]) for id in ids[:3]]
             _equal(reading.rows_since([]), {}, "rows_since of nothing")
             _equal(list(reading.rows_since(known[:1])), ["a"], "rows_since of one")
-            news = reading.rows_since([*known, Known(rows["d"], 5, hashes["a"])])
+            news = reading.rows_since([*known, KnownRows(rows["d"], 5, hashes["a"])])
             wanted = {id: sample_rows(count)[5:] for id, count in zip(ids[:3], counts, strict=False)}
             _equal({id: page.rows for id, page in news.items()}, wanted, "rows_since of several")
             ends = {id: rows[id]["chain"] for id in ids[:3]}
             _equal({id: page.hash for id, page in news.items()}, ends, "hashes of rows_since")
-            up_to_date = Known(rows["b"], 7, rows["b"]["chain"])
+            up_to_date = KnownRows(rows["b"], 7, rows["b"]["chain"])
             _equal(reading.rows_since([up_to_date, known[0]])["b"].rows, [], "rows_since of one that has no news")
 
 

@@ -24,11 +24,9 @@ from coterie.methods import METHODS
 from coterie.web.access import Access, FailedLogins, hash_of
 from coterie.web.answers import SlowReads, WriteQueue, add_error_handlers, to_json
 from coterie.web.api import api_router, measuring_endpoints
-from coterie.web.attaching import attaching_router
 from coterie.web.event_streams import EventStreams
-from coterie.web.inviting import inviting_router
 from coterie.web.limits import Rate
-from coterie.web.managing_api import upload_router
+from coterie.web.managing_api import attaching_router, inviting_router, upload_router
 from coterie.web.metrics import Requests, metrics_router
 from coterie.web.middleware import OPEN_PATHS, AccessMiddleware
 from coterie.web.pages import login_router, page_router, sharing_router

@@ -27,7 +27,7 @@ _SHARE = 0.75
 
 
 @dataclass
-class _Followed:
+class _FollowedCampaign:
     """A campaign that is followed: its newest seq, and who waits for a newer one."""
 
     seq: int
@@ -42,7 +42,7 @@ class EventStreams:
 
     def __init__(self, store: Campaigns, poll_seconds: float = 0.25) -> None:
         self._store, self._poll_seconds = store, poll_seconds
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, _FollowedCampaign] = {}
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(_READERS)
         self._by_address: Counter[str] = Counter()
@@ -128,7 +128,7 @@ class EventStreams:
             _event(event["seq"], event["kind"], event) for event in events
         )
 
-    async def _wait_for_change(self, followed: _Followed) -> bool:
+    async def _wait_for_change(self, followed: _FollowedCampaign) -> bool:
         try:
             await asyncio.wait_for(followed.changed.wait(), _LOOK_SECONDS)
         except TimeoutError:
@@ -139,22 +139,22 @@ class EventStreams:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), seconds)
 
-    async def _follow(self, id: str) -> _Followed:
+    async def _follow(self, id: str) -> _FollowedCampaign:
         followed = self._followed.get(id)
         if followed is None:
-            followed = self._followed[id] = _Followed(0)
+            followed = self._followed[id] = _FollowedCampaign(0)
             followed.task = asyncio.create_task(self._poll(id, followed))
         followed.followers += 1
         return followed
 
-    def _leave(self, id: str, followed: _Followed) -> None:
+    def _leave(self, id: str, followed: _FollowedCampaign) -> None:
         followed.followers -= 1
         if followed.followers == 0:
             self._followed.pop(id, None)
             if followed.task is not None:
                 followed.task.cancel()
 
-    async def _poll(self, id: str, followed: _Followed) -> None:
+    async def _poll(self, id: str, followed: _FollowedCampaign) -> None:
         while not self._closing.is_set():
             try:
                 seq = await run_in_threadpool(self._store.latest, id)

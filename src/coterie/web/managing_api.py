@@ -1,22 +1,33 @@
-"""Endpoints that manage a campaign (undo, archive, delete, revise), and those that take tables as people have them."""
+"""Endpoints that manage a campaign (undo, archive, delete, revise, invite), and take tables and files of measurements.
+
+What somebody sent is handed on as a file to be saved: no browser runs it here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from coterie.campaign import Campaigns
 from coterie.campaign.imports import table_errors_as_bad_values
+from coterie.campaign.service.attachments import LONGEST_NAME
+from coterie.campaign.service.invitations import HOURS, MOST_HOURS
+from coterie.campaign.tokens import OWNER, WORKER
 from coterie.tables.errors import time_limit
 from coterie.tables.reading.files import table_of_bytes
 from coterie.tables.reading.item_lists import read_items, read_pasted_items
-from coterie.web.answers import Refusal, SlowReads, WriteQueue, json_response, to_json
+from coterie.web.answers import Refusal, SlowReads, WriteQueue, file_header, json_response, to_json
+from coterie.web.pages import is_local, origin_of, qr_svg
 from coterie.web.request_models import (
     XLSX,
     ArchiveBody,
+    Body,
     CloseBlockBody,
     ClustersBody,
     DeadlineBody,
@@ -30,8 +41,12 @@ from coterie.web.request_models import (
     request_body,
 )
 from coterie.web.response_models import (
+    READING,
     WRITING,
+    Answer,
     Archived,
+    Attachment,
+    AttachmentList,
     ClosedBlock,
     Deleted,
     Freed,
@@ -39,7 +54,156 @@ from coterie.web.response_models import (
     ItemsRead,
     LeaseTime,
     RevisedCampaign,
+    errors_of,
 )
+
+
+class InviteBody(Body):
+    """Whom an invitation is for, and how long it can be used."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ann", "role": "worker", "hours": 24}]})
+    name: str = Field(description="What the token that is made of it will be called.")
+    role: Literal["worker", "reader"] = WORKER  # type: ignore[assignment]
+    hours: float = Field(HOURS, gt=0, le=MOST_HOURS, description="How long the link can be used.")
+
+
+class Invitation(Answer):
+    """An invitation. `state`: open, used, expired or revoked; `token`: the id of the token that was made of it."""
+
+    id: str
+    name: str
+    role: str
+    campaign: str | None
+    created: str
+    expires: str | None
+    state: str
+    token: str | None
+
+
+class NewInvitation(Invitation):
+    """An invitation with its secret, shown this once; `link` and `qr` (SVG) open the login page with it, `only_here`
+    if they can be reached from this machine alone.
+    """
+
+    secret: str
+    link: str | None
+    qr: str | None
+    only_here: bool
+
+
+class InvitationList(Answer):
+    """All invitations of a campaign."""
+
+    invitations: list[Invitation]
+
+
+def inviting_router(store: Campaigns) -> APIRouter:
+    """The addresses of a campaign's invitations."""
+    router = APIRouter(prefix="/api/campaigns", tags=["invitations"])
+    address = "/{id}/invitations"
+
+    @router.post(address, status_code=201, response_model=NewInvitation, responses=WRITING,
+                 openapi_extra=request_body(InviteBody))  # fmt: skip
+    async def invite(id: Id, request: Request) -> Response:
+        """Invite somebody to a campaign: the link logs one browser in, once, with a token of its own."""
+        body = await read_body(request, InviteBody)
+        origin = origin_of(request)
+
+        def make() -> dict[str, Any]:
+            made = store.invitations.make(body.name, body.role, id, body.hours)
+            link = None if origin is None else f"{origin}/login?next=/campaigns/{made['campaign']}#{made['secret']}"
+            only_here = origin is not None and is_local(origin)
+            return made | {"link": link, "only_here": only_here, "qr": None if link is None else qr_svg(link)}
+
+        return await json_response(make, status=201)
+
+    @router.get(address, response_model=InvitationList, responses=READING)
+    async def invitations(id: Id, request: Request) -> Response:
+        """The invitations to a campaign, without their secrets. Owners only."""
+        if request.state.caller.role != OWNER:
+            raise Refusal(403, "not_for_this_token", "this needs a token of an owner")
+
+        def listed() -> dict[str, Any]:
+            return {"invitations": store.invitations.listed(store.overview(id)["id"])}
+
+        return await json_response(listed)
+
+    @router.delete(address, response_model=Invitation, responses=WRITING)
+    async def revoke_invitation(
+        id: Id, invitation: Annotated[str, Query(max_length=200, description="The invitation's id.")]
+    ) -> Response:
+        """Take an invitation back; whoever has used it is logged out, and their open asks are given back."""
+
+        def revoke() -> dict[str, Any]:
+            ended = store.invitations.revoke(invitation, store.overview(id)["id"])
+            if ended["token"] is not None and any(
+                row["id"] == ended["token"] and not row["revoked"] for row in store.tokens()
+            ):
+                store.revoke_token(ended["token"])
+            return ended
+
+        return await json_response(revoke)
+
+    return router
+
+
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_FILE: dict[str, Any] = {"content": {"application/octet-stream": {}}}
+_NOTHING_RUNS = {"Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-Type-Options": "nosniff"}
+
+Measurement = Annotated[str, Query(max_length=200, description="The id of a measurement.")]
+
+
+def attaching_router(store: Campaigns) -> APIRouter:
+    """The addresses of files."""
+    router = APIRouter(prefix="/api/campaigns", tags=["campaigns"])
+    archives = SlowReads(at_once=1)
+
+    @router.post("/{id}/attachments", response_model=Attachment, responses=WRITING, openapi_extra=_BODY)
+    async def attach(
+        id: Id,
+        request: Request,
+        measurement: Measurement,
+        name: Annotated[str, Query(max_length=LONGEST_NAME, description="What the file is called.")],
+    ) -> Response:
+        """Keep a file with a measurement: a photo, a PDF, a text, an Excel file or a ZIP, of at most 8 MiB.
+
+        What it is follows from its content. The same file again is kept once. A worker's token: its own results only.
+        """
+        content = await request.body()
+        writer = request.state.caller.writer
+        return await json_response(store.attachments.add, id, measurement, name, content, writer)
+
+    @router.get("/{id}/attachments", response_model=AttachmentList, responses=READING)
+    async def attachments(id: Id, measurement: Measurement | None = None) -> Response:
+        """The files of a campaign, or of one of its measurements, oldest first."""
+        return await json_response(lambda: {"attachments": store.attachments.listed(id, measurement)})
+
+    @router.get("/{id}/attachment", response_class=Response, responses=errors_of(404, 409, 422, 503) | {200: _FILE})
+    async def attachment(id: Id, sha256: Annotated[str, Query(max_length=64)]) -> Response:
+        """A file by the hash of its content."""
+        about, content = await run_in_threadpool(store.attachments.content, id, sha256)
+        headers = _NOTHING_RUNS | {
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(about['file'], safe='')}"
+        }
+        return Response(content, 200, headers, about["type"])
+
+    @router.get(
+        "/{id}/attachments.zip", response_class=Response, responses=errors_of(404, 409, 422, 503) | {200: _FILE}
+    )
+    async def archive(id: Id) -> Response:
+        """All files of a campaign in a ZIP, in a folder for each measurement."""
+        content = await archives.run(lambda: store.attachments.archive(id))
+        name = (await run_in_threadpool(store.overview, id))["name"]
+        return Response(content, 200, {"Content-Disposition": file_header(name, "files.zip")}, "application/zip")
+
+    return router
+
 
 _RevisedId = Annotated[str, Path(description="The campaign's id.")]
 

@@ -227,7 +227,10 @@ def group_columns(
     ranges = {
         item["arm"]: list(zip(item["mean"], item["low"], item["high"], strict=True))[:SHOWN_NUMBERS] for item in shown
     }
-    both = [[one[i] for one in ranges.values() if i < len(one) and None not in one[i]] for i in range(SHOWN_NUMBERS)]
+    both = [
+        [numbers[i] for numbers in ranges.values() if i < len(numbers) and None not in numbers[i]]
+        for i in range(SHOWN_NUMBERS)
+    ]
     decimals = [decimals_for([high - low for _, low, high in ends]) for ends in both]
     ends: list[float] = [end for numbers in ranges.values() for end in numbers[0] if end is not None] or [0.0]
     low, wide = min(ends), max(ends) - min(ends) or 1.0

@@ -12,7 +12,7 @@ from coterie.campaign.settings import CampaignSettings, check_rules
 from coterie.campaign.state.snapshots import restored
 from coterie.campaign.state.state import OtherRules, State
 from coterie.store.errors import DamagedLog
-from coterie.store.journal import Campaign, Known, Reading, Writing
+from coterie.store.journal import Campaign, KnownRows, Reading, Writing
 from coterie.store.rows import Page, origin
 
 _BYTES_EMPTY, _BYTES_A_ROW = 200_000, 700  # what a state takes beside its method's memory
@@ -120,7 +120,7 @@ def caught_up(
 def news_of(writing: Writing, every: Mapping[str, OpenCampaign]) -> dict[str, Page]:
     """What other processes have added to campaigns in memory, read for all of them at once."""
     known = [
-        Known(row, opened.state.seq, opened.hash)
+        KnownRows(row, opened.state.seq, opened.hash)
         for id, opened in every.items()
         if opened.state is not None and opened.state.seq < (row := writing.locked[id])["last_seq"]
     ]

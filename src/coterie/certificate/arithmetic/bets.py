@@ -21,7 +21,7 @@ import numpy as np
 
 from coterie.certificate.arithmetic.features import check_features, features_of
 from coterie.certificate.composed import Composition
-from coterie.certificate.freezes import Frozen
+from coterie.certificate.freezes import Freeze
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.families import AnyNoise, Unknown
@@ -143,7 +143,7 @@ def bets_of(log: Log, noise: Unknown, n_clusters: int) -> BetRecord:
     return BetRecord(noise, log, tuple(frozen), tuple(rounds))
 
 
-def known_freeze_bet(freeze: Frozen, n_clusters: int, dim: int) -> Bet:
+def known_freeze_bet(freeze: Freeze, n_clusters: int, dim: int) -> Bet:
     """What a freeze in blocks states under a known noise."""
     given = {"from": [0.0] * dim} | freeze.bet if isinstance(freeze.bet, dict) else freeze.bet
     return _bet(given, KNOWN_FREEZE, {"k": n_clusters, "d": dim}, f"freeze {freeze.number}", "known")
@@ -153,7 +153,7 @@ Named: TypeAlias = tuple[tuple[str, ...], int | None]
 """Features, and the seed of random ones."""
 
 
-def _named(freeze: Frozen, bet: Bet, dim: int) -> Named:
+def _named(freeze: Freeze, bet: Bet, dim: int) -> Named:
     """The features that a freeze names. Its weights must add up to no more than 1."""
     total = float(bet.parts["weights"].sum())
     if total > 1.0 + 1e-12:
@@ -284,7 +284,7 @@ class Sides:
 
 
 def sides_of(
-    bet_round: BetRound, freeze: Frozen, pools: str, arms: IntArray, others: IntArray, wanted: IntArray
+    bet_round: BetRound, freeze: Freeze, pools: str, arms: IntArray, others: IntArray, wanted: IntArray
 ) -> Sides:
     """The sides of tests in a complete round, for those of `wanted` (their numbers) that have results on both.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from coterie.certificate.arithmetic import variance
 from coterie.certificate.arithmetic.bets import SCORES, BetRecord, BetRound, Sides, padded, sides_of
 from coterie.certificate.arithmetic.counts import log_mean_power
-from coterie.certificate.freezes import Frozen
+from coterie.certificate.freezes import Freeze
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import (
     AnyNoise,
@@ -40,7 +40,7 @@ _CHUNK = 2**20
 
 def betted(
     record: BetRecord,
-    freeze: Frozen,
+    freeze: Freeze,
     rounds: Sequence[BetRound],
     pools: str,
     arms: IntArray,
@@ -131,7 +131,7 @@ def bounded(bet_round: BetRound, sides: Sides, stated: Bounded) -> FloatArray:
 
 
 def jointly_bounded(
-    record: BetRecord, freeze: Frozen, rounds: Sequence[BetRound], arms: IntArray, last: IntArray
+    record: BetRecord, freeze: Freeze, rounds: Sequence[BetRound], arms: IntArray, last: IntArray
 ) -> FloatArray:
     """log Π(1 + λ·C + λ'·C') of two contrasts of arms at a time: (n, 4) arms, each after the cell `last`.
 

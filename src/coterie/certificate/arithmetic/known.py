@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from coterie.certificate.arithmetic.bets import Bet
-from coterie.certificate.freezes import Frozen
+from coterie.certificate.freezes import Freeze
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.problem.noise import Noise
@@ -220,7 +220,7 @@ def _raise(best: FloatArray, stacks: Stacks, a: IntArray, b: IntArray, n: IntArr
 
 def directed(
     record: Record,
-    freeze: Frozen,
+    freeze: Freeze,
     rounds: Sequence[Round],
     pools: str,
     arms: IntArray,

@@ -28,7 +28,7 @@ from coterie.certificate.arithmetic.factors import FLOOR, LARGEST_SCORE, log_sym
 from coterie.certificate.claim import Tests
 from coterie.certificate.composed import Composition
 from coterie.certificate.fields import Bools
-from coterie.certificate.freezes import Frozen
+from coterie.certificate.freezes import Freeze
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray, check_real_array, short
 from coterie.problem.families import Bounded, Model, Unknown, trials_of
@@ -66,7 +66,7 @@ class PanelTests:
         self._units = _units(noise)
 
     def evidence(
-        self, freeze: Frozen, rounds: Sequence[Composition], pools: str, tests: Tests, half: Bools
+        self, freeze: Freeze, rounds: Sequence[Composition], pools: str, tests: Tests, half: Bools
     ) -> FloatArray:
         """log E of tests, each by the rounds up to its last one; `pools`: "group", "core", or "arm" against arm.
 
@@ -115,7 +115,7 @@ class PanelTests:
                     x = x if self._units is None else (x - x[0]) / self._units[feature % self._units.size]
                     yield Panel((feature,), arms[own], x[:, None])
 
-    def _read(self, bets: Bets, given: Any, freeze: Frozen, stated: bool) -> None:
+    def _read(self, bets: Bets, given: Any, freeze: Freeze, stated: bool) -> None:
         """Read bets on features. INOUT: bets. `stated`: with their numbers, else with the feature alone."""
         names, n_groups = _NUMBERS[self._noise.kind] if stated else (), len(freeze.cores)
         shapes = {"fractions": (n_groups, n_groups), "scale": ()}
@@ -139,7 +139,7 @@ class PanelTests:
 class _Sums:
     """What tests have gathered."""
 
-    def __init__(self, freeze: Frozen, pools: str, tests: Tests, half: Bools, noise: Model) -> None:
+    def __init__(self, freeze: Freeze, pools: str, tests: Tests, half: Bools, noise: Model) -> None:
         self._labels, self._core, self._n_groups = freeze.labels, freeze.in_core, len(freeze.cores)
         self._pools, self._arms, self._others = pools, tests.arms, tests.others
         self._own = freeze.labels[tests.arms]

@@ -4,7 +4,7 @@ The tests are described in `coterie.evidence.exact.block_tests`; this is another
 at a time. Variances of differences are those of currents: items are nodes, and a block with a of N results of one item
 and b of another joins the two by a conductance of a·b/N; the variance of a difference is the resistance between them.
 
-Rows that lack numbers (`coterie.evidence.exact.holes`): a table of one number after the other, and for
+Rows that lack numbers (`coterie.evidence.exact.block_tests`): a table of one number after the other, and for
 any and symmetric noise the rows of each pattern as a block of their own.
 """
 

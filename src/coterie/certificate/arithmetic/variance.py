@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from coterie.certificate.arithmetic.bets import Bet, BetRecord, BetRound, sides_of
 from coterie.certificate.arithmetic.known import Record, Stacks, Sums, Units, paired
-from coterie.certificate.freezes import Frozen
+from coterie.certificate.freezes import Freeze
 from coterie.certificate.reading import Log
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.families import Gaussian
@@ -39,7 +39,7 @@ For a resolution at least of η; for linkage, which has no unit of its own, of 1
 
 def evidence(
     rounds: Sequence[BetRound],
-    freeze: Frozen,
+    freeze: Freeze,
     frozen: Bet,
     shape: str,
     pools: str,

@@ -97,7 +97,7 @@ def differing(stacks: Stacks, level: float) -> np.ndarray:
     return differs
 
 
-class Present(NamedTuple):
+class PresentCounts(NamedTuple):
     """Pairs, and the contrasts n (of each) that their present results allow for a block ratio R."""
 
     first: IntArray
@@ -107,14 +107,14 @@ class Present(NamedTuple):
     log_weight: float
 
 
-def present_counts(stacks: Stacks, left: IntArray, right: IntArray) -> Iterator[Present]:
+def present_counts(stacks: Stacks, left: IntArray, right: IntArray) -> Iterator[PresentCounts]:
     """The present counts of these pairs, for every block ratio and side, where there is at least one contrast."""
     for ratio, weight in zip(BLOCK_RATIOS, RATIO_WEIGHTS, strict=True):
         for first, second in ((left, right), (right, left))[: 1 if ratio == 1 else 2]:
             n = np.minimum(stacks.counts[first], stacks.counts[second] // ratio)
             some = n > 0
             if some.any():
-                yield Present(first[some], second[some], n[some], ratio, math.log(weight))
+                yield PresentCounts(first[some], second[some], n[some], ratio, math.log(weight))
 
 
 def sides_of(stacks: Stacks, step: Step, left: IntArray, right: IntArray) -> Iterator[tuple[IntArray, IntArray]]:

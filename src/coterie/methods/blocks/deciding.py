@@ -92,10 +92,6 @@ class DecidingRun(MethodRun):
         return self._done
 
     @property
-    def t(self) -> int:
-        return int(self._pulls.sum())
-
-    @property
     def pulls(self) -> IntArray:
         return self._pulls.copy()
 

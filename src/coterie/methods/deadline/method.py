@@ -29,8 +29,7 @@ from coterie.methods.contract import (
 )
 from coterie.methods.croc.method import CrocMethodRun
 from coterie.methods.croc.run import ALPHA, share_of_epoch
-from coterie.methods.deadline.composing import composition, costs_of, share_in_reach
-from coterie.methods.deadline.statements import Bet, Statements, memberships
+from coterie.methods.deadline.statements import Bet, Statements, composition, costs_of, memberships, share_in_reach
 from coterie.methods.records import apply_steps, follow_steps
 from coterie.methods.reports import Evidence
 from coterie.problem.checks import FloatArray, IntArray

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.methods.features.constants import Constants
-from coterie.methods.features.measured import Measured
-from coterie.methods.features.search import Ask, Asking, Lead, Prices
+from coterie.methods.features.measured import FeatureResults
+from coterie.methods.features.search import Ask, Asking, Constants, Lead, Prices
 from coterie.problem.checks import FloatArray, IntArray
 
 _STEPS = 60
@@ -71,7 +70,7 @@ class Cut(NamedTuple):
 
 
 def cut_block(
-    measured: Measured,
+    measured: FeatureResults,
     prices: Prices,
     members: IntArray,
     lead: Lead,
@@ -142,7 +141,7 @@ class Centers(NamedTuple):
 class Groups:
     """The groups so far, on the features that were found, and what is known of them."""
 
-    def __init__(self, measured: Measured, prices: Prices, block: IntArray, n_groups: int, constants: Constants):
+    def __init__(self, measured: FeatureResults, prices: Prices, block: IntArray, n_groups: int, constants: Constants):
         self.measured, self.prices, self.constants = measured, prices, constants
         self.block, self.n_groups = block, n_groups
         self.gaps: dict[int, float] = {}  # with which each feature was found
@@ -304,7 +303,7 @@ class Groups:
         return [(int(item), self.prices.panel_for(features[place[item]]), 1) for item in few]
 
 
-def farthest_groups(measured: Measured, dim: int, n_groups: int) -> tuple[IntArray, dict[int, float]]:
+def farthest_groups(measured: FeatureResults, dim: int, n_groups: int) -> tuple[IntArray, dict[int, float]]:
     """Groups around items that are far from one another in all features, and for each two of them the feature on which
     they differ most, with the difference; no features if there are not so many different items."""
     counts, sums = measured.columns(range(dim))

@@ -82,7 +82,7 @@ class Column:
         return counts, sums
 
 
-class Stated:
+class StatedScale:
     """A noise whose size is stated, for each feature."""
 
     learns = False
@@ -94,7 +94,7 @@ class Stated:
         return float(self._sds[column.feature % self._sds.size])
 
 
-class OfRates:
+class RateScale:
     """Counts of so many trials: their size follows from the rate of all results of the feature."""
 
     learns = False
@@ -107,7 +107,7 @@ class OfRates:
         return math.sqrt(self._trials * rate * (1.0 - rate))
 
 
-class Learned:
+class LearnedScale:
     """A size that is learned: of each feature from repeats, and from other features as far as these vary alike."""
 
     learns = True
@@ -132,7 +132,7 @@ class Learned:
         self._squares += step * (logarithm - self._mean)
 
 
-class Measured:
+class FeatureResults:
     """All results of a run, by feature. Means and sums that it gives are in units of the noise."""
 
     def __init__(self, n_items: int, scale: Scale) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from coterie.methods.capabilities import Cells
 from coterie.methods.contract import Decision, MethodRun, PanelPull
-from coterie.methods.features.constants import CONSTANTS, Constants
-from coterie.methods.features.epoch import Epoch, Round, compose_asks, freeze_of
+from coterie.methods.features.epoch import Epoch, Round, compose_asks, freeze_of, share_of
+from coterie.methods.features.evidence import CORE, GROUP, PAIR
 from coterie.methods.features.families import (
     bets_for,
     evidence_for,
@@ -25,12 +25,10 @@ from coterie.methods.features.families import (
     round_bets_for,
     scale_for,
 )
-from coterie.methods.features.measured import Measured
-from coterie.methods.features.proof import certificate_of
-from coterie.methods.features.report import evidence_of, standing_of
+from coterie.methods.features.measured import FeatureResults
 from coterie.methods.features.rule import Rule
-from coterie.methods.features.search import Ask, Asking, Prices
-from coterie.methods.reports import Evidence, Standing
+from coterie.methods.features.search import CONSTANTS, Ask, Asking, Constants, Prices
+from coterie.methods.reports import Evidence, Standing, Weakest
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.settings import Settings
 
@@ -50,7 +48,7 @@ class FeatureRun(MethodRun):
             stated = [n_items, n_groups, settings.delta, settings.noise.to_json(), features.to_json()]
             seed = int.from_bytes(hashlib.sha256(json.dumps(stated).encode()).digest()[:4], "big")
         self.prices = Prices(features, settings.costs)
-        self._measured = Measured(n_items, scale_for(settings.noise))
+        self._measured = FeatureResults(n_items, scale_for(settings.noise))
         self._points = points_of(settings.noise)
         rng = np.random.default_rng(seed)
         self.rule = Rule(n_items, n_groups, self._measured, features, self.prices, rng, constants)
@@ -71,10 +69,6 @@ class FeatureRun(MethodRun):
     @property
     def done(self) -> bool:
         return self._done
-
-    @property
-    def t(self) -> int:
-        return int(self._pulls.sum())
 
     @property
     def pulls(self) -> IntArray:
@@ -280,3 +274,94 @@ class FeatureRun(MethodRun):
 
     def count(self, arm: int, x: FloatArray, of_round: int, asked: bool) -> None:
         raise TypeError("features are measured apart: use count_panel")
+
+
+# The certificate of a run that measures features apart: what each test of the last candidate reached, and when.
+
+
+def certificate_of(run: FeatureRun, decisions: list[Decision]) -> dict[str, Any] | None:
+    """The proof as plain data, in the format of other proofs of K groups; None before there is one."""
+    epoch, settings = run.epoch, run.settings
+    if not run.done or epoch is None:
+        return None
+    tests, n_arms, n_clusters = epoch.tests, settings.n_arms, int(settings.n_clusters or 0)
+    labels = epoch.labels.tolist()
+
+    def rows(kind: int) -> list[list[Any]]:
+        chosen = tests.kind == kind
+        others = tests.other if kind == PAIR else tests.against
+        columns = tests.arm[chosen], others[chosen], epoch.evidence[chosen], epoch.met_at[chosen]
+        return [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    fields = ("frozen_at", "share", "level", "labels", "cores")
+    return {
+        "format": "coterie-certificate-2",
+        "n_arms": n_arms,
+        "n_clusters": n_clusters,
+        "dim": run.features.dim,
+        "features": run.features.to_json(),
+        "delta": math.exp(-run.log_inverse_delta),
+        "log_inverse_delta": run.log_inverse_delta,
+        "alpha": 0.0,
+        "equal_pairs": (n_arms - n_clusters + 1) * (n_arms - n_clusters) // 2,
+        "pair_level": None,
+        "prefix_room": None,
+        "t": run.t,
+        "epochs": [
+            {"number": made["epoch"]} | {name: made[name] for name in fields}
+            for made in decisions
+            if made["event"] == "freeze"
+        ],
+        "labels": labels,
+        "by": "epoch",
+        "representatives": [core[0] for core in epoch.cores],
+        "epoch": {
+            "number": epoch.number,
+            "rounds": list(epoch.rounds),
+            "group_tests": rows(GROUP),
+            "core_tests": rows(CORE),
+            "pair_tests": rows(PAIR),
+            "by_pairs": [],
+        },
+    }
+
+
+# How far a run is where features are measured apart: the evidence that its stop waits for, and what is proven.
+
+
+def evidence_of(run: FeatureRun) -> Evidence:
+    """That of the unmet test which lacks most; of the first level before a freeze."""
+    epoch = run.epoch
+    if epoch is None:
+        return Evidence(0.0, run.log_inverse_delta - float(np.log(share_of(0))), None)
+    unmet = np.flatnonzero(epoch.met_at == 0)
+    if not unmet.size:
+        lowest = float((epoch.evidence - epoch.levels).min(initial=0.0))
+        return Evidence(epoch.level + max(lowest, 0.0), epoch.level, None)
+    worst = int(unmet[np.argmax((epoch.levels - epoch.evidence)[unmet])])
+    value, level = max(float(epoch.evidence[worst]), 0.0), float(epoch.levels[worst])
+    tests = epoch.tests
+    other = int(tests.other[worst])
+    weakest = Weakest(int(tests.arm[worst]), int(tests.against[worst]), value, level, other if other >= 0 else None)
+    return Evidence(value, level, weakest)
+
+
+def standing_of(run: FeatureRun) -> Standing:
+    """Differences of an item and another group; each is proven by all of its tests."""
+    n_items, n_groups = run.settings.n_arms, run.rule.groups.n_groups
+    needed, epoch = n_items * (n_groups - 1), run.epoch
+    if run.done:
+        return Standing(needed, needed, n_items, 0.0, 1.0)
+    if epoch is None:
+        return Standing(0, needed, 0)
+    unmet = np.flatnonzero(epoch.met_at == 0)
+    shares = np.ones((n_items, n_groups))
+    reached = np.clip((epoch.evidence / epoch.levels)[unmet], 0.0, 1.0 - 1e-9)
+    tests = epoch.tests
+    np.minimum.at(shares, (tests.arm[unmet], tests.against[unmet]), reached)
+    pairs = tests.kind[unmet] == PAIR
+    np.minimum.at(shares, (tests.other[unmet[pairs]], tests.own[unmet[pairs]]), reached[pairs])
+    met = shares >= 1.0
+    spent = run.t - int(epoch.frozen["frozen_at"])
+    worked = float(shares.min(axis=1).mean())
+    return Standing(int(met.sum()) - n_items, needed, int(met.all(axis=1).sum()), None, worked, spent)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from coterie.methods.features.constants import Constants
 from coterie.methods.features.epoch import Epoch, compose_asks
 from coterie.methods.features.grouping import Groups, cut_block, farthest_groups
-from coterie.methods.features.measured import Measured
-from coterie.methods.features.search import Ask, Asking, BetterFeatures, Prices, Search
+from coterie.methods.features.measured import FeatureResults
+from coterie.methods.features.search import Ask, Asking, BetterFeatures, Constants, Prices, Search
 from coterie.problem.checks import IntArray
 from coterie.problem.features import Features
 
@@ -22,7 +21,7 @@ class Rule:
         self,
         n_items: int,
         n_groups: int,
-        measured: Measured,
+        measured: FeatureResults,
         features: Features,
         prices: Prices,
         rng: np.random.Generator,

@@ -1,6 +1,6 @@
 """The search for a feature on which the items of a block differ: a race of scales. And that for better features.
 
-Nothing here enters a proof (docs/FEATURES.md, section 4).
+Nothing here enters a proof, and none depends on the numbers of `Constants` (docs/FEATURES.md, section 4).
 """
 
 from __future__ import annotations
@@ -12,10 +12,48 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from coterie.methods.features.constants import CONSTANTS, Constants
-from coterie.methods.features.measured import Measured
+from coterie.methods.features.measured import FeatureResults
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.features import Features
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the rule searches, groups, freezes and gives up by. Scales and gaps are in standard deviations."""
+
+    scales: tuple[float, ...] = (8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
+    batch: int = 4
+    """Items of a block that are looked at together on a feature."""
+    drop: float = 0.8
+    """A batch is dropped at a scale when its likelihood ratio is below this."""
+    least_ratio: float = 3.0
+    wait: float = 0.8
+    """A scale s waits until the search has cost this times (items that are not told apart)/s²."""
+    better: float = 1.2
+    """A better feature than one with a gap g is sought at scales above this times g."""
+    settled: float = 0.15
+    """The sum of doubts, and the risk of the estimate, at which a block is cut and a candidate is frozen."""
+    near: float = 0.5
+    """Components closer than this times the largest step of two neighbours stay together."""
+    collapse: float = 0.2
+    """Two groups are joined if no feature shows this share of the squared gap with which it was found."""
+    forecast: float = 2.6
+    """Results for a nat of evidence, in units of 1/gap²."""
+    late: float = 6.0
+    """An epoch that costs this times its forecast is frozen anew."""
+    patience: int = 3
+    """After so many failed epochs of one estimate, two groups are joined."""
+    undoings: int = 24
+    """After so many joins of two groups the run sweeps: it measures everything, again and again."""
+    in_vain: float = 100.0
+    """It also sweeps when the search has cost this times what measuring everything once does."""
+    core: int = 3
+    large_group: int = 4
+    """All of a group of at most so many items are its core."""
+
+
+CONSTANTS = Constants()
+
 
 Ask: TypeAlias = tuple[int, int, int]
 """An item, a panel, and how often."""
@@ -89,7 +127,12 @@ class Search:
     """The race: what was looked at, where each scale is, and what it has spent."""
 
     def __init__(
-        self, measured: Measured, features: Features, prices: Prices, rng: np.random.Generator, constants: Constants
+        self,
+        measured: FeatureResults,
+        features: Features,
+        prices: Prices,
+        rng: np.random.Generator,
+        constants: Constants,
     ) -> None:
         self._measured, self._features, self._prices, self._rng = measured, features, prices, rng
         self._constants = constants
@@ -218,7 +261,7 @@ class BetterFeatures:
     """Looking for features on which two groups differ more: what was tried, and what may still pay."""
 
     def __init__(
-        self, measured: Measured, prices: Prices, rng: np.random.Generator, constants: Constants = CONSTANTS
+        self, measured: FeatureResults, prices: Prices, rng: np.random.Generator, constants: Constants = CONSTANTS
     ) -> None:
         self._measured, self._prices, self._rng = measured, prices, rng
         self._scales = np.array(constants.scales)

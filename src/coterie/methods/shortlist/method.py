@@ -73,10 +73,6 @@ class ShortlistRun(MethodRun):
         return self._croc.done if self._list is None else self._list.proven
 
     @property
-    def t(self) -> int:
-        return int(self._pulls.sum())
-
-    @property
     def pulls(self) -> IntArray:
         return self._pulls.astype(np.int64)
 

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc, gammainc, gammaincc, gammaincinv, gammaln, multigammaln
 
-from coterie.evidence.exact.holes import by_numbers, item_means
+from coterie.evidence.exact.block_tests import by_numbers, item_means
 from coterie.evidence.exact.two_way import two_way
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
