@@ -30,20 +30,26 @@ PLACES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 """For each place its part, and which of that part's tables are shown."""
 
+QUANTILES = ("median", "95 %", "largest", "10 %", "90 %")
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "draws": ("each of the ten means",),
+    **dict.fromkeys(("needed", "families", "classic", "linkage", "shape", "shortlists"), QUANTILES),
+}
+"""Columns that a place leaves out; `coterie bench --show PART` prints them."""
+
 _PLACE = re.compile(r"(<!-- bench: (\w+) -->\n)(.*?)(<!-- end of bench: \2 -->\n)", re.DOTALL)
 
 
-def markdown(table: Table, rows: list[Row]) -> str:
+def markdown(table: Table, rows: list[Row], left_out: tuple[str, ...] = ()) -> str:
     """A table as Markdown, with spaces in large numbers, as everywhere on the page."""
+    columns = [column for column in table.columns if column.heading not in left_out]
     lines = [
-        [column.heading.replace("\n", " ") for column in table.columns],
-        ["---" if column.left else "---:" for column in table.columns],
+        [column.heading.replace("\n", " ") for column in columns],
+        ["---" if column.left else "---:" for column in columns],
     ]
     for row in rows:
-        cells = [column.cell(row) for column in table.columns]
-        lines.append(
-            [cell if column.left else _spaced(cell) for column, cell in zip(table.columns, cells, strict=True)]
-        )
+        cells = [column.cell(row) for column in columns]
+        lines.append([cell if column.left else _spaced(cell) for column, cell in zip(columns, cells, strict=True)])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -62,7 +68,8 @@ def tables(place: str, folder: Path = RESULTS) -> str:
     part = part_named(name)
     found = part.tables(content["rows"])
     shown = [(table, rows) for table, rows in found if which == ALL or (which == FIRST) == (table.title == part.title)]
-    return "".join(f"{_escaped(table.title)}\n\n{markdown(table, rows)}\n" for table, rows in shown)
+    left_out = LEFT_OUT.get(place, ())
+    return "".join(f"{_escaped(table.title)}\n\n{markdown(table, rows, left_out)}\n" for table, rows in shown)
 
 
 def _escaped(title: str) -> str:

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 from bench import noise_page
-from bench.page import ALL, PAGE, PLACES, REST, filled, places, tables
+from bench.page import ALL, LEFT_OUT, PAGE, PLACES, REST, filled, places, tables
+from bench.part import Row, Table, part_named
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results"
@@ -42,6 +43,19 @@ def test_the_page_of_tables_has_the_kept_ones_between_its_marks() -> None:
         path = RESULTS / f"{name}.json"
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
         assert bool(tables(place)) == any(which == ALL or (which == REST) == ("family" in row) for row in rows)
+
+
+def test_columns_that_a_place_leaves_out_are_in_its_part() -> None:
+    for place, left_out in LEFT_OUT.items():
+        headings = {column.heading for table, _ in part_tables(place) for column in table.columns}
+        assert headings & set(left_out), place
+        page = tables(place)
+        assert not any(f"| {heading} |" in page for heading in left_out), place
+
+
+def part_tables(place: str) -> list[tuple[Table, list[Row]]]:
+    name, _ = PLACES[place]
+    return part_named(name).tables(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"])
 
 
 def test_the_tables_of_noise_are_there_if_they_were_kept() -> None:

@@ -107,6 +107,10 @@ def test_all_items_differ_is_a_partition() -> None:
     found = coterie.group({name: 5.0 * k + rng.normal(size=8) for k, name in enumerate("abcd")}, noise="gaussian")
     assert found.done
     assert found.groups == [["a"], ["b"], ["c"], ["d"]]
+    # In the picture an item's letter stands at the end of its interval, not across it.
+    tops = [text.xy[1] for text in found.plot().texts]
+    assert sorted(tops) == sorted(found.intervals(of="items").high[:, 0])
+    assert (found.intervals(of="items").high[:, 0] > found.means[:, 0]).all()
 
 
 def test_a_table_that_grows_is_answered_by_evidence_at_every_moment(wells: Path) -> None:

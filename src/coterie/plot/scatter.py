@@ -289,13 +289,15 @@ def letters(grouping: Grouping, *, ax: Any = None, column: str | None = None) ->
     for k in np.unique(groups).tolist():
         places = np.flatnonzero(groups[order] == k)
         axes.scatter(places, means[order][places], c=colour_of(k), marker=marker_of(k), zorder=3)
+    tops = means  # where the letters stand
     if (proven := _intervals(grouping.intervals, grouping.analysis.checks.noise, means.size)) is not None:
         at, colours = columns.index(column), [colour_of(k) for k in groups[order]]
         low, high = _ends(proven.low[order, at]), _ends(proven.high[order, at])
         axes.vlines(np.arange(len(order)), low, high, colors=colours, **_THIN)
+        tops = np.where(np.isfinite(proven.high[:, at]), proven.high[:, at], means)
     for place, item in enumerate(order.tolist()):
         if grouping.letters:
-            axes.annotate(grouping.letters[item], (place, means[item]), (0, 6), textcoords="offset points", ha="center")
+            axes.annotate(grouping.letters[item], (place, tops[item]), (0, 6), textcoords="offset points", ha="center")
     axes.margins(y=0.15)
     axes.set_xticks(range(len(order)), [grouping.names[item] for item in order], rotation=45, ha="right")
     axes.set_ylabel(f"mean {column}")
