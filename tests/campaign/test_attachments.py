@@ -58,9 +58,9 @@ def test_a_wrong_one_costs_nothing(store: Campaigns, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(attachments, "MOST_OF_ONE", 2)
     id = measured(store)
     for content, sentence in (
-        (b"MZ\x90\x00 a program", "a file is a photo"),
-        (b"", "a file is a photo"),
-        (b"\xff\xfe\x00", "a file is a photo"),
+        (b"MZ\x90\x00 a program", "is no photo"),
+        (b"", "the file is empty"),
+        (b"\xff\xfe\x00", "is no photo"),
         (b"x" * 2001, "a file has at most"),
     ):
         with pytest.raises(BadValue, match=sentence) as found:

@@ -101,17 +101,24 @@ def test_a_photo_and_a_wrong_file_on_the_page(opened: Any, api: Any) -> None:
     id = new_campaign(api)
     page = opened(f"/campaigns/{id}")
     start_measuring(page, "ann")
-    page.get_by_label("Photo, file or note").set_input_files([
+    page.locator("#attaching summary").click()
+    page.get_by_label("Note").fill("pale, and one leaf less")
+    page.get_by_label("Photos or files").set_input_files([
         {"name": "leaf.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)},
         {"name": "tool.exe", "mimeType": "image/png", "buffer": b"MZ\x90\x00"},
+        {"name": "huge.txt", "mimeType": "text/plain", "buffer": b"x" * (8 * 2**20 + 2**17)},
     ])  # fmt: skip
     assert measure_once(page, 0)
     problem = page.locator("#attachment-problem")
     problem.wait_for()
     assert "The result is saved, but tool.exe was not attached" in problem.inner_text()
-    assert page.get_by_label("Photo, file or note").evaluate("(field) => field.files.length") == 0
-    (kept,) = api.get(f"{C}/{id}/attachments").json["attachments"]
-    assert kept["file"] == "leaf.png"
+    assert "tool.exe was not attached: it is no photo, PDF, text, Excel file or ZIP." in problem.inner_text()
+    assert "huge.txt was not attached: it has 8.1 MB, and a file may have 8." in problem.inner_text()
+    assert page.get_by_label("Photos or files").evaluate("(field) => field.files.length") == 0
+    assert page.get_by_label("Note").input_value() == ""
+    kept, note = api.get(f"{C}/{id}/attachments").json["attachments"]
+    assert (kept["file"], note["file"]) == ("leaf.png", "note.txt")
+    assert api.get(f"{C}/{id}/attachment?sha256={note['sha256']}").content == b"pale, and one leaf less"
     assert len(api.get(f"{C}/{id}/measurements").json["measurements"]) == 1
     page.goto(f"{api.url}/campaigns/{id}/log")
     link = page.get_by_role("link", name="leaf.png")

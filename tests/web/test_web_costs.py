@@ -12,6 +12,7 @@ import pytest
 from coterie.campaign import Campaigns
 from coterie.web import create_app
 from coterie.web.access import Access, hash_of
+from coterie.web.page_content import spent
 
 C = "/api/campaigns"
 SHAPE = {"name": "x", "n_arms": 3, "n_clusters": 2, "dim": 1, "noise": 1.0}
@@ -60,3 +61,10 @@ def test_costs_are_taken_and_shown(tmp_path: Path) -> None:
         status, page = requested(store, ("GET", f"{C}/{id}", None), ("GET", f"/campaigns/{id}", None))
         assert (status.json()["cost"], status.json()["costs"]) == (22.5, [1.0, 1.0, 20.5])
         assert "Spent so far: 22.5 EUR" in page.text
+
+
+def test_what_is_expected_to_be_spent_is_as_rough_as_the_forecast() -> None:
+    status: dict[str, Any] = {"cost": 28.0, "cost_unit": "EUR", "cost_left": 445.69, "done": False, "t": 100}
+    known = status | {"forecast": 30.0, "forecast_low": 25.0, "forecast_high": 40.0}
+    assert spent(known) == "Spent so far: 28 EUR, about 450 EUR more expected."
+    assert spent(status | {"forecast": 200.0, "forecast_low": 30.0, "forecast_high": 400.0}) == "Spent so far: 28 EUR."

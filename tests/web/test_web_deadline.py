@@ -101,6 +101,8 @@ def test_page_hands_over_at_the_deadline_and_goes_on_with_a_later_one(opened: An
     tell(api, id, last, 24)
     page.get_by_role("heading", name="Handed over at the deadline").wait_for()
     page.locator("#measure").wait_for(state="hidden")
+    groups, picture = (page.locator(part).bounding_box() for part in (".groups-card", ".picture-card"))
+    assert groups["y"] + groups["height"] <= picture["y"], "what is handed over stands first"
     with page.expect_download() as download:
         page.locator("#partial-certificate").click()
     download.value.save_as(tmp_path / "certificate.json")

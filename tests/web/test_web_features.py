@@ -9,7 +9,9 @@ from axe_playwright_python.sync_playwright import Axe
 from page_steps import NAMES
 
 from coterie.client import Client, ServerError
+from coterie.web.log_content import log_rows
 from coterie.web.page_content import cell_table
+from coterie.web.rendering import feature_name
 
 BLOOD: dict[str, Any] = {"features": ["ph", "iron", "zinc"], "panels": {"blood": ["iron", "zinc"]}}
 
@@ -106,6 +108,12 @@ def test_a_campaign_by_feature_is_created_on_the_page(opened: Any, api: Any) -> 
     page.locator("#measure").wait_for()
     id = page.url.rsplit("/", 1)[1]
     assert api.get(f"/api/campaigns/{id}").json["features"]["names"] == ["ph", "iron"]
+
+
+def test_features_without_names_are_called_by_their_numbers() -> None:
+    event = {"seq": 1, "at": "2026-01-01T00:00:00Z", "kind": "asked", "name": "a", "feature": "7", "worker": "w"}
+    assert [row["text"] for row in log_rows([event | {"values": []}])] == ["feature 7 of a"]
+    assert feature_name("ph") == "ph"
 
 
 def test_found_features_are_coloured_by_their_means_and_others_by_results() -> None:

@@ -335,13 +335,20 @@ BEYOND_THE_EDGE = """[...document.querySelectorAll("body *")]
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_and_in_both_schemes(opened: Any, api: Any, scheme: str) -> None:
     names = [*NAMES[:5], "a very long name of an item " * 6 + "x"]
-    id = new_campaign(api, names=names, lease_seconds=48 * 3600)  # until a day later, which is written with its date
+    more = {"name": f"{'Donaudampfschifffahrt' * 5} {scheme}", "lease_seconds": 48 * 3600}  # until a day later: dates
+    id = new_campaign(api, names=names, **more)
     sent = [{"id": str(k), "arm": k % 6, "values": measure(NAMES[k % 6], k)} for k in range(8)]
     api.tell(id, *sent)
     page = opened(f"/campaigns/{id}", viewport={"width": 360, "height": 700}, color_scheme=scheme)
     start_measuring(page, "Ada")
     parts = [f"/campaigns/{id}#part-{part}" for part in ("evidence", "letters", "log", "settings")]
-    for path in (None, "/", "/new", *parts, f"/campaigns/{id}/log"):
+    for path in (
+        None,
+        "/",
+        "/new",
+        *parts,
+        *(f"/campaigns/{id}/{page_of_it}" for page_of_it in ("log", "print", "import")),
+    ):
         if path:
             page.goto(path)
         if path in parts:

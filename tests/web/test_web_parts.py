@@ -60,7 +60,7 @@ def settle(page: Any) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("count", [6, 40])
 def test_done_shows_groups_and_certificate_above_the_fold(opened: Any, api: Any, size: str, count: int) -> None:
-    id = machines(api, count, 3)
+    id = machines(api, count, 3, value_names=["pH"])
     page = opened(f"/campaigns/{id}", viewport=SIZES[size], color_scheme="dark" if size == "phone" else "light")
     settle(page)
     fold = SIZES[size]["height"]
@@ -79,7 +79,9 @@ def test_done_shows_groups_and_certificate_above_the_fold(opened: Any, api: Any,
             decimals.add(len(end.partition(".")[2]))
             assert end == f"{exact:.{max(decimals)}f}"
         assert len(decimals) == 1, "as many of them everywhere"
-    assert "Proven intervals" in page.locator("#interval-words").inner_text()
+    words = page.locator("#interval-words")
+    assert words.inner_text().startswith("pH: proven intervals")
+    assert words.evaluate("it => getComputedStyle(it, '::first-letter').textTransform") == "none"
     for part in PARTS:
         show(page, part)
         height = page.evaluate("document.documentElement.scrollHeight")

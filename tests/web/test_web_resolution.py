@@ -220,7 +220,7 @@ def test_the_form_asks_for_a_resolution(opened: Any, api: Any) -> None:
     seen = api.get(f"{C}/{page.url.rsplit('/', 1)[1]}").json
     assert seen["resolution"] == {"alike": [0.1, 15], "apart": [0.4, 60], "norm": "each", "claim": "any-two"}
     assert seen["n_clusters"] is None
-    text = page.locator("#question").inner_text()
+    text = page.locator("#assumed").inner_text()
     assert "any two items of a group are within (0.4, 60), any two groups have items more than (0.1, 15) apart" in text
 
 

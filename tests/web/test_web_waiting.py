@@ -81,6 +81,9 @@ def test_the_page_says_for_whom_everybody_waits_and_owners_free_it(opened: Any, 
     said = notice.inner_text()
     assert f"Waiting for {forgotten['name']}, asked of Ann, until " in said
     assert "UTC" not in said, "the reader's own time"
+    counts = api.get(f"/api/campaigns/{id}").json
+    assert counts["waiting"] == counts["measurements"] - counts["t"] > 0, "the bar has both numbers"
+    assert f"and {counts['waiting']} result{'s wait' if counts['waiting'] > 1 else ' waits'} for it to count" in said
     page.get_by_label("Your name or bench").fill("Bob")
     page.get_by_role("button", name="Give me something to measure").click()
     problem = page.locator("#start-problem")

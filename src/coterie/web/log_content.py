@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coterie.problem.question import Resolution
+from coterie.web.rendering import feature_name
 
 LOG_PAGE = 50
 SHOWN_EVENTS = 8
@@ -57,7 +58,7 @@ def log_rows(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _log_row(event: dict[str, Any]) -> dict[str, Any]:
     kind = event["kind"]
     text, detail = event.get("name", ""), ""
-    text = f"{event['feature']} of {text}" if "feature" in event else text
+    text = f"{feature_name(event['feature'])} of {text}" if "feature" in event else text
     numbers = [value for value in event["values"] if value is not None] if kind in ("told", "surplus") else []
     if kind == "correction":
         detail = f"{_values(event['new'])}, told was {_values(event['old'])}: {event['reason']}"
@@ -89,7 +90,7 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         "detail": detail,
         "numbers": numbers[:_LOG_NUMBERS],
         "more_numbers": len(numbers) > _LOG_NUMBERS,
-        "worker": event.get("worker") or event.get("by") or "",
+        "worker": "" if kind == "stopped" else event.get("worker") or event.get("by") or "",
         "measurement": event["id"] if kind == "told" else None,
         "told": _values(numbers),
         "typed": " ".join(repr(value) for value in numbers) if kind == "told" else "",

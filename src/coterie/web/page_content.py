@@ -276,7 +276,8 @@ def spent(status: dict[str, Any]) -> str | None:
     if status["cost"] is None:
         return None
     unit, left = status.get("cost_unit"), status["cost_left"]
-    more = "" if left is None or status["done"] else f", about {cost_text(left, unit)} more expected"
+    known = left is not None and not status["done"] and too_early(status) is None
+    more = f", about {cost_text(float(f'{left:.2g}'), unit)} more expected" if known else ""
     return f"Spent so far: {cost_text(status['cost'], unit)}{more}."
 
 

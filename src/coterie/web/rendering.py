@@ -15,6 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coterie import __version__
+from coterie.campaign.service.attachments import LARGEST
+from coterie.campaign.service.invitations import MOST_HOURS
 
 _templates = Environment(
     loader=PackageLoader("coterie.web"),
@@ -72,8 +74,14 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
     return f"{number(count)} {noun if count == 1 else many or noun + 's'}"
 
 
-_templates.filters |= {"number": number, "local": local}
+def feature_name(name: str) -> str:
+    """A feature's name for people: those that were only counted are called "feature 7"."""
+    return f"feature {name}" if name.isdigit() else name
+
+
+_templates.filters |= {"number": number, "local": local, "feature_name": feature_name}
 _templates.globals |= {"version": __version__, "plural": plural}
+_templates.globals |= {"largest_file": LARGEST, "longest_invitation": int(MOST_HOURS)}
 
 
 def render(template: str, **content: Any) -> bytes:

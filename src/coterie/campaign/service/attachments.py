@@ -42,7 +42,7 @@ _BEGINNINGS = (
     (b"%PDF-", "application/pdf"),
     (b"PK\x03\x04", "application/zip"),  # Excel files too
 )
-ALLOWED = "a photo (PNG, JPEG, GIF, TIFF, WebP, HEIC), a PDF, a text in UTF-8, an Excel file or a ZIP"
+ALLOWED = "photo (PNG, JPEG, GIF, TIFF, WebP, HEIC), PDF, text in UTF-8, Excel file or ZIP"
 
 
 def type_of(content: bytes) -> str | None:
@@ -207,8 +207,9 @@ def _checked_type(content: bytes) -> str:
         )
     media_type = type_of(content)
     if media_type is None:
+        fault = f"by its content the file is no {ALLOWED}" if content else "the file is empty"
         raise BadValue(
-            f"a file is {ALLOWED}, by its content; this one is none: the measurement is kept without it",
+            f"{fault}: the measurement is kept without it",
             code="wrong_type",
             field="file",
         )

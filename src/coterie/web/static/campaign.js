@@ -47,16 +47,17 @@ function show(part) {
 function nameFields(found) {
   const place = find("feature-values");
   if (!place || !found?.values) return;
-  find("feature").textContent = found.feature;
+  const called = (name) => (/^\d+$/.test(name) ? `feature ${name}` : name); // those that were only counted
+  find("feature").textContent = called(found.feature);
   const first = place.querySelector("label");
   while (place.children.length > found.values.length) place.lastElementChild.remove();
   while (place.children.length < found.values.length) place.append(first.cloneNode(true));
-  [...place.children].forEach((label, i) => { label.querySelector("span").textContent = found.values[i]; });
+  [...place.children].forEach((label, i) => { label.querySelector("span").textContent = called(found.values[i]); });
 }
 
 function empty() {
   for (const field of fields()) field.value = "";
-  find("reason").value = "";
+  find("reason").value = find("note").value = "";
   find("failing").hidden = true;
   find("give-up").setAttribute("aria-expanded", "false");
   showProblem(find("value-problem"), "", ...fields());
@@ -122,7 +123,7 @@ function finish() {
 function lock(locked) {
   busy = locked;
   for (const button of measure.querySelectorAll("button")) button.disabled = locked;
-  for (const field of [...fields(), find("reason")]) field.readOnly = locked;
+  for (const field of [...fields(), find("reason"), find("note")]) field.readOnly = locked;
 }
 
 // Run one step at a time; what goes wrong is shown at `place`, and nothing typed is lost.
@@ -231,7 +232,11 @@ async function sendOrAskBack(path, body) {
   try {
     return await send(path, body);
   } catch (error) {
-    if (error.code !== "far_off" || !(await saysYes(error.message))) throw error;
+    if (error.code !== "far_off") throw error;
+    if (!(await saysYes(error.message))) {
+      error.message = "Not saved: change it, or save it again.";
+      throw error;
+    }
     return send(path, { ...body, confirm: true });
   }
 }

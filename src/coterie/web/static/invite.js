@@ -21,6 +21,7 @@ async function step(work, ...fields) {
   }
 }
 
+const LONGEST_HOURS = Number(part.dataset.longest);
 const STATES = { open: "not used yet", used: "joined", expired: "expired", revoked: "taken back" };
 
 function entry({ id, name, role, state, expires }) {
@@ -78,8 +79,8 @@ part.querySelector("form").addEventListener("submit", (event) => {
     name.focus();
     return;
   }
-  if (lasting === null || lasting <= 0) {
-    showProblem(problem, "Say how many hours, as 24 or 0.5.", hours);
+  if (lasting === null || lasting <= 0 || lasting > LONGEST_HOURS) {
+    showProblem(problem, `Say how many hours, as 24 or 0.5, and at most ${LONGEST_HOURS}.`, hours);
     hours.focus();
     return;
   }

@@ -48,4 +48,8 @@ export function number(value) {
   return [parted, ...rest].join(MARK).replaceAll("-", "\u2212");
 }
 
-export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+// Cut in the middle: long names often differ at their ends only.
+export function cut(text, most) {
+  const end = Math.floor((most - 1) / 3);
+  return text.length > most ? `${text.slice(0, most - 1 - end)}…${text.slice(text.length - end)}` : text;
+}
