@@ -157,6 +157,7 @@ def test_cells_that_are_not_numbers_are_counted_and_named(here: Path) -> None:
         (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a spreadsheet of an old kind (.xls), or one with a password: save it"),
         (b"sample;x\na;1,5\nb;1.5\nc;2\n", "line 2, column 'x': '1,5' has a decimal comma, but line 3"),
         (b"sample;x\na;1.234,5\nb;1\n", "line 2, column 'x': a number is needed, got '1.234,5'"),
+        (b'"x" "f"\n"1" 2 "a"\n'.replace(b" ", b","), "if R has numbered the rows"),
         (b"sample,x\na,1,5\nb,1,4\n", "if it uses decimal commas, save it with semicolons"),
         (b"sample,x\na,1\n,2\nb,3\n", "line 3, column 'sample': it is empty"),
         (b"sample,x\na,one\nb,two\nc,three\n", "has no column of numbers beside the items"),

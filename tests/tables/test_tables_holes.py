@@ -42,7 +42,9 @@ def as_rows(table: pd.DataFrame, empty: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "table", [holed(), as_rows(holed(), None), as_rows(holed(), math.nan), as_rows(holed(), "")], ids=repr
+    "table",
+    [holed(), as_rows(holed(), None), as_rows(holed(), math.nan), as_rows(holed(), ""), as_rows(holed(), "NA")],
+    ids=repr,
 )
 def test_rows_with_holes_are_left_out_as_if_they_had_not_been_there(table: Any) -> None:
     answer = replay_pool(table, 2, noise=1.0, leave_out_holes=True)
@@ -124,3 +126,27 @@ def test_a_result_with_a_hole_is_refused_and_nothing_changes(value: Any) -> None
     with pytest.raises((ValueError, TypeError)) as found:
         session.tell(arm, "text")
     assert "all its numbers" not in str(found.value)
+
+
+@pytest.mark.parametrize("empty", ["NA", "NaN", "#N/A", "null"])
+def test_what_programs_write_for_no_value_is_a_hole_and_may_be_a_name(tmp_path: Path, empty: str) -> None:
+    file = tmp_path / "t.csv"
+    lines = [
+        "item,x,block",
+        *(f"{item},{10 * (item == empty) + k % 3},{empty}{k}" for item in ("a", empty) for k in range(9)),
+    ]
+    file.write_text("\n".join(lines).replace(f"{empty},10,", f"{empty},{empty},", 1))
+    with pytest.raises(TableError, match=r"line 11, column 'x'.*leave_out_holes=True"):
+        read_pool(file, ["x"])
+    pool = read_pool(file, ["x"], leave_out_holes=True, blocks="block")
+    assert set(pool.names) == {"a", empty}
+    assert pool.holes == ("line 11",)
+    assert len(pool.rows) == 16  # with its block's other row, which nothing is left to compare with
+
+
+@pytest.mark.parametrize("empty", ["", "NA"])
+def test_cells_without_value_are_none_of_a_wide_table(tmp_path: Path, empty: str) -> None:
+    (tmp_path / "t.csv").write_text(f"item,r1,r2,r3\na,1,2,3\nb,4,5,{empty}\n")
+    assert read_pool(tmp_path / "t.csv", wide=True).rows.ravel().tolist() == [1, 2, 3, 4, 5]
+    (tmp_path / "t.csv").write_text(f"a,b\n1,4\n2,5\n3,{empty}\n")
+    assert sorted(read_pool(tmp_path / "t.csv", wide="columns").rows.ravel().tolist()) == [1, 2, 3, 4, 5]

@@ -60,7 +60,8 @@ def analyse(pool: Pool, asked: Question | None, noise: Any, delta: float, rows: 
     pool, noise = as_counts(pool, noise, isinstance(asked, Resolution), order)
     n_arms = len(pool.names)
     if not 2 <= n_arms <= MOST_COMPARED:
-        message = f"{pool.source} has {n_arms} item{'' if n_arms == 1 else 's'}: it takes 2 to {MOST_COMPARED}"
+        named = f" (column {pool.item_column})" if pool.item_column else ""
+        message = f"{pool.source} has {n_arms} item{'' if n_arms == 1 else 's'}{named}: it takes 2 to {MOST_COMPARED}"
         raise TableError(f"{message} to compare all pairs; of more, --growing (in Python growing=True)", field="pool")
     model = stated_model(noise, pool.dim)
     if isinstance(asked, Resolution):

@@ -78,15 +78,19 @@ def _differences(answer: PairAnalysis) -> list[str]:
             "measurements to show them."
         ]
     if answer.done:
+        every = "both items differ" if n_arms == 2 else f"all {n_arms} items differ from each other"
         return [
-            f"Proven: all {n_arms} items differ from each other ({_wrong(answer)}): each is a group of its own, unless "
-            "small differences do not matter."
+            f"Proven: {every} ({_wrong(answer)}): each is a group of its own, unless small differences do not matter."
         ]
     return [
-        f"{len(pairs.apart):,} of {pairs.of:,} pairs of items are proven to differ ({_wrong(answer)}, whatever the "
-        "number of groups).",
+        f"{_apart(answer)} ({_wrong(answer)}, whatever the number of groups).",
         _number_of_groups(answer) + " That items are alike is not proven by this.",
     ]
+
+
+def _apart(answer: PairAnalysis) -> str:
+    apart, of = len(answer.pairs.apart), answer.pairs.of
+    return f"{apart:,} of {of:,} pairs of items {'is' if apart == 1 else 'are'} proven to differ"
 
 
 def _number_of_groups(answer: PairAnalysis) -> str:
@@ -96,8 +100,7 @@ def _number_of_groups(answer: PairAnalysis) -> str:
 
 
 def _exact_groups(answer: PairAnalysis, k: int) -> list[str]:
-    pairs = answer.pairs
-    known = f"{len(pairs.apart):,} of {pairs.of:,} pairs of items are proven to differ, whatever the number of groups."
+    known = f"{_apart(answer)}, whatever the number of groups."
     if answer.refuted:
         return [f"Proven: there are more groups than {k} ({_wrong(answer)}). {known} {_number_of_groups(answer)}"]
     if answer.done and answer.labels is not None:

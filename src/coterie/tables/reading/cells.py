@@ -26,13 +26,16 @@ ABOUT_CELLS = (
     '"Cells that are not numbers")'
 )
 
+NO_VALUE = frozenset(("#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"))
+"""What R, pandas, databases and spreadsheets write where there is no number."""
+
 _ROWS_AT_ONCE = 2**16
 _MOST_LISTED = 3  # cells that cannot be read, besides the first, that a message lists
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _THOUSANDS = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:\{mark}\d{{3}})+") for mark in ",."}
 ABOUT_HOLES = (
-    "; if the reasons for empty cells have nothing to do with the values, --leave-out-holes leaves their rows out (in "
-    "Python leave_out_holes=True)"
+    "; if the reasons for empty cells, or NA, have nothing to do with the values, --leave-out-holes leaves their rows "
+    "out (in Python leave_out_holes=True)"
 )
 ABOUT_SOME = (
     f"{ABOUT_HOLES}, and of a finished table --holes at-random counts the numbers that are there (in Python "
@@ -137,7 +140,7 @@ def numbers_and_others(
         check_time()
         values = []
         for i in places:
-            value, reason = (math.nan, "") if holes and is_hole(row[i]) else _number_in(table, row[i])
+            value, reason = (math.nan, "") if holes and is_no_value(row[i]) else _number_in(table, row[i])
             if value is None:
                 bad.append((number, i, f"{reason}, got {_cut(row[i])}"))
             else:
@@ -222,7 +225,7 @@ def _refuse_thousands(table: Table, places: Sequence[int]) -> None:
             marked = [cell for cell in columns[i] if mark in cell]
             if not marked or any(_decimal(cell, mark) for cell in marked):
                 continue
-            if clear[mark] and len(marked) == sum(not is_empty(cell) for cell in columns[i]):
+            if clear[mark] and len(marked) == sum(not is_no_value(cell) for cell in columns[i]):
                 continue
             row = columns[i].index(marked[0])
             given = marked[0]
@@ -241,8 +244,13 @@ def _decimal(cell: str, mark: str) -> bool:
 
 
 def is_hole(cell: Any) -> bool:
-    """Whether a cell has no value: it is empty, or NaN."""
+    """Whether a cell holds nothing: it is empty, or NaN. A name may be NA."""
     return is_empty(cell) or (isinstance(cell, float) and cell != cell)
+
+
+def is_no_value(cell: Any) -> bool:
+    """Whether a cell among numbers stands for none: a hole, or NA as programs write it."""
+    return cell.strip() in NO_VALUE or not cell.strip() if isinstance(cell, str) else is_hole(cell)
 
 
 def counted_rows(
@@ -252,7 +260,7 @@ def counted_rows(
     which rows these are. `TableError` if holes are neither to be left out nor at random.
     """
     counts = any if holes else all
-    whole = np.array([counts(not is_hole(row[i]) for i in places) for row in table.rows], dtype=bool)
+    whole = np.array([counts(not is_no_value(row[i]) for i in places) for row in table.rows], dtype=bool)
     try:
         rows = _number_array(table, places, leave_out or holes)
     except TableError as error:

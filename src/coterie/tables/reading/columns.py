@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.tables.errors import TableError
-from coterie.tables.reading.cells import has_numbers, is_date, number_in
-from coterie.tables.reading.files import Table, is_empty
+from coterie.tables.reading.cells import has_numbers, is_date, is_no_value, number_in
+from coterie.tables.reading.files import Table
 
 ITEM_NAMES = ("arm", "item", "sample", "name")
 """What the column of the items may be called, in any case; in a pool `id` too, if there is none of these."""
@@ -152,7 +152,7 @@ def no_measurement(table: Table, place: int, arms: IntArray | None) -> str | Non
 
     `arms`: the item of each row; None where a row or a column is an item of its own.
     """
-    filled = [cell for row in table.rows if not is_empty(cell := row[place])]
+    filled = [cell for row in table.rows if not is_no_value(cell := row[place])]
     if not filled:
         return None
     text = _of_texts(filled)
@@ -165,7 +165,7 @@ def no_measurement(table: Table, place: int, arms: IntArray | None) -> str | Non
             return None  # what is wrong with it is said where the numbers are read
         values[i] = number
     del filled
-    items = None if arms is None else arms[[not is_empty(row[place]) for row in table.rows]]
+    items = None if arms is None else arms[[not is_no_value(row[place]) for row in table.rows]]
     words = re.findall(r"[^\W\d_]+|\d+|#", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", table.columns[place]).casefold())
     return _calendar(values, words, items) or _numbering(values, words) or _in_items(values, words, items)
 

@@ -176,6 +176,8 @@ def _csv(name: str, text: str, digest: str) -> Table:
             message = f"there are {len(cells)} cells, the header has {len(header)} columns"
             if len(header) == 1 and len(cells) > 1:
                 message += f"; if line {line} names the columns, delete the lines above it"
+            elif len(cells) == len(header) + 1 and cells[0] == "1" == str(line - lines[0] + 1):
+                message += "; if R has numbered the rows, write the table with row.names = FALSE"
             elif len(cells) > len(header) and delimiter == ",":
                 message += "; if it uses decimal commas, save it with semicolons between the cells"
             column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"

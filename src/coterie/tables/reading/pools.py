@@ -17,7 +17,7 @@ from coterie.tables.reading.cells import (
     check_items_left,
     counted_rows,
     has_numbers,
-    is_hole,
+    is_no_value,
     numbered,
     numbers,
     text_of,
@@ -117,7 +117,7 @@ def read_pool(
         rows, of_rows = _repeats(table, places)
         called, without = [VALUE], np.array([], dtype=np.int64)
     else:
-        rows, whole_rows = _counted_rows(table, places, leave_out_holes, some, len(names))
+        rows, whole_rows = _counted_rows(table, places, leave_out_holes, some, len(names), values is not None)
         check_items_left(table, names, arms, whole_rows)
         of_rows = np.flatnonzero(whole_rows)
         called, without = [table.columns[i] for i in places], np.flatnonzero(~whole_rows)
@@ -155,7 +155,7 @@ def _check_shape(table: Table) -> None:
 
 def _repeats(table: Table, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
     """The measurements of a wide table, row by row and from left to right, and the row that each stands in."""
-    there = np.array([[not is_hole(row[i]) for i in places] for row in table.rows])
+    there = np.array([[not is_no_value(row[i]) for i in places] for row in table.rows])
     none = np.flatnonzero(~there.any(axis=1))
     if none.size:
         raise table.problem(int(none[0]), table.columns[places[0]], "the item of this row has no measurement")
@@ -201,16 +201,18 @@ def _block_of(content: Any, name: str, holes: bool) -> FloatArray:
 
 
 def _counted_rows(
-    table: Table, places: Sequence[int], leave_out: bool, holes: bool, items: int
+    table: Table, places: Sequence[int], leave_out: bool, holes: bool, items: int, picked: bool
 ) -> tuple[FloatArray, Any]:
-    """As `counted_rows`; where every item has one row, the error says how a table with repeats in a row is read."""
+    """As `counted_rows`; the error says how values are picked and, where every item has one row, how repeats in a row
+    are read.
+    """
     try:
         return counted_rows(table, places, leave_out, holes)
     except TableError as error:
-        if items < len(table.rows) or len(places) < 3:
-            raise
-        hint = "if each row is an item, and each cell one measurement of it: --wide (in Python wide=True)"
-        raise TableError(f"{error.message}; {hint}", error.field) from None
+        hint = "" if picked or len(places) < 2 else "; --values (in Python values=) picks the columns of results"
+        if items == len(table.rows) and len(places) > 2:
+            hint = "; if each row is an item, and each cell one measurement of it: --wide (in Python wide=True)"
+        raise TableError(f"{error.message}{hint}", error.field) from None
 
 
 def _item_place(table: Table, wanted: str | None, sheet: str | None) -> tuple[int, bool]:

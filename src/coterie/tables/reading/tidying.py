@@ -16,7 +16,7 @@ import numpy as np
 
 from coterie.problem.checks import IntArray, short
 from coterie.tables.errors import TableError
-from coterie.tables.reading.cells import has_numbers, whole
+from coterie.tables.reading.cells import has_numbers, is_no_value, whole
 from coterie.tables.reading.columns import column_named, listed
 from coterie.tables.reading.files import Table, is_empty
 
@@ -54,7 +54,7 @@ def unit_of(table: Table, place: int) -> str | None:
     """The unit of a column in which most cells are a number with one unit, and none is a number alone."""
     quantities = [quantity(row[place]) for row in table.rows]
     units = Counter(entry[1] for entry in quantities if entry is not None)
-    filled = sum(not is_empty(row[place]) for row in table.rows)
+    filled = sum(not is_no_value(row[place]) for row in table.rows)
     if len(units) != 1 or 2 * units.total() < filled or has_numbers(table, place):
         return None
     return next(iter(units))
@@ -81,7 +81,7 @@ def zero_and_one(table: Table, place: int) -> tuple[str, str] | None:
     """The two words that a column consists of, if they stand for 0 and 1, such as no and yes; else None."""
     cells: set[str] = set()
     for row in table.rows:
-        if not is_empty(cell := row[place]):
+        if not is_no_value(cell := row[place]):
             cells.add(("true" if cell else "false") if isinstance(cell, bool) else str(cell).strip().casefold())
             if len(cells) > 2:
                 return None
@@ -95,7 +95,7 @@ def words_as_numbers(table: Table, places: Sequence[int]) -> Table:
         return table
     rows = [
         [
-            int(str(cell).strip().casefold() == words[i][1]) if i in words and not is_empty(cell) else cell
+            int(str(cell).strip().casefold() == words[i][1]) if i in words and not is_no_value(cell) else cell
             for i, cell in enumerate(row)
         ]
         for row in table.rows
@@ -142,7 +142,7 @@ def item_by_item(
         (number, [table.columns[i], row[i]])
         for i in places
         for number, row in enumerate(table.rows)
-        if not is_empty(row[i])
+        if not is_no_value(row[i])
     ]
     lines = None if table.lines is None else [table.lines[number] for number, _ in cells]
     long = replace(table, columns=(ITEM, VALUE), rows=[row for _, row in cells], lines=lines)
