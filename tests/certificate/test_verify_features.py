@@ -16,7 +16,7 @@ from plain_panels import played
 from typer.testing import CliRunner
 
 import coterie
-from coterie.certificate import read_log, write_log
+from coterie.certificate import Certificate, read_log, write_log
 from coterie.cli import app
 
 Document = tuple[dict[str, Any], list[dict[str, Any]]]
@@ -61,6 +61,7 @@ def test_honest_certificate_holds_also_from_files(name: str, tmp_path: Path) -> 
         assert verdict.problems == []
         assert verdict.warnings == []
         assert verdict.tests >= 18
+        assert "fewer than" not in Certificate(certificate).claimed, "no share of δ is for pairs"
     path, log = tmp_path / "certificate.json", tmp_path / "log.csv"
     path.write_text(json.dumps(certificate))
     width = max(len(event["values"]) for event in events if event["event"] == "result")

@@ -40,6 +40,7 @@ def test_the_error_without_the_number_is_that_of_the_proof() -> None:
     assert nearly.endswith("at most 0.05, or 0.0505 if there are fewer than 5")
     assert 0.05 < error_without_number(300, 5, 0.05, known) <= 0.0505
     assert error_in_words(8, 3, 0.05, known, False) == "wrong with probability at most 0.05"
+    assert error_in_words(8, 3, 0.05, known, True, by_feature=True) == "wrong with probability at most 0.05"
 
 
 @pytest.mark.parametrize(("method", "at_least"), [("croc", True), ("boc", False)])

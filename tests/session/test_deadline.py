@@ -61,6 +61,12 @@ def test_deadline_ends_asking_and_hands_over() -> None:
     assert handed.certificate.claimed.startswith(said), "not the groups, which are a guess"
 
 
+def test_nothing_is_called_proven_before_the_end() -> None:
+    session = measured(small(deadline=40), LEVELS)
+    assert not session.done
+    assert session.verdict == "not proven yet"
+
+
 def test_batches_keep_to_the_deadline() -> None:
     session = small(deadline=11)
     assert len(session.ask(50)) == 11

@@ -156,7 +156,8 @@ class Certificate(dict[str, Any]):
         delta, n_arms, dim = (self.get(key) for key in ("delta", "n_arms", "dim"))
         if not (isinstance(delta, float) and isinstance(n_arms, int) and isinstance(dim, int)):
             return f"wrong with probability at most {delta}"
-        return error_in_words(n_arms, k, delta, noise_from_json(self["noise"], dim), self._at_least())
+        noise = noise_from_json(self["noise"], dim)
+        return error_in_words(n_arms, k, delta, noise, self._at_least(), "features" in self)
 
     def _groups_html(self) -> str:
         labels = self.get("labels") or []

@@ -53,10 +53,12 @@ def groups_in_words(n_clusters: int, at_least: bool, against: str | None = None,
     return f"{least}and {claim}" if at_least else f"proven{after}: {claim}"
 
 
-def error_in_words(n_arms: int, n_clusters: int, delta: float, noise: Model, at_least: bool) -> str:
-    """How often what `groups_in_words` says is wrong at most."""
+def error_in_words(
+    n_arms: int, n_clusters: int, delta: float, noise: Model, at_least: bool, by_feature: bool = False
+) -> str:
+    """How often what `groups_in_words` says is wrong at most; `by_feature`: features are measured one by one."""
     wrong = f"wrong with probability at most {delta:g}"
-    without = error_without_number(n_arms, n_clusters, delta, noise)
+    without = delta if by_feature else error_without_number(n_arms, n_clusters, delta, noise)
     if not at_least or without <= delta:
         return wrong
     shown = f"{without:.2g}"
@@ -69,7 +71,7 @@ def error_without_number(n_arms: int, n_clusters: int, delta: float, noise: Mode
     """The probability, at most, that CROC proves at least K groups where there are fewer (docs/CROC.md, section 10).
 
     (1 − α)δ + αδ·H₀/H, where H₀ = M(M − 1)/2 pairs of items may be equal, and H is the number that the level of pairs
-    counts on; α is 0 where no pairs are compared from the start.
+    counts on; α is 0 where no pairs are compared from the start, as where features are measured one by one.
     """
     pairs = (n_arms - n_clusters + 1) * (n_arms - n_clusters) / 2
     alpha = PAIRS_SHARE if not isinstance(noise, Unknown) or bounds_variance(noise) else 0.0

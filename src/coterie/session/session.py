@@ -56,7 +56,7 @@ from coterie.session.telling import (
     tell,
     told,
 )
-from coterie.session.verdicts import alarm_of, homogeneity_of, session_in_words, verdict_of
+from coterie.session.verdicts import alarm_of, homogeneity_of, session_in_words, verdict_now
 
 if TYPE_CHECKING:
     from coterie.session.intervals import Intervals
@@ -237,7 +237,8 @@ class Session:
     labels, centers, groups_now = View(labels_of), View(centers_of), View(groups_of)
     references, borders, evidence = View(references_of), View(borders_of), View(evidence_of)
     alarm, alarms, homogeneity = View(alarm_of), View(alarms_of), View(homogeneity_of)
-    verdict, certificate = View(verdict_of), View(certificate_of)
+    verdict = View(verdict_now)
+    certificate = View(certificate_of)
     remaining, progress, cost, cost_left = View(remaining_of), View(progress_of), View(cost_of), View(cost_left_of)
     handover = View(handover_now, "What is handed over, now or at the deadline: the proven, the guess, how good it is.")
     forecast = View(lambda c: c.run.forecast(), "For a resolution, the measurements expected in all, once known.")

@@ -191,6 +191,11 @@ def progress_in_words(conversation: Conversation) -> str:
     return f"{unseen} arms not measured yet" if unseen else "not proven yet"
 
 
+def verdict_now(conversation: Conversation) -> str:
+    """What is proven, in a clause; before the end, how far it is."""
+    return verdict_of(conversation) if conversation.run.done else progress_in_words(conversation)
+
+
 def nothing_to_ask(conversation: Conversation, awaited: Sequence[Ticket]) -> SessionDone | Waiting:
     """What `Session.ask` raises: the groups are proven, the deadline is reached, or open asks come first."""
     if conversation.run.done:

@@ -220,7 +220,9 @@ def _verdict(state: State) -> str:
             k, at_least = asked.n_clusters, proves_at_least(session)
             against = _refuted(state) if refuted else "a group looks mixed." if looks_mixed(session) else None
             said = groups_in_words(k, at_least, against, f" after {session.t} measurements")
-            wrong = error_in_words(session.n_arms, k, settings.delta, session.noise, at_least)
+            wrong = error_in_words(
+                session.n_arms, k, settings.delta, session.noise, at_least, settings.run.features is not None
+            )
             return f"{said[0].upper()}{said[1:]}" + ("" if against else f" ({wrong}).")
         assert session.labels is not None
         count = int(session.labels.max()) + 1
