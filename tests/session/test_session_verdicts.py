@@ -195,7 +195,7 @@ def test_groups_that_look_mixed_are_named() -> None:
     assert found.evidence[0] < found.threshold < found.evidence[1]
     assert str(found) == (
         "group 1 (items 4, 5, 6, 7, 8, 9, 10 and 11) looks mixed: its measurements differ by more than chance (1 %). "
-        "K may be too small, the noise not as stated, or items of a group not exactly alike."
+        "There may be more groups than stated, the noise not as stated, or items of a group not exactly alike."
     )
     lines = repr(session).splitlines()
     assert lines[0].endswith("not proven: that the items of a group are alike, since a group looks mixed")

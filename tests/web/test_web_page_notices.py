@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from page_steps import CENTERS, NAMES, TRUTH, measure, measure_once, new_campaign, start_measuring
 from waiting import wait_until
 
 import coterie
+from coterie.web.log_content import log_rows
 
 
 def cells(page: Any) -> list[dict[str, float]]:
@@ -39,6 +41,14 @@ def test_rows_of_the_log_are_rows(opened: Any, api: Any) -> None:
     told = phone.locator("tr.event-told").first.inner_text()
     for shown in ("told", "plum", "; ".join(f"{value:.6g}" for value in measure("plum", 0)), "Ada at bench 1"):
         assert shown in told
+
+
+@pytest.mark.parametrize(("token", "who"), [("serve", "Ann"), ("Ann", "Ann"), ("bench 2", "Ann (bench 2)")])
+def test_the_log_names_who_was_invited(token: str, who: str) -> None:
+    event = {"seq": 1, "at": "2026-01-01T00:00:00Z", "kind": "asked", "name": "a", "values": [], "worker": "Ann"}
+    event["token"] = {"id": "0", "name": token}
+    assert [row["worker"] for row in log_rows([event])] == [who]
+    assert [row["worker"] for row in log_rows([event | {"worker": None}])] == ["" if token == "serve" else token]
 
 
 def test_after_a_restart_one_message_says_what_to_do(opened: Any, nursery: Any, tmp_path: Path) -> None:

@@ -132,7 +132,8 @@ def test_the_page_shows_letters_and_the_plateau_plot(opened: Any, api: Any) -> N
     assert page.locator(".plot .mark").count() == 2, "ε and η"
     texts = page.locator(".plot text").all_text_contents()
     assert {"1", "2", "3", "5", "0", "ε", "η"} <= set(texts)
-    assert "choose the ε and η of a resolution there" in page.locator("#plateau-reading").inner_text()
+    advice = "choose the differences that do not matter (ε) and those that matter (η) there"
+    assert advice in page.locator("#plateau-reading").inner_text()
     page.get_by_text("As numbers").click()
     radius, least, enough = page.locator("#curve-numbers tbody tr").first.locator("td").all_inner_texts()
     assert (radius, enough) == ("0", "9")

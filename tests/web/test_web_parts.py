@@ -169,6 +169,22 @@ def test_counts_are_a_sum_and_nothing_waits_once_done() -> None:
         assert (counts(base | ended)["waiting"], counts(base | ended)["beside"]) == (0, 398)
 
 
+def test_proven_groups_are_no_guess_while_it_goes_on(api: Any) -> None:
+    id = machines(api, 6, 3, 0, confirm=1, noise=1.0)
+    for k in range(200):
+        (ask,) = api.ask(id)
+        one = {"id": str(k), "arm": ask["arm"], "values": [7.0 * (ask["arm"] % 3)], "lease": ask["lease"]}
+        assert api.tell(id, one).status == 200
+        status = api.get(f"{C}/{id}").json
+        if status["proven"]:
+            break
+    assert not status["done"]
+    for path, heading in (("", "3 groups: proven"), ("/print", "Groups")):
+        page = api.get(f"/campaigns/{id}{path}", headers={"Accept": "text/html"}).content.decode()
+        assert f'id="groups-heading">{heading}</h2>' in page
+        assert "a guess" not in page
+
+
 def test_a_saved_value_is_mended_beside_the_form(opened: Any, api: Any) -> None:
     id = new_campaign(api)
     page = opened(f"/campaigns/{id}", viewport=SIZES["phone"])

@@ -228,7 +228,7 @@ def confirming_words(counted: int, wanted: int) -> str:
     return f"{counted} of {wanted} measurements after the proof, to see whether a group hides two"
 
 
-MIXED_MEANS = "K may be too small, the noise not as stated, or items of a group not exactly alike."
+MIXED_MEANS = "There may be more groups than stated, the noise not as stated, or items of a group not exactly alike."
 
 _MANY = 12
 

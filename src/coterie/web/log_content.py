@@ -90,13 +90,21 @@ def _log_row(event: dict[str, Any]) -> dict[str, Any]:
         "detail": detail,
         "numbers": numbers[:_LOG_NUMBERS],
         "more_numbers": len(numbers) > _LOG_NUMBERS,
-        "worker": "" if kind == "stopped" else event.get("worker") or event.get("by") or "",
+        "worker": "" if kind == "stopped" else _who(event),
         "measurement": event["id"] if kind == "told" else None,
         "told": _values(numbers),
         "typed": " ".join(repr(value) for value in numbers) if kind == "told" else "",
         "token": event.get("token", {}).get("id"),
         "file": (event["file"], event["sha256"]) if kind == "attachment" else None,
     }
+
+
+def _who(event: dict[str, Any]) -> str:
+    """Who it was, as they call themselves; and the name of their token or invitation, if that is another."""
+    worker, token = event.get("worker") or event.get("by") or "", event.get("token", {}).get("name")
+    if token in (None, "", "serve", worker):  # "serve" is the server's own token
+        return worker
+    return f"{worker} ({token})" if worker else token
 
 
 def _in_short(event: dict[str, Any], item: str) -> tuple[str, str]:
