@@ -262,3 +262,13 @@ def test_a_run_ends_where_every_feature_is_found(seed: int) -> None:
     instance = shifted(30, 2, 2, 0.7, 0.5, rng)
     trial = play_features(settings_for(instance), instance, seed)
     assert trial.right is not None
+
+
+def test_no_better_feature_is_sought_for_two_groups_that_are_one() -> None:
+    """Two groups are the same items of one by mistake: no feature tells them apart, however long one looks."""
+    centers = np.zeros((3, 4))
+    centers[1:, 0] = 1.5, -1.5
+    instance = Instance(np.array([2, 1, 0, 0, 1, 2]), centers)
+    trial = play_features(settings_for(instance, delta=0.3), instance, 880_428, limit=20_000)
+    assert trial.right
+    assert trial.results < 2000

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coterie
+from coterie.methods.maximin import likeliest_groups
 from coterie.problem.instance import squared_distances
 from tests.oracles.paper import kmeans_maximin_reference
 
@@ -171,3 +172,20 @@ def test_bad_input_is_refused(change: dict[str, Any], error: type[Exception], me
     assert coterie.kmeans_maximin(**GOOD)[0].tolist() == [0, 0, 1]
     with pytest.raises(error, match=message):
         coterie.kmeans_maximin(**{**GOOD, **change})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_likeliest_groups_fit_no_worse_than_any_start(seed: int) -> None:
+    rng = np.random.default_rng([14, seed])
+    means, weights = rng.normal(size=(12, 2)), rng.uniform(0.5, 9.0, size=12)
+    labels = np.resize(np.arange(3), 12)
+    found = likeliest_groups(means, weights, labels, 3)
+    assert sorted(set(found.tolist())) == [0, 1, 2]
+    costs = [cost(means, weights, coterie.kmeans_maximin(means, weights, 3, first)[0]) for first in range(12)]
+    assert cost(means, weights, found) == pytest.approx(min(*costs, cost(means, weights, found)))
+    assert cost(means, weights, found) <= cost(means, weights, labels)
+
+
+def cost(means: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
+    centers = [np.average(means[labels == k], axis=0, weights=weights[labels == k]) for k in labels]
+    return float((weights[:, None] * (means - centers) ** 2).sum())

@@ -23,6 +23,9 @@ from coterie.problem.checks import (
 
 TIE = 1e-12
 
+STARTS = 20
+"""Of `likeliest_groups`, beside the labels that are there."""
+
 
 def kmeans_maximin(means: Any, weights: Any, n_clusters: int, first: int = 0) -> tuple[IntArray, FloatArray]:
     """Weighted K-means with Maximin initialization: Alg. 2 of the paper.
@@ -115,3 +118,17 @@ def lloyd(points: FloatArray, weights: FloatArray, centers: FloatArray) -> tuple
         labels = after
         centers = weighted_centers(points, weights, labels, centers)
     return labels, centers
+
+
+def likeliest_groups(means: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int) -> IntArray:
+    """The groups that fit best, of weighted K-means from these labels and from farthest-first starts, none empty."""
+    firsts = np.unique(np.linspace(0, len(means) - 1, STARTS).round().astype(np.int64)).tolist()
+    starts = [weighted_centers(means, weights, labels, np.zeros((n_clusters, means.shape[1])))]
+    starts += [means[farthest_first(means, n_clusters, first)] for first in firsts]
+    best, least = labels, np.inf
+    for start in starts:
+        found, centers = lloyd(means, weights, start)
+        cost = float(weights @ ((means - centers[found]) ** 2).sum(axis=1))
+        if cost < least * (1.0 - TIE) and np.unique(found).size == n_clusters:
+            best, least = found, cost
+    return best

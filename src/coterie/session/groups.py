@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie.methods.contract import MethodRun
+from coterie.methods.maximin import likeliest_groups, weighted_centers
 from coterie.methods.reports import Evidence
 from coterie.problem.checks import FloatArray, IntArray
 from coterie.problem.noise import Noise
+from coterie.problem.question import ExactGroups
 from coterie.problem.sentences import table_html
-from coterie.problem.settings import Settings
+from coterie.problem.settings import METHOD, Settings
 from coterie.session.conversation import Conversation
 
 MOST_ROWS = 50
@@ -24,6 +26,9 @@ MOST_NUMBERS = 100
 
 MOST_NAMES = 20
 """Items of a group that a notebook shows."""
+
+MOST_REGROUPED = 3000
+"""Items of which all groups are looked at again at a deadline, at most."""
 
 
 class KeptGroups(NamedTuple):
@@ -50,7 +55,7 @@ def named_groups(conversation: Conversation) -> KeptGroups | None:
     run, k, kept = conversation.run, conversation.settings.n_clusters, conversation.kept_groups
     if kept is not None and kept.final_run is run:
         return kept
-    guess = run.guess
+    guess = conversation.once("guess at the deadline", _fitted) if _ends_without_proof(conversation) else run.guess
     if guess is None:
         return None
     labels, centers = guess
@@ -67,6 +72,37 @@ def named_groups(conversation: Conversation) -> KeptGroups | None:
         kept = KeptGroups(labels.copy(), k, named, order, centers.copy(), final_run)
     conversation.kept_groups = kept
     return kept
+
+
+def _ends_without_proof(conversation: Conversation) -> bool:
+    """Whether CROC's deadline leaves nothing to measure before the groups are found, under a known noise."""
+    settings, run = conversation.settings, conversation.run
+    able = settings.method == METHOD and isinstance(settings.question, ExactGroups) and settings.blocks is None
+    able = able and isinstance(settings.noise, Noise) and settings.n_arms <= MOST_REGROUPED
+    return able and conversation.out_of_budget and not run.done and run.confirmed is None
+
+
+def _fitted(conversation: Conversation) -> tuple[IntArray, FloatArray] | None:
+    """The guess that fits all results best, and its centers; the run's own is what it goes on measuring by."""
+    from scipy.optimize import linear_sum_assignment  # here: it takes a while to load
+
+    guess, noise, rows = conversation.run.guess, conversation.settings.noise, conversation.counted
+    if guess is None or (guess[0] < 0).any() or not isinstance(noise, Noise):
+        return guess  # some items are retired
+    labels, n_groups = guess[0], len(guess[1])
+    arms, values = conversation.log.arms_of(rows), conversation.log.array[rows]
+    counts = np.bincount(arms, minlength=labels.size).astype(np.float64)
+    if (counts == 0.0).any():
+        return guess
+    sums = np.zeros((labels.size, values.shape[1]))
+    np.add.at(sums, arms, noise.whiten(values - values[0]))
+    means = sums / counts[:, None]
+    fitted = likeliest_groups(means, counts, labels, n_groups)
+    shared = np.zeros((n_groups, n_groups))
+    np.add.at(shared, (fitted, labels), 1.0)
+    fitted = linear_sum_assignment(shared, maximize=True)[1][fitted]  # the numbers that the run has for them
+    centers = weighted_centers(means, counts, fitted, np.zeros_like(guess[1]))
+    return fitted, centers + noise.whiten(values[:1])
 
 
 def labels_of(conversation: Conversation) -> IntArray | None:

@@ -161,7 +161,7 @@ class PlainRun:
     def better_features(self) -> None:
         self.fill()
         sizes = [len(self.members(k)) for k in range(self.K)]
-        while True:
+        while self.collapsed() is None:
             near = self.nearest()
             k = int(np.argmax(8 / near.min(axis=1) * sizes))
             other = int(near[k].argmin())

@@ -123,7 +123,7 @@ class Rule:
         groups = self.groups
         yield from groups.fill()
         sizes = np.bincount(groups.block, minlength=groups.n_groups)
-        while True:
+        while not groups.collapsed():  # two groups that are one differ nowhere, and looking would pay for ever
             rates = groups.rates().max(axis=2)
             np.fill_diagonal(rates, np.inf)
             k = int((8.0 / rates.min(axis=1) * sizes).argmax())
