@@ -282,7 +282,7 @@ def test_sessions_end(store: Campaigns) -> None:
     access = Access.of_store(store, clock=lambda: now[0])
     secret = access.open_session(token)
     assert secret is not None
-    assert access.by_session(secret) == Caller(hash_of(token), "reader")
+    assert access.by_session(secret) == Caller(hash_of(token), "reader", label="ann")
     now[0] = 8 * 86400.0
     assert access.by_session(secret) is None
     assert access.open_session("other") is None

@@ -128,6 +128,7 @@ def test_an_owner_invites_on_the_page_and_a_phone_opens_the_link(api: Any, brows
         phone.get_by_role("button", name="Log in").click()
         phone.wait_for_url(f"{api.url}/campaigns/{id}")
         assert phone.get_by_role("button", name="Invite", exact=True).count() == 0
+        assert phone.get_by_label("Your name or bench").input_value() == f"dora {id}"
         second.goto(link)
         second.get_by_role("button", name="Log in").click()
         assert "has been used" in second.locator("#token-problem").text_content()

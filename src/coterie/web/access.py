@@ -82,12 +82,15 @@ class Caller:
         The only campaign that it is for; None: all.
     most_open : int or None
         Asks of a campaign that it may have open at once.
+    label : str
+        What its token or invitation is called.
     """
 
     token: str
     role: str
     campaign: str | None = None
     most_open: int | None = MOST_ASKS
+    label: str = ""
 
     @property
     def may_write(self) -> bool:
@@ -178,7 +181,7 @@ class Access:
 
     def _take_over(self, tokens: list[dict[str, Any]], sessions: list[dict[str, Any]]) -> None:
         self._callers = {
-            row["hash"]: Caller(row["hash"], row["role"], row["campaign"], self._most_asks)
+            row["hash"]: Caller(row["hash"], row["role"], row["campaign"], self._most_asks, row["label"])
             for row in tokens
             if not row["revoked"]
         } | self._own
@@ -241,7 +244,7 @@ class Access:
         secret = new_token()
         hash, until = hash_of(secret), self._clock() + INVITED_SECONDS
         token = self._store.invitations.accept(invitation, hash, until)
-        caller = Caller(token["hash"], token["scope"], token.get("campaign"), self._most_asks)
+        caller = Caller(token["hash"], token["scope"], token.get("campaign"), self._most_asks, token["label"])
         with self._changing:
             self._changes += 1
             self._callers = self._callers | {caller.token: caller}

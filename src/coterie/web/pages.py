@@ -48,7 +48,8 @@ def page_response(template: str, request: Request, code: int = 200, **content: A
     writer = None if caller is None else caller.writer
     only_token = writer.token if writer is not None and writer.only_own else None  # whose results may be corrected
     who = {"may_write": request.state.may_write, "may_manage": may_manage, "signed_in": caller is not None}
-    shown = render(template, only_token=only_token, **who, **content)
+    called = "" if only_token is None or caller is None else caller.label  # who was invited does not type a name
+    shown = render(template, only_token=only_token, called=called, **who, **content)
     return Response(shown, code, media_type="text/html; charset=utf-8")
 
 

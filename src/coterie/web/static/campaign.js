@@ -372,7 +372,7 @@ function changed() {
 if (measure) {
   document.addEventListener("coterie-changed", changed);
   try {
-    find("worker").value = localStorage.getItem("coterie-worker") ?? "";
+    find("worker").value = localStorage.getItem("coterie-worker") ?? find("worker").value;
     if (find("block")) find("block").value = localStorage.getItem(`coterie-block-${id}`) ?? "";
   } catch { /* as above */ }
   find("close-block")?.addEventListener("click", closeBlock);
