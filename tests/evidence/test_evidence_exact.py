@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from coterie.certificate.arithmetic import table_tests
+from coterie.evidence.exact import rearranging
 from coterie.evidence.exact.differences import linked, near_pairs, references
 from coterie.evidence.exact.fits import (
     PairTests,
@@ -211,3 +213,33 @@ def test_waiting_times_are_compared_by_the_f_ratio_of_their_means(scale: float) 
     own = pair_tests(arms, rows, 2, noise_of(Exponential(), 1), 0.05).p[0, 1]
     ratio = stats.f(8, 14).cdf(first.mean() / second.mean())
     assert own == pytest.approx(2.0 * min(ratio, 1.0 - ratio))
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("kind", ["any", "symmetric"])
+def test_of_very_many_rows_means_are_compared_and_the_verifier_has_the_same_p(
+    monkeypatch: pytest.MonkeyPatch, kind: str, dim: int
+) -> None:
+    monkeypatch.setattr(rearranging, "_MOST_DEALT", 9_999 * 250)
+    monkeypatch.setattr(table_tests, "DEALT", 9_999 * 250)
+    noise = noise_of(kind, dim)
+    arms, rows = table(np.random.default_rng(4), [400, 390, 400, 30], [0.0, 0.0, 0.5, 1.5], dim)
+    rows = rows.round(1)  # with ties, which sums in another order would break
+    p = pair_tests(arms, rows, 4, noise, 0.05).p
+    again = table_tests.TableTests([rows[arms == arm] for arm in range(4)], noise, 0.05)
+    assert [p[pair] for pair in again.pairs] == list(again.p.values())
+    assert p[0, 1] > 0.01
+    assert max(p[0, 2], p[1, 2], p[0, 3], p[2, 3]) < 0.01
+
+
+def test_means_of_very_many_rows_error_rate_within_delta() -> None:
+    """Sizes as different as can be: 30 and 2,000 rows of 250; 5 of 400 by chance in fewer than 1 of 10,000 runs."""
+    rng, wrong = np.random.default_rng(5), 0
+    for _ in range(400):
+        first, second = rearranging.fewer_rows(rng.exponential(size=(30, 1)), rng.exponential(size=(2_000, 1)), 250)
+        assert (len(first), len(second)) == (30, 220)
+        wrong += stats.mannwhitneyu(first[:, 0], second[:, 0]).pvalue < 0.001
+    assert wrong < 5
+    first, second = rearranging.fewer_rows(np.ones((1_000, 2)), np.ones((4_000, 2)), 250)
+    assert len(first) + len(second) <= 250
+    assert min(len(first), len(second)) >= 40

@@ -177,3 +177,14 @@ def test_how_far_a_large_file_is_read_is_told() -> None:
     assert len(told) == len(content) >> 20
     assert told == sorted(told)
     assert 0.0 < told[0] < told[-1] <= 1.0
+
+
+def test_items_that_two_columns_name_and_values_that_nobody_picked() -> None:
+    rows = [
+        {"wool": wool, "tension": tension, "breaks": 20 + k} for k in (1, 4, 2) for wool in "AB" for tension in "LM"
+    ]
+    with pytest.raises(TableError, match="one column names the items: join these to one first"):
+        read_pool(rows, items="wool,tension")
+    rows[3] |= {"breaks": "many", "site": 3.5}
+    with pytest.raises(TableError, match=r"--values \(in Python values=\) picks the columns of results"):
+        read_pool([{"site": 2.5, **row} for row in rows], items="wool")

@@ -174,13 +174,16 @@ def test_one_that_never_answers_holds_up_nothing(receiver: Callable[..., Receive
         assert not any(thread.name == "coterie-webhook" for thread in threading.enumerate())
 
 
-def test_one_that_answers_too_late_is_tried_again(receiver: Callable[..., Receiver], tmp_path: Path) -> None:
+def test_one_that_answers_too_late_is_tried_again(
+    receiver: Callable[..., Receiver], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     hook = receiver(0)
     with Campaigns(tmp_path / "lab.db") as store:
         id = stopped_campaign(store)
         with told(store, hook.url, timing=Timing(0.01, 0.01, 0.2)):
             wait_until(lambda: bool(notes(store, id)))
     assert len(hook.requests) >= 2
+    assert "no answer within 0.2 s" in caplog.text
 
 
 def test_private_addresses_are_refused_unless_they_are_allowed(

@@ -6,9 +6,9 @@ The certificate of a table (format 1) is plain JSON:
   {"kind": "resolution", "resolution": {alike, apart, norm, claim}};
 - `n_arms`, `dim`, `t`: items, numbers of a row, rows; `delta`; `noise` as in other certificates;
 - `rows`: "assumed" or "stated" that the number of rows did not depend on their values;
-- `test`: which test compared pairs ("permutations", "signs", "ranks", "ranges", "t", "f", "hotelling", "chi-square",
-  "fisher", "binomial", "beta", "bets", "moments", "intervals"); `seed`: of its draws and pairings, the first 53 bits of
-  SHA-256 of the sorted rows; `draws`: how many, null if all arrangements were tried;
+- `test`: which test compared pairs ("permutations", of very many rows those of means, "signs", "ranks", "ranges", "t",
+  "f", "hotelling", "chi-square", "fisher", "binomial", "beta", "bets", "moments", "intervals"); `seed`: of its draws
+  and pairings, the first 53 bits of SHA-256 of the sorted rows; `draws`: how many, null if all arrangements were tried;
 - `apart`: [[i, j, p], …], the pairs that are proven to differ, i < j, with the p-value of their test; [i, j] with
   intervals, where they differ by more than `alike`;
 - `groups_at_least`: how many groups there are at least; `differing`: items that pairwise differ;

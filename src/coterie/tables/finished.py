@@ -175,10 +175,10 @@ def _can_differ(pool: Pool, tests: PairTests, delta: float) -> bool:
         return bool(tests.least <= delta / (n * (n - 1) // 2 if tests.of_group is None else n // 2))
     if tests.test not in ("permutations", "signs", "ranks"):
         return True
-    first, second = np.sort(pool.counts)[-2:].tolist()
+    first, second = np.minimum(np.sort(pool.counts)[-2:], 1000).tolist()  # which have more ways than ever needed
     signs = tests.test == "signs"
     ways, as_extreme = (2**first, 2) if signs else (math.comb(first + second, first), 1 + (first == second))
-    least = Fraction(as_extreme, ways)  # thousands of rows have more ways than a float can hold
+    least = Fraction(as_extreme, ways)  # more ways than a float can hold
     return least <= delta / (len(pool.names) * (len(pool.names) - 1) // 2)
 
 

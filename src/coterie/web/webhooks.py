@@ -195,6 +195,7 @@ class _Address:
             "webhook-timestamp": at,
             "webhook-signature": f"v1,{base64.b64encode(signature).decode()}",
         }
+        ends = time.monotonic() + self._timing.answer
         watch = threading.Timer(self._timing.answer, self._abort)
         watch.daemon = True
         watch.start()
@@ -208,7 +209,9 @@ class _Address:
                 self._socket = None
                 connection.close()
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise DeliveryError(f"no answer ({error or type(error).__name__})") from None
+            late = time.monotonic() >= ends  # then the connection was ended here, whatever the error says
+            why = f" within {self._timing.answer:g} s" if late else f" ({error or type(error).__name__})"
+            raise DeliveryError(f"no answer{why}") from None
         finally:
             watch.cancel()
         if not 200 <= status < 300:

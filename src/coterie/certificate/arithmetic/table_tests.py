@@ -20,6 +20,7 @@ from coterie.problem.noise import Noise
 
 FEW, FIRST, MOST, EARLY, TIE = 20_000, 9_999, 199_999, 0.01, 1e-9
 RANKED = 100
+DEALT, SCORES = 100_000_000, 20_000_000
 INTERVALS, BETS = 128, [0.95 / 2**k for k in range(8)]
 MOMENT_BETS = [2.0 ** (-1.5 + 0.5 * k) for k in range(7)]
 
@@ -169,11 +170,17 @@ class TableTests:
         wanted = 10_000 * math.ceil(20.0 * len(self.pairs) / self._delta / 10_000) - 1
         return min(MOST, max(FIRST, wanted))
 
+    def _most_rows(self, draws: int) -> int:
+        most: int = min(DEALT // draws, SCORES // max(1, 2 * self.dim * len(self.pairs)))
+        return max(200, most)
+
     def _signs(self) -> str:
         mixed, draws, every = self._shuffled(), self._number_of_draws(), True
+        most = self._most_rows(draws)
         drawn: dict[int, FloatArray] = {}
         for i, j in self.pairs:
             differences, _ = _paired(mixed[i], mixed[j])
+            differences = _means(differences, math.ceil(len(differences) / most))
             count = len(differences)
             ranks = np.sign(differences) * stats.rankdata(np.abs(differences), axis=0)
             if count not in drawn:
@@ -189,9 +196,16 @@ class TableTests:
 
     def _permutations(self) -> str:
         draws, every = self._number_of_draws(), True
-        drawn: dict[tuple[int, int], FloatArray] = {}
+        drawn: dict[tuple[int, int], np.ndarray] = {}
+        most, mixed = self._most_rows(draws), self._shuffled()
         for i, j in self.pairs:
+            total = len(self.stacks[i]) + len(self.stacks[j])
             smaller, larger = sorted((self.stacks[i], self.stacks[j]), key=len)
+            if total > most:  # means of b rows each, in an order drawn by the seed
+                smaller, larger = sorted((mixed[i], mixed[j]), key=len)
+                b = max(1, min(math.ceil(total / most), len(smaller) // (most // 4)))
+                smaller, larger = _means(smaller, b), _means(larger, b)
+                larger = larger[: most - len(smaller)]
             first, n = len(smaller), len(smaller) + len(larger)
             rows = np.concatenate([smaller, larger])
             shape, all_of_them = (first, n - first), math.comb(n, first) <= FEW
@@ -206,15 +220,18 @@ class TableTests:
         self.draws = None if every else draws
         return "permutations"
 
-    def _dealt(self, first: int, n: int, draws: int, all_of_them: bool) -> FloatArray:
+    def _dealt(self, first: int, n: int, draws: int, all_of_them: bool) -> np.ndarray:
         if all_of_them:
             return np.array([[float(k in some) for k in range(n)] for some in map(set, _subsets(n, first))])
-        words = self._words(0, first, n - first, count=draws * n).reshape(draws, n)
-        last = np.partition(words, first - 1, axis=1)[:, first - 1 : first]
-        return (words <= last).astype(float)
+        stream = np.random.PCG64(np.random.SeedSequence([self.seed or 0, 0, first, n - first]))
+        dealt: np.ndarray = np.zeros((draws, n), dtype=np.int8)
+        for row in dealt:
+            words = np.asarray(stream.random_raw(n))
+            row[words <= np.partition(words, first - 1)[first - 1]] = 1
+        return dealt
 
     def _p_of(
-        self, arranged: FloatArray, own: FloatArray, tables: tuple[FloatArray, FloatArray], whole: bool, factor: float
+        self, arranged: np.ndarray, own: FloatArray, tables: tuple[FloatArray, FloatArray], whole: bool, factor: float
     ) -> float:
         units = [math.sqrt(factor) * _units(table, self.dim) for table in tables]
         return share_at_least(arranged, own, units, whole)
@@ -289,13 +306,13 @@ def moment_p(contrasts: FloatArray, variances: FloatArray, delta: float) -> floa
     return min(1.0, math.exp(-max(0.0, log_mean(logs))))
 
 
-def share_at_least(arranged: FloatArray, own: FloatArray, units: list[FloatArray], whole: bool) -> float:
+def share_at_least(arranged: np.ndarray, own: FloatArray, units: list[FloatArray], whole: bool) -> float:
     """The share of arrangements whose larger statistic is at least that of the rows as they are.
 
     `whole`: these are all arrangements that there are; else the rows as they are count as another one.
     """
 
-    def larger(some: FloatArray) -> FloatArray:
+    def larger(some: np.ndarray) -> FloatArray:
         parts = np.array_split(some, max(1, some.size // 4_000_000))
         return np.concatenate(
             [np.max([((part.astype(np.float64) @ unit) ** 2).sum(axis=1) for unit in units], axis=0) for part in parts]
@@ -353,6 +370,11 @@ def _paired(first: FloatArray, second: FloatArray) -> tuple[FloatArray, int]:
     size = len(second) // len(first)
     means = [second[k * size : (k + 1) * size].mean(axis=0) for k in range(len(first))]
     return first - np.array(means), size
+
+
+def _means(rows: FloatArray, b: int) -> FloatArray:
+    """Means of b rows each; what is left at the end is not used."""
+    return rows if b == 1 else np.array([sum(rows[k : k + b]) / b for k in range(0, len(rows) - b + 1, b)])
 
 
 def _units(table: FloatArray, dim: int) -> FloatArray:

@@ -39,6 +39,9 @@ from coterie.evidence.exact.fits import PairTests
 from coterie.evidence.exact.rearranging import (
     dealt,
     draws_for,
+    fewer_rows,
+    means_of,
+    most_rows,
     rank_sum_p,
     rearranged_p,
     sign_scores,
@@ -209,16 +212,22 @@ def _rearranging(stacks: list[FloatArray], kind: str, order: IntArray, seed: int
     draws = draws_for(n_arms * (n_arms - 1) // 2, delta)
     by_shape: dict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
     scores: dict[tuple[int, int], FloatArray] = {}
-    mixed = shuffled(stacks, seed) if kind == "symmetric" else stacks
+    most = most_rows(n_arms * (n_arms - 1) // 2, stacks[0].shape[1], draws)
+    many = sum(sorted(map(len, stacks))[-2:]) > most
+    mixed = shuffled(stacks, seed) if kind == "symmetric" or many else stacks
     for i, j in pairs_of(n_arms):
         if kind == "symmetric":
             differences, _ = paired(mixed[i], mixed[j])
+            differences = means_of(differences, -(-len(differences) // most))
             shape: tuple[int, ...] = (len(differences),)
             scores[i, j] = sign_scores(differences)
         else:
             first, second = sorted((i, j), key=lambda arm: (len(stacks[arm]), arm))
-            shape = (len(stacks[first]), len(stacks[second]))
-            scores[i, j] = two_sample_scores(np.concatenate([stacks[first], stacks[second]]), shape[0])
+            both = stacks[first], stacks[second]
+            if sum(map(len, both)) > most:
+                both = fewer_rows(mixed[first], mixed[second], most)
+            shape = (len(both[0]), len(both[1]))
+            scores[i, j] = two_sample_scores(np.concatenate(both), shape[0])
         by_shape[shape].append((i, j))
     p_values: dict[tuple[int, int], float] = {}
     every = True

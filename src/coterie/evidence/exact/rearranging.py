@@ -8,6 +8,9 @@ rearrangements are tried where they are few. Else they are drawn by a recorded s
 (b + 1)/(B + 1), which is valid for any B (Phipson and Smyth, 2010). Pairs with the same numbers of rows share the
 draws: each p-value holds by itself, and more is not needed.
 
+Of very many rows, means of b rows each are rearranged, in an order drawn by the seed: if two items have the same
+distribution, so have these (`fewer_rows`).
+
 Of very many items drawing would not reach δ over the number of pairs. There, for one number a result, ranks alone
 decide, ties broken at random: their law is known exactly (`rank_sum_p`).
 
@@ -18,6 +21,7 @@ is valid too: below 1 % the p-value is that of all draws, above it is at least t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations
 
@@ -35,6 +39,8 @@ EARLY = 0.01
 TIE = 1e-9
 """Statistics that differ by less, relative to them, are equal."""
 _PART = 2_000_000  # numbers of a block of the computation
+_MOST_DEALT = 100_000_000  # results in all arrangements
+_MOST_SCORES = 20_000_000  # numbers, of all pairs
 
 
 def draws_for(n_pairs: int, delta: float) -> int:
@@ -42,35 +48,61 @@ def draws_for(n_pairs: int, delta: float) -> int:
     return int(min(MOST_DRAWS, max(FIRST_DRAWS, 10_000 * math.ceil(20.0 * n_pairs / delta / 10_000) - 1)))
 
 
-def random_words(seed: int, kind: int, shape: tuple[int, ...], size: tuple[int, int]) -> np.ndarray:
-    """Random 64-bit words of a stream of its own; NumPy keeps the streams of PCG64 and SeedSequence from release to
-    release.
+def most_rows(n_pairs: int, dim: int, draws: int) -> int:
+    """Rows of two items up to which all of them are rearranged; of more, means (`fewer_rows`)."""
+    return max(200, min(_MOST_DEALT // draws, _MOST_SCORES // max(1, 2 * dim * n_pairs)))
+
+
+def fewer_rows(smaller: FloatArray, larger: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
+    """At most about so many rows of two items with more, whose rows are in an order drawn by a seed: means of b rows
+    each. Of equal distributions the means are equally distributed too. Of an item with few rows these are not averaged;
+    then the other's are cut.
     """
-    words = np.random.PCG64(np.random.SeedSequence([seed, kind, *shape])).random_raw(size[0] * size[1])
-    return np.asarray(words).reshape(size)
+    b = max(1, min(-(-(len(smaller) + len(larger)) // most), len(smaller) // (most // 4)))
+    first, second = means_of(smaller, b), means_of(larger, b)
+    return first, second[: most - len(first)]
+
+
+def means_of(rows: FloatArray, b: int) -> FloatArray:
+    """(n // b, d): means of b rows each, the last rows left out if they are fewer."""
+    end = len(rows) // b * b
+    return np.asarray(sum(rows[k:end:b] for k in range(b)) / b)  # one after the other: the verifier has the same bits
+
+
+def random_words(seed: int, kind: int, shape: tuple[int, ...], size: tuple[int, int]) -> Iterator[np.ndarray]:
+    """Rows of random 64-bit words of a stream of its own, a part of them at a time; NumPy keeps the streams of PCG64
+    and SeedSequence from release to release.
+    """
+    stream = np.random.PCG64(np.random.SeedSequence([seed, kind, *shape]))
+    count, length = size
+    at_once = max(1, _PART // length)
+    for start in range(0, count, at_once):
+        some = min(at_once, count - start)
+        yield np.asarray(stream.random_raw(some * length)).reshape(some, length)
 
 
 def dealt(first: int, second: int, draws: int, seed: int) -> tuple[np.ndarray, bool]:
-    """(B, n) of 0 and 1: which of n results go to the first item; and whether these are all there are."""
+    """(B, n) of 0 and 1: which of n results go to the first item; and whether these are all there are. In bytes."""
     n = first + second
     if math.comb(n, first) <= MOST_TRIED:
         chosen = np.array(list(combinations(range(n), first)))
-        arrangements = np.zeros((len(chosen), n))
-        np.put_along_axis(arrangements, chosen, 1.0, axis=1)
+        arrangements = np.zeros((len(chosen), n), dtype=np.int8)
+        np.put_along_axis(arrangements, chosen, 1, axis=1)
         return arrangements, True
-    keys = random_words(seed, 0, (first, second), (draws, n))
-    arrangements = np.zeros((draws, n))
-    np.put_along_axis(arrangements, np.argpartition(keys, first - 1, axis=1)[:, :first], 1.0, axis=1)
-    return arrangements, False
+    parts = []
+    for keys in random_words(seed, 0, (first, second), (draws, n)):
+        parts.append(np.zeros(keys.shape, dtype=np.int8))
+        np.put_along_axis(parts[-1], np.argpartition(keys, first - 1, axis=1)[:, :first], 1, axis=1)
+    return np.concatenate(parts), False
 
 
 def signed(count: int, draws: int, seed: int) -> tuple[np.ndarray, bool]:
-    """(B, m) of −1 and 1: signs of m differences; and whether these are all there are."""
+    """(B, m) of −1 and 1: signs of m differences; and whether these are all there are. In bytes."""
     if 2**count <= MOST_TRIED:
         bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
-        return 1.0 - 2.0 * bits, True
-    words = random_words(seed, 1, (count,), (draws, count))
-    return np.where(words >> np.uint64(63), -1.0, 1.0), False
+        return (1 - 2 * bits).astype(np.int8), True
+    some = random_words(seed, 1, (count,), (draws, count))
+    return np.concatenate([np.where(words >> np.uint64(63), np.int8(-1), np.int8(1)) for words in some]), False
 
 
 def two_sample_scores(rows: FloatArray, first: int) -> FloatArray:
@@ -130,7 +162,7 @@ def _exceeding(arrangements: np.ndarray, scores: list[FloatArray], at_least: Flo
         table = np.concatenate(scores[start : start + together], axis=1)
         wanted = at_least[start : start + together]
         for top in range(0, len(arrangements), block):
-            statistics = _statistic(arrangements[top : top + block] @ table, width)
+            statistics = _statistic(arrangements[top : top + block].astype(np.float64) @ table, width)
             counts[start : start + together] += (statistics >= wanted).sum(axis=0)
     return counts
 

@@ -31,6 +31,7 @@ from coterie.tables.reading.columns import (
     listed,
     no_measurement,
     place_of,
+    places_of,
     value_columns,
 )
 from coterie.tables.reading.files import Table, read_table
@@ -221,7 +222,9 @@ def _item_place(table: Table, wanted: str | None, sheet: str | None) -> tuple[in
         try:
             return column_named(table, wanted), False
         except TableError as error:
-            raise TableError(f"{error.message}{sheet_hint(table, sheet)}", error.field) from None
+            several = "," in wanted and None not in places_of(table, wanted.split(","))
+            hint = "; one column names the items: join these to one first" if several else sheet_hint(table, sheet)
+            raise TableError(f"{error.message}{hint}", error.field) from None
     known = (*ITEM_NAMES, "id")
     place = item_column(table, known)
     if place is not None:
