@@ -214,9 +214,7 @@ def columns_looked_at(dim: int, most: int = MOST_COLUMNS) -> IntArray:
     return np.unique(np.linspace(0, dim - 1, min(dim, most)).round().astype(np.int64))
 
 
-def order_evidence(
-    arms: IntArray, values: FloatArray, n_arms: int, weights: FloatArray | None = None, level: float = LEVEL
-) -> OrderEvidence:
+def order_evidence(arms: IntArray, values: FloatArray, n_arms: int, weights: FloatArray | None = None) -> OrderEvidence:
     """The evidence of results (n, d) of these arms (n), in their order; `weights` (n) are the c_s, by default 1."""
     columns, repeated = columns_looked_at(values.shape[1]), repeats(arms)
     kept = repeated[thinned(arms[repeated], n_arms)]
@@ -247,9 +245,9 @@ def order_evidence(
     at, which = divmod(int(np.argmax(joint)), STAKES.size)
     return OrderEvidence(
         joint=float(np.logaddexp.reduce(joint, axis=None) - math.log(joint.size)),
-        joint_threshold=math.log(2.0 / level),
+        joint_threshold=math.log(2.0 / LEVEL),
         single=single,
-        single_threshold=math.log(2.0 * n_arms * columns.size / level),
+        single_threshold=math.log(2.0 * n_arms * columns.size / LEVEL),
         arm=arm,
         arm_column=arm_column,
         arm_upwards=arm_upwards,
@@ -290,7 +288,7 @@ class DependenceEvidence(NamedTuple):
         return self.value >= self.threshold
 
 
-def dependence_evidence(arms: IntArray, values: FloatArray, n_arms: int, level: float = LEVEL) -> DependenceEvidence:
+def dependence_evidence(arms: IntArray, values: FloatArray, n_arms: int) -> DependenceEvidence:
     """The evidence of results (n, d) of these arms (n), in their order; of an item at most so many of the first.
 
     Parameters
@@ -299,15 +297,13 @@ def dependence_evidence(arms: IntArray, values: FloatArray, n_arms: int, level: 
         The items of the results, and the results.
     n_arms
         How many items there are, measured or not.
-    level
-        How often, at most, it is reached for nothing.
     """
     kept = repeats(arms)
     kept = kept[places(arms[kept]) < max(_LEAST_FIRST, _ALL_FIRST // n_arms)]
     order = kept[np.argsort(arms[kept], kind="stable")]
     if not order.size:
         return DependenceEvidence(0.0, math.inf, -1)
-    owners, columns, share = arms[order], columns_looked_at(values.shape[1]), 0.5 * level
+    owners, columns, share = arms[order], columns_looked_at(values.shape[1]), 0.5 * LEVEL
     kinds = []
     for column in columns.tolist():
         highest = _suprema(owners, values[order, column])

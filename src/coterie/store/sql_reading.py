@@ -7,7 +7,7 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import Connection, Select, TextClause, and_, case, func, or_, select
+from sqlalchemy import Connection, Select, and_, case, func, or_, select
 
 from coterie.store import schema
 from coterie.store.errors import DamagedLog
@@ -153,11 +153,9 @@ class SqlReading:
             hash = check_row(id, previous, row, stored)
         return Page([row for row, _, _ in chained], hash)
 
-    def _fetched(
-        self, query: Select[Any] | TextClause, given: dict[str, Any] | None = None
-    ) -> Sequence[tuple[Any, ...]]:
+    def _fetched(self, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
         # The driver's own tuples: SQLAlchemy's rows would cost as much as all that is done with them.
-        cursor = self._connection.execute(query, given).cursor
+        cursor = self._connection.execute(query).cursor
         assert cursor is not None
         return cast("Sequence[tuple[Any, ...]]", cursor.fetchall())
 

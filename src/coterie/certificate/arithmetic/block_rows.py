@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 from scipy import stats
@@ -270,12 +271,11 @@ def _in_units(table: FloatArray, weighted: FloatArray, dim: int, n_blocks: int) 
     return np.asarray(table @ turn[:, kept] / np.sqrt(values[kept]))
 
 
-def _coin_law(count: int, _known: dict[int, list[float]] = {}) -> list[float]:  # noqa: B006
+@cache
+def _coin_law(count: int) -> list[float]:
     """The probabilities of 0, 1, … of the sum of those of 1, …, count that a coin picks: by whole numbers."""
-    if count not in _known:
-        ways = [1] + [0] * (count * (count + 1) // 2)
-        for rank in range(1, count + 1):
-            for total in range(rank * (rank + 1) // 2, rank - 1, -1):
-                ways[total] += ways[total - rank]
-        _known[count] = [number / 2**count for number in ways]
-    return _known[count]
+    ways = [1] + [0] * (count * (count + 1) // 2)
+    for rank in range(1, count + 1):
+        for total in range(rank * (rank + 1) // 2, rank - 1, -1):
+            ways[total] += ways[total - rank]
+    return [number / 2**count for number in ways]

@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from scipy import stats
@@ -328,21 +329,18 @@ def share_at_least(arranged: np.ndarray, own: FloatArray, units: list[FloatArray
     return (int((larger(arranged[FIRST:]) >= least).sum()) + first) / (len(arranged) + 1)
 
 
-def rank_law(first: int, second: int, _known: dict[tuple[int, int], FloatArray] = {}) -> FloatArray:  # noqa: B006
+@cache
+def rank_law(first: int, second: int) -> FloatArray:
     """The probabilities of 0, 1, … of all pairs in which the first item is above the second, if they are alike."""
-    if (first, second) not in _known:
-        law = np.zeros(first * second + 1)
-        law[0] = 1.0
-        # A Gaussian binomial coefficient, one factor (1 − q^(m+k))/(1 − q^k) after the other, in whole numbers.
-        whole = [1] + [0] * (first * second)
-        for k in range(1, first + 1):
-            for u in range(first * second, second + k - 1, -1):
-                whole[u] -= whole[u - second - k]
-            for u in range(k, first * second + 1):
-                whole[u] += whole[u - k]
-        total = math.comb(first + second, first)
-        _known[first, second] = np.array([number / total for number in whole])
-    return _known[first, second]
+    # A Gaussian binomial coefficient, one factor (1 − q^(m+k))/(1 − q^k) after the other, in whole numbers.
+    whole = [1] + [0] * (first * second)
+    for k in range(1, first + 1):
+        for u in range(first * second, second + k - 1, -1):
+            whole[u] -= whole[u - second - k]
+        for u in range(k, first * second + 1):
+            whole[u] += whole[u - k]
+    total = math.comb(first + second, first)
+    return np.array([number / total for number in whole])
 
 
 def bet_sums(values: FloatArray) -> list[list[list[list[float]]]]:
