@@ -72,14 +72,18 @@ def test_the_guess_at_the_deadline_fits_all_results_best() -> None:
     better, means = 0, coterie.datasets.synthetic("moderate").means
     for seed in (0, 39, 48, 73):
         session = measured(coterie.Session(11, 4, 3, noise=1.0, deadline=92), means, 1.0, seed)
-        own = session._conversation.run.guess[0]
-        before, after = off(session, own), off(session, session.labels)
+        guess, labels, handed = session._conversation.run.guess, session.labels, session.handover.labels
+        loaded = coterie.Session.from_dict(session.to_dict()).labels
+        assert guess is not None
+        assert labels is not None
+        assert handed is not None
+        assert loaded is not None
+        before, after = off(session, guess[0]), off(session, labels)
         assert after <= before + 1e-9
         better += after < before - 1e-9
-        assert coterie.Session.from_dict(session.to_dict()).labels.tolist() == session.labels.tolist()
-        assert session.handover.labels.tolist() == session.labels.tolist()
+        assert handed.tolist() == loaded.tolist() == labels.tolist()
         session.revise(deadline=93)
-        assert coterie.same_partition(session.labels, own)
+        assert coterie.same_partition(session.labels, guess[0])
     assert better == 3
 
 
