@@ -16,6 +16,7 @@ import coterie
 from coterie.campaign import BadValue, Campaigns, Conflict
 from coterie.campaign.state import snapshots
 from coterie.cli import app
+from coterie.methods.blocks import filling
 
 NAMES = list("abcdef")
 
@@ -211,6 +212,40 @@ def test_a_snapshot_or_none_gives_the_same(opened: Callable[[], Campaigns], monk
     assert opened().status(id) == store.status(id)
     measure_block(store, id, 7)
     assert opened().status(id) == store.status(id)
+
+
+def test_a_campaign_whose_cells_another_rule_filled_goes_on(
+    opened: Callable[[], Campaigns], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What a record says was asked for is kept, also where today's rule would have chosen otherwise."""
+
+    filled = []
+
+    def least(wanted: Any, room: int, *_: Any) -> Any:
+        filled.append(room)
+        cell = np.zeros_like(wanted)
+        cell[np.flatnonzero(wanted)[:room]] = 1
+        return cell
+
+    store, number = opened(), 0
+    id = begun(store, delta=1e-9)
+    with monkeypatch.context() as patched:
+        patched.setattr(filling, "worthiest", least)
+        for number in range(10):
+            measure_block(store, id, number, n=4)
+    before = store.status(id)
+    again = opened()
+    assert filled
+    assert not before["done"]
+    assert again.status(id)["t"] == before["t"]
+    while not again.status(id)["done"] and number < 400:
+        number += 1
+        measure_block(again, id, number, n=4)
+    status = again.status(id)
+    assert status["labels"] == [0, 1, 0, 1, 0, 1]
+    for kind, name in (("certificate", "c.json"), ("log", "log.csv")):
+        (tmp_path / name).write_text(again.export(id, kind), encoding="utf-8")
+    assert coterie.verify(tmp_path / "c.json", tmp_path / "log.csv")
 
 
 MEASURING = """

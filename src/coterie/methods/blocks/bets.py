@@ -18,6 +18,8 @@ from coterie.problem.families import Model, bets_on_shape
 
 LEAST_FRACTION = 0.3
 """f: of the distance of two centers, as it was estimated."""
+LEAST_RATE = 1e-6
+"""Of evidence, in nats."""
 ORDER = 16
 """J of an exchangeable bet."""
 ROBUST, LEAST_ROBUST, FAR_SHARE = 0.2, 0.02, 0.012
@@ -111,6 +113,10 @@ class Bettor:
         weighted = np.linalg.solve(estimate.scatter, centers.T).T
         gaps = centers[:, None] - centers
         return np.asarray(weighted), np.asarray(np.einsum("lkq,lkq->lk", gaps, weighted[:, None] - weighted))
+
+    def rates(self, estimate: Estimate) -> FloatArray:
+        """(K, K) nats of evidence that two groups are expected to give for w = aA/(a + A) = 1."""
+        return np.asarray(np.maximum(0.5 * self._weighted(estimate)[1], LEAST_RATE))
 
     def of_cell(
         self,

@@ -138,11 +138,6 @@ class Epoch:
         met[pairs] = settled[tests.arm[pairs], tests.other[pairs]]
         return met
 
-    def lacks(self) -> FloatArray:
-        """(tests) what each lacks of its level, as a share; 0 for what is met."""
-        left = 1.0 - np.clip(self.evidence / self.levels, 0.0, 1.0)
-        return np.where(self.met_at > 0, 0.0, left)
-
 
 def next_level(number: int, log_inverse_delta: float, alpha: float) -> float:
     """b_j = log 1/((1−α)·δ·π_j)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,10 @@ RIVAL = 3
 LEAST_CELL = 6
 """Where the noise is not known, a cell for tests has at least so many results if the room allows it."""
 
+LEAST_LACK, MOST_LACK = 0.05, 3.0
+"""A test is taken to lack no fewer nats, and no more times its level."""
+CHANCE = 0.1
+"""Arms that are worth nearly the same are chosen by chance: a fixed order starves pairs that never meet."""
 LEAST_SHAPE_CELL = 48
 """A cell for tests of spread and shape has more than half as many, if the room allows it: results are seen from the
 mean of their cell, and that of a small cell hides their shape."""
@@ -94,26 +97,15 @@ def to_explore(estimate: Estimate, asked: IntArray, anchored: bool) -> IntArray:
     return cell
 
 
-def fitted(
-    wanted: IntArray, room: int, labels: IntArray, urgency: FloatArray, epoch: Epoch | None, rng: np.random.Generator
-) -> IntArray:
-    """What of a cell goes into the room: a core arm of each group, then groups in turn, the most urgent arms first.
+def fitted(wanted: IntArray, room: int, labels: IntArray, urgency: FloatArray, rng: np.random.Generator) -> IntArray:
+    """What of a cell that explores goes into the room, which is too small: groups in turn, urgent arms first.
 
     `urgency` (M) is only a tendency: a fixed order starves pairs that never meet.
     """
-    if wanted.sum() <= room:
-        return wanted
     cell, rest = np.zeros_like(wanted), wanted.copy()
     n_groups = int(labels.max()) + 1
-    if epoch is not None:
-        for k in rng.permutation(len(epoch.cores)).tolist():
-            core = [m for m in epoch.cores[k] if rest[m] > 0]
-            if core and cell.sum() < room:
-                m = core[int(rng.integers(len(core)))]
-                cell[m] += 1
-                rest[m] -= 1
     turn = urgency * (0.5 + rng.random(urgency.size))
-    in_group = np.bincount(labels, cell, n_groups)
+    in_group = np.zeros(n_groups)
     while cell.sum() < room and rest.sum() > 0:
         left = np.bincount(labels, rest, n_groups)
         k = int(np.argmin(np.where(left > 0, in_group + 0.5 * rng.random(n_groups), np.inf)))
@@ -123,6 +115,36 @@ def fitted(
         rest[m] -= 1
         turn[m] -= 10.0
         in_group[k] += 1
+    return cell
+
+
+def worthiest(
+    wanted: IntArray, room: int, epoch: Epoch, unmet: IntArray, rates: FloatArray, rng: np.random.Generator
+) -> IntArray:
+    """What of a cell for tests goes into the room, which is too small: each time the arm that adds most to its worth.
+
+    To a test it is worth the share 1 − exp(−w·rate/lack) of the results that are still needed, lack/rate, where
+    w = aA/(a + A). `rates` (K, K): nats of evidence that two groups give for w = 1.
+    """
+    tests = epoch.tests
+    arm, pool = tests.arm[unmet], tests.pool[unmet]
+    rate = rates[tests.group[unmet], tests.against[unmet]]
+    lack = np.clip((epoch.levels - epoch.evidence)[unmet], LEAST_LACK, MOST_LACK * epoch.levels[unmet])
+
+    def worth(a: FloatArray, others: FloatArray) -> FloatArray:
+        return np.asarray(-lack / rate * np.expm1(-rate * a * others / (np.maximum(a + others, 1.0) * lack)))
+
+    cell, a, others = np.zeros_like(wanted), np.zeros(unmet.size), np.zeros(unmet.size)
+    chance = 1.0 + CHANCE * rng.random(wanted.size)
+    sides = np.bincount(arm, minlength=wanted.size) + pool.sum(axis=0)
+    first = int(np.argmax(np.where(wanted > 0, sides * chance, -1.0)))  # alone it is worth nothing
+    while cell.sum() < room:
+        now = worth(a, others)
+        more = np.bincount(arm, worth(a + 1.0, others) - now, wanted.size) + (worth(a, others + 1.0) - now) @ pool
+        m = int(np.argmax(np.where(wanted > cell, more * chance, -1.0))) if cell.any() else first
+        cell[m] += 1
+        a += arm == m
+        others += pool[:, m]
     return cell
 
 
@@ -138,12 +160,7 @@ def in_order(cell: IntArray, rng: np.random.Generator, first: bool) -> list[int]
     return arms
 
 
-def urgency_of(epoch: Epoch | None, unmet: IntArray, estimate: Estimate) -> FloatArray:
-    """(M) how much an arm lacks: of its tests, or of its margin."""
-    if epoch is None:
-        least = np.where(np.isfinite(estimate.margins), estimate.margins, SURE).min(axis=1)
-        return np.asarray(np.clip(1.0 - least / (2.0 * SURE), 0.05, 1.0))
-    lacks: Any = epoch.lacks()
-    urgency = np.full(estimate.labels.size, 0.05)
-    np.maximum.at(urgency, epoch.tests.arm[unmet], lacks[unmet])
-    return urgency
+def urgency_of(estimate: Estimate) -> FloatArray:
+    """(M) how much an arm lacks of its margin."""
+    least = np.where(np.isfinite(estimate.margins), estimate.margins, SURE).min(axis=1)
+    return np.asarray(np.clip(1.0 - least / (2.0 * SURE), 0.05, 1.0))

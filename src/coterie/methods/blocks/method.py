@@ -115,11 +115,12 @@ class BlockRun(DecidingRun):
                 wanted = np.zeros_like(wanted)
                 wanted[places] = 1
             else:
-                matches = self._matches(estimate)
-                epoch = self.epoch if matches else None
-                labels = estimate.labels if epoch is None else epoch.labels
-                unmet = np.zeros(0, dtype=np.int64) if epoch is None else epoch.unmet(self.settled)
-                wanted = filling.fitted(wanted, room, labels, filling.urgency_of(epoch, unmet, estimate), epoch, rng)
+                epoch = self.epoch
+                if epoch is None or not self._matches(estimate):
+                    wanted = filling.fitted(wanted, room, estimate.labels, filling.urgency_of(estimate), rng)
+                else:
+                    rates = self._bettor.rates(self._as_frozen(epoch))
+                    wanted = filling.worthiest(wanted, room, epoch, epoch.unmet(self.settled), rates, rng)
         return filling.in_order(wanted, rng, self.n_cells == 0)
 
     def _begin(self, block: str, arms: list[int]) -> list[Pull]:
