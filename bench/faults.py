@@ -148,7 +148,7 @@ def main() -> int:
         what = fault.what if not fault.checked or CHECKED.exists() else f"{fault.what} (without sanitizers: none built)"
         left_out = f", {count.skipped} left out" if count.skipped else ""
         print(f"| {what} | {count.number:,}{left_out} | {len(count.failed)} | {duration(count.seconds)} |", flush=True)
-        failed += count.failed
+        failed += count.failed or ([] if count.number else [f"{name}: nothing was done"])
     for name in failed:
         print(f"failed: {name}", file=sys.stderr)
     return 1 if failed else 0
