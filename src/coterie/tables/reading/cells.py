@@ -250,7 +250,10 @@ def is_hole(cell: Any) -> bool:
 
 def is_no_value(cell: Any) -> bool:
     """Whether a cell among numbers stands for none: a hole, or NA as programs write it."""
-    return cell.strip() in NO_VALUE or not cell.strip() if isinstance(cell, str) else is_hole(cell)
+    if isinstance(cell, str):
+        text = cell.strip()
+        return not text or text in NO_VALUE
+    return is_hole(cell)
 
 
 def counted_rows(
