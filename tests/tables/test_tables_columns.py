@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import coterie
 from coterie.tables import TableError
 from coterie.tables.growing import differing_items
+from coterie.tables.reading.cells import numbers_and_others, numbers_of
 from coterie.tables.reading.columns import no_measurement
 from coterie.tables.reading.files import Table, reading_told, table_of_bytes
 from coterie.tables.reading.pools import read_pool
@@ -177,6 +179,38 @@ def test_how_far_a_large_file_is_read_is_told() -> None:
     assert len(told) == len(content) >> 20
     assert told == sorted(told)
     assert 0.0 < told[0] < told[-1] <= 1.0
+
+
+def test_reading_a_csv_file_takes_less_than_ten_times_its_size() -> None:
+    values = rng().normal(size=20_000).tolist()
+    content = "\n".join(["item,x", *(f"item {k % 20},{value}" for k, value in enumerate(values))]).encode()
+    read_pool(table_of_bytes("small.csv", content[: content.index(b"\n", 10_000)]))  # imports what it needs
+    tracemalloc.start()
+    try:
+        pool = read_pool(table_of_bytes("large.csv", content))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert pool.rows[:, 0].tolist() == values
+    assert peak < 10 * len(content)
+
+
+def test_rows_of_a_file_are_those_of_a_list() -> None:
+    rows = table_of_bytes("t.csv", b"item,x,,y\na,1,,2\nb,3,,4\nc,5,,6\n").rows
+    plain = [["a", "1", "2"], ["b", "3", "4"], ["c", "5", "6"]]
+    assert rows == plain
+    assert (rows[-1], rows[1:], rows[:1], rows[::-2], rows[7:]) == (plain[-1], plain[1:], plain[:1], plain[::-2], [])
+    with pytest.raises(IndexError):
+        rows[3]
+
+
+@pytest.mark.parametrize("cell", ["1_0", "inf", "nan", "1,5", "1e400", "x", True, 2**2000, np.float32(2), " 2.5", "٣"])
+def test_a_column_is_read_as_its_cells_are(cell: Any) -> None:
+    table = Table("t.csv", ("x",), [["0.5"], [cell], ["1"]], "", decimal_comma=True)
+    values = numbers_of(table, 0)
+    rows, bad = numbers_and_others(table, [0], holes=True)
+    assert (values is None) == bool(bad)
+    assert values is None or np.array_equal(values, np.array(rows)[:, 0], equal_nan=True)
 
 
 def test_items_that_two_columns_name_and_values_that_nobody_picked() -> None:

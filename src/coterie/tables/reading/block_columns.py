@@ -54,7 +54,7 @@ def split_blocks(
         raise TableError(f"{column} cannot name the items and the blocks: name two columns", field="blocks")
     if values is not None and place in [place_of(table, name) for name in values]:
         raise TableError(f"{column} names the blocks, so it is no value: leave it out of --values", field="values")
-    cells = [row[place] for row in table.rows]
+    cells = table.column(place)
     there = np.array([not is_hole(cell) and bool(str(cell).strip()) for cell in cells])
     if not there.all() and not leave_out:
         row = int(np.argmin(there))
@@ -114,7 +114,7 @@ def likely_block(table: Table, item: int, arms: IntArray) -> str | None:
         words = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column).casefold())
         if place == item or not BLOCK_WORDS.intersection(words):
             continue
-        cells = [row[place] for row in table.rows]
+        cells = table.column(place)
         if any(is_hole(cell) or not str(cell).strip() for cell in cells):
             continue
         names, blocks = numbered([text_of(cell) for cell in cells])

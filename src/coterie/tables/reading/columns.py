@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from coterie.problem.checks import FloatArray, IntArray, short
 from coterie.tables.errors import TableError
-from coterie.tables.reading.cells import has_numbers, is_date, is_no_value, number_in
+from coterie.tables.reading.cells import DATES, has_numbers, is_no_value, numbers_of
 from coterie.tables.reading.files import Table
 
 ITEM_NAMES = ("arm", "item", "sample", "name")
@@ -152,36 +152,37 @@ def no_measurement(table: Table, place: int, arms: IntArray | None) -> str | Non
 
     `arms`: the item of each row; None where a row or a column is an item of its own.
     """
-    filled = [cell for row in table.rows if not is_no_value(cell := row[place])]
+    values = numbers_of(table, place)
+    filled = table.column(place)
+    if values is None or np.isnan(values).any():
+        filled = [cell for cell in filled if not is_no_value(cell)]
     if not filled:
         return None
     text = _of_texts(filled)
     if text is not None:
         return text
-    values = np.empty(len(filled))
-    for i, cell in enumerate(filled):
-        number = number_in(table, cell)
-        if number is None:
-            return None  # what is wrong with it is said where the numbers are read
-        values[i] = number
+    if values is None:
+        return None  # what is wrong with it is said where the numbers are read
     del filled
-    items = None if arms is None else arms[[not is_no_value(row[place]) for row in table.rows]]
+    there = ~np.isnan(values)
+    values, items = values[there], None if arms is None else arms[there]
     words = re.findall(r"[^\W\d_]+|\d+|#", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", table.columns[place]).casefold())
     return _calendar(values, words, items) or _numbering(values, words) or _in_items(values, words, items)
 
 
 def _of_texts(cells: Sequence[Any]) -> str | None:
     """What the way in which numbers are written says."""
-    if any(is_date(cell) for cell in cells):
-        return "a date or a time" if all(is_date(cell) for cell in cells) else None
-    texts = [cell for cell in cells if isinstance(cell, str)]
-    if len(texts) < len(cells) or len(texts) < 2:
+    kinds = set(map(type, cells))
+    if any(issubclass(kind, DATES) for kind in kinds):
+        return "a date or a time" if all(issubclass(kind, DATES) for kind in kinds) else None
+    if not all(issubclass(kind, str) for kind in kinds) or len(cells) < 2:
         return None
-    if all(map(_UUID.fullmatch, texts)) and any(re.search("[a-f]", text, re.IGNORECASE) for text in texts):
-        return "an id" if len({len(text) for text in texts}) == 1 else None
-    digits = all(text.isascii() and text.isdigit() for text in texts)
-    one_length = len({len(text) for text in texts}) == 1 and len(texts[0]) > 1
-    if digits and one_length and any(text[0] == "0" for text in texts) and len(set(texts)) > 2:
+    if all(map(_UUID.fullmatch, cells)) and any(re.search("[a-f]", text, re.IGNORECASE) for text in cells):
+        return "an id" if len(set(map(len, cells))) == 1 else None
+    if not all(text.isascii() and text.isdigit() for text in cells):
+        return None
+    one_length = len(set(map(len, cells))) == 1 and len(cells[0]) > 1
+    if one_length and any(text[0] == "0" for text in cells) and len(set(cells)) > 2:
         return "a code: numbers of one length with zeros in front"
     return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from coterie.problem.checks import short
 from coterie.tables.errors import TableError, check_time
@@ -30,7 +31,42 @@ _LONGEST_FIELD = 1 << 20
 _MOST_KNOWN = 10_000  # different cells
 _MOST_LISTED = 3  # columns at fault that a message lists
 _STEP = 1 << 20  # characters between two reports of how far the reading is
+_TIMED = 256  # rows between two looks at the time
 _TOLD: ContextVar[Callable[[float], None] | None] = ContextVar("told", default=None)
+
+
+class Rows(Sequence[list[Any]]):
+    """The rows of a file, their cells in a single list: of a million short rows, the lists alone take 100 MB."""
+
+    def __init__(self, cells: list[Any], width: int) -> None:
+        self._cells, self._width = cells, width
+
+    def __len__(self) -> int:
+        return len(self._cells) // self._width
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return (self._cells[start : start + self._width] for start in range(0, len(self._cells), self._width))
+
+    @overload
+    def __getitem__(self, row: int) -> list[Any]: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[list[Any]]: ...
+    def __getitem__(self, row: int | slice) -> list[Any] | Sequence[list[Any]]:
+        places = range(len(self))[row]
+        if isinstance(places, int):
+            return self._cells[places * self._width : (places + 1) * self._width]
+        if places.step != 1:
+            return [self[place] for place in places]
+        return Rows(self._cells[places.start * self._width : places.stop * self._width], self._width)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Rows | list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def column(self, place: int) -> list[Any]:
+        """The cells of a column."""
+        return self._cells[place :: self._width]
 
 
 @dataclass(frozen=True)
@@ -43,13 +79,17 @@ class Table:
 
     name: str
     columns: tuple[str, ...]
-    rows: list[list[Any]]
+    rows: Sequence[list[Any]]
     digest: str
     lines: Sequence[int] | None = None  # of a CSV file: where each row begins; of a sheet: the number of each row
     decimal_comma: bool = False
     line_word: str = "line"  # what `lines` counts
     sheets: tuple[str, ...] = ()  # of an Excel file: all of its sheets
     index: tuple[str, ...] = ()  # columns that were the index of a frame: they may name items, and are no values
+
+    def column(self, place: int) -> list[Any]:
+        """The cells of the column at this place."""
+        return self.rows.column(place) if isinstance(self.rows, Rows) else [row[place] for row in self.rows]
 
     def place(self, row: int) -> str:
         """Where people find a row: its line in a CSV file, else its number, counted from 1."""
@@ -155,36 +195,41 @@ def _csv(name: str, text: str, digest: str) -> Table:
     try:
         reader = csv.reader(_lines(text), strict=True, delimiter=delimiter)
         lines = array("q")  # of a million rows, a list of numbers takes 40 MB
-        rows: list[list[Any]] = []
+        header: tuple[str, ...] = ()
+        content: list[Any] = []
+        uneven: tuple[int, list[str]] | None = None
         try:
-            for line, cells in _numbered(reader):
+            numbered = _numbered(reader)
+            for _, cells in itertools.islice(numbered, 1, 2) if declared else itertools.islice(numbered, 1):
+                header = tuple(cells)
+            for line, cells in numbered:
+                while len(cells) > len(header) and not cells[-1]:  # spreadsheets fill lines up
+                    cells.pop()
                 lines.append(line)
-                rows.append(cells)
+                if len(cells) == len(header):
+                    content += cells
+                elif uneven is None:
+                    uneven = line, cells
         except csv.Error as error:
             raise TableError(f"{name}, line {reader.line_num}: {error}", field="file") from None
     finally:
         csv.field_size_limit(before)
-    before_rows = 2 if declared else 1
-    if len(rows) < before_rows:
+    if not header:
         raise TableError(f"{name} is empty: the first line names the columns", field="file")
-    header = tuple(rows[before_rows - 1])
-    del rows[:before_rows], lines[:before_rows]
-    for line, cells in zip(lines, rows, strict=True):
-        while len(cells) > len(header) and not cells[-1]:  # spreadsheets fill lines up
-            cells.pop()
-        if len(cells) != len(header):
-            message = f"there are {len(cells)} cells, the header has {len(header)} columns"
-            if len(header) == 1 and len(cells) > 1:
-                message += f"; if line {line} names the columns, delete the lines above it"
-            elif len(cells) == len(header) + 1 and cells[0] == "1" == str(line - lines[0] + 1):
-                message += "; if R has numbered the rows, write the table with row.names = FALSE"
-            elif len(cells) > len(header) and delimiter == ",":
-                message += "; if it uses decimal commas, save it with semicolons between the cells"
-            column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"
-            raise TableError(f"{name}, line {line}, column {short(column)}: {message}", field=f"line {line}, {column}")
+    if uneven is not None:
+        line, cells = uneven
+        message = f"there are {len(cells)} cells, the header has {len(header)} columns"
+        if len(header) == 1 and len(cells) > 1:
+            message += f"; if line {line} names the columns, delete the lines above it"
+        elif len(cells) == len(header) + 1 and cells[0] == "1" == str(line - lines[0] + 1):
+            message += "; if R has numbered the rows, write the table with row.names = FALSE"
+        elif len(cells) > len(header) and delimiter == ",":
+            message += "; if it uses decimal commas, save it with semicolons between the cells"
+        column = header[len(cells)] if len(cells) < len(header) else f"number {len(header) + 1}"
+        raise TableError(f"{name}, line {line}, column {short(column)}: {message}", field=f"line {line}, {column}")
     in_turn = range(lines[0], lines[0] + len(lines)) if lines else range(0)
     at = in_turn if lines and lines[-1] == in_turn[-1] else lines.tolist()
-    return _checked(Table(name, header, rows, digest, at, delimiter != ","))
+    return _checked(Table(name, header, Rows(content, len(header)), digest, at, delimiter != ","))
 
 
 def _workbook(name: str, content: bytes, wanted: str | None) -> Table:
@@ -278,11 +323,14 @@ def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
     def one(cell: str) -> str:
         plain = cell.strip()
         plain = as_it_was(plain) if plain[:1] == "'" else plain
-        return known.setdefault(plain, plain) if len(known) < _MOST_KNOWN else known.get(plain, plain)
+        if len(known) < _MOST_KNOWN:
+            known[cell] = plain
+        return plain
 
-    for cells in reader:
-        check_time()
-        stripped = list(map(one, cells))
+    for number, cells in enumerate(reader):
+        if number % _TIMED == 0:
+            check_time()
+        stripped = [known.get(cell) or one(cell) for cell in cells]
         if any(stripped):
             yield before + 1, stripped
         before = reader.line_num
@@ -306,7 +354,7 @@ def _parquet(name: str, content: bytes, digest: str) -> Table:
 def _checked(table: Table) -> Table:
     """The table without columns that have neither a name nor a cell; two columns of one name are refused."""
     columns = table.columns
-    kept = [i for i, column in enumerate(columns) if column or not all(is_empty(row[i]) for row in table.rows)]
+    kept = [i for i, column in enumerate(columns) if column or not all(map(is_empty, table.column(i)))]
     times = Counter(columns)
     twice = list(dict.fromkeys(columns[i] for i in kept if columns[i] and times[columns[i]] > 1))
     if twice:
@@ -315,7 +363,9 @@ def _checked(table: Table) -> Table:
         raise TableError(message, field=twice[0])
     if len(kept) == len(columns):
         return table
-    rows = [[row[i] for i in kept] for row in table.rows]
+    rows: Sequence[list[Any]] = [[row[i] for i in kept] for row in table.rows]
+    if isinstance(table.rows, Rows):
+        rows = Rows([row[i] for row in table.rows for i in kept], len(kept))
     return replace(table, columns=tuple(columns[i] for i in kept), rows=rows)
 
 

@@ -128,7 +128,8 @@ def read_pool(
         if i not in (item, *places)
     )
     left_out += tuple(left for left in counting.items() if left not in left_out)
-    row_places = np.arange(1, len(table.rows) + 1) if table.lines is None else np.array(table.lines)
+    lines = range(1, len(table.rows) + 1) if table.lines is None else table.lines
+    row_places = np.fromiter(lines, np.int64, len(lines))
     read = Pool(
         names, arms[of_rows], rows, called, table.name, column, guessed, left_out, row_places[of_rows],
         "row" if table.lines is None else BY_LINE, values is not None, tuple(map(table.place, without.tolist())),
@@ -230,9 +231,7 @@ def _item_place(table: Table, wanted: str | None, sheet: str | None) -> tuple[in
     if place is not None:
         return place, False
     texts = [
-        i
-        for i, column in enumerate(table.columns)
-        if column and any(row[i] for row in table.rows) and not has_numbers(table, i)
+        i for i, column in enumerate(table.columns) if column and any(table.column(i)) and not has_numbers(table, i)
     ]
     texts = [i for i in texts if unit_of(table, i) is None and zero_and_one(table, i) is None] or texts
     if len(texts) == 1:
@@ -318,7 +317,7 @@ def _items(table: Table, item: int) -> tuple[list[str], IntArray]:
     Arms are in the order of their names (S2 before S10, numbers by size), not of their appearance: in a table that is
     sorted by value, that would tell which item has the smallest value before any of its values is looked at.
     """
-    cells = [row[item] for row in table.rows]
+    cells = table.column(item)
     empty = next((i for i, cell in enumerate(cells) if cell is None or not str(cell).strip()), None)
     if empty is not None:
         raise table.problem(empty, table.columns[item], "it is empty: every measurement needs its item")

@@ -74,7 +74,7 @@ class Repeats:
 
 def repeated_rows(arms: IntArray, rows: FloatArray) -> Repeats | None:
     """The copies in a table of these items and values; None if equal rows are no more than chance explains."""
-    if len(rows) < 2:
+    if len(rows) < 2 or any(_all_differ(column) for column in rows.T):
         return None
     content = np.column_stack([arms.astype(np.float64), rows]) + 0.0  # -0.0 is 0.0
     _, which, counts = np.unique(content, axis=0, return_inverse=True, return_counts=True)
@@ -90,6 +90,11 @@ def repeated_rows(arms: IntArray, rows: FloatArray) -> Repeats | None:
     if _many_repeated(arms, rows, which, counts):
         return _copies(which, np.ones_like(counts), None)
     return None
+
+
+def _all_differ(values: FloatArray) -> bool:
+    ordered = np.sort(values)
+    return bool((ordered[1:] > ordered[:-1]).all())
 
 
 def _copies(which: IntArray, kept: IntArray, times: int | None) -> Repeats:

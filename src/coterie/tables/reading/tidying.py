@@ -52,10 +52,12 @@ def _is_unit(text: str) -> bool:
 
 def unit_of(table: Table, place: int) -> str | None:
     """The unit of a column in which most cells are a number with one unit, and none is a number alone."""
-    quantities = [quantity(row[place]) for row in table.rows]
-    units = Counter(entry[1] for entry in quantities if entry is not None)
-    filled = sum(not is_no_value(row[place]) for row in table.rows)
-    if len(units) != 1 or 2 * units.total() < filled or has_numbers(table, place):
+    if has_numbers(table, place):
+        return None
+    cells = table.column(place)
+    units = Counter(entry[1] for entry in map(quantity, cells) if entry is not None)
+    filled = sum(not is_no_value(cell) for cell in cells)
+    if len(units) != 1 or 2 * units.total() < filled:
         return None
     return next(iter(units))
 
@@ -80,8 +82,8 @@ def without_units(table: Table, item: int, wanted: Sequence[str] | None) -> tupl
 def zero_and_one(table: Table, place: int) -> tuple[str, str] | None:
     """The two words that a column consists of, if they stand for 0 and 1, such as no and yes; else None."""
     cells: set[str] = set()
-    for row in table.rows:
-        if not is_no_value(cell := row[place]):
+    for cell in table.column(place):
+        if not is_no_value(cell):
             cells.add(("true" if cell else "false") if isinstance(cell, bool) else str(cell).strip().casefold())
             if len(cells) > 2:
                 return None
