@@ -243,3 +243,9 @@ def test_means_of_very_many_rows_error_rate_within_delta() -> None:
     first, second = rearranging.fewer_rows(np.ones((1_000, 2)), np.ones((4_000, 2)), 250)
     assert len(first) + len(second) <= 250
     assert min(len(first), len(second)) >= 40
+
+
+def test_pairs_with_about_as_many_rows_share_the_draws() -> None:
+    some = [rearranging.fewer_rows(np.ones((n, 1)), np.ones((n + 90, 1)), 1_250) for n in range(9_000, 10_000, 7)]
+    assert len({(len(first), len(second)) for first, second in some}) <= 9
+    assert min(len(first) for first, _ in some) >= 560

@@ -175,14 +175,23 @@ class TableTests:
         most: int = min(DEALT // draws, SCORES // max(1, 2 * self.dim * len(self.pairs)))
         return max(200, most)
 
+    @staticmethod
+    def _means_used(most: int, smaller: int, larger: int) -> tuple[int, int, int]:
+        """Of so many rows of two items: how many are in a mean, and the numbers of means that are compared."""
+        if smaller + larger <= most:
+            return 1, smaller, larger
+        b = max(1, min(math.ceil((smaller + larger) / most), smaller // (most // 4)))
+        step = most // 64 if b > 1 else 1
+        return b, smaller // b // step * step, min(larger // b, most - smaller // b) // step * step
+
     def _signs(self) -> str:
         mixed, draws, every = self._shuffled(), self._number_of_draws(), True
         most = self._most_rows(draws)
         drawn: dict[int, FloatArray] = {}
         for i, j in self.pairs:
             differences, _ = _paired(mixed[i], mixed[j])
-            differences = _means(differences, math.ceil(len(differences) / most))
-            count = len(differences)
+            b, count, _ = self._means_used(most, len(differences), 0)
+            differences = _means(differences, b)[:count]
             ranks = np.sign(differences) * stats.rankdata(np.abs(differences), axis=0)
             if count not in drawn:
                 if 2**count <= FEW:
@@ -197,27 +206,22 @@ class TableTests:
 
     def _permutations(self) -> str:
         draws, every = self._number_of_draws(), True
-        drawn: dict[tuple[int, int], np.ndarray] = {}
         most, mixed = self._most_rows(draws), self._shuffled()
-        for i, j in self.pairs:
-            total = len(self.stacks[i]) + len(self.stacks[j])
-            smaller, larger = sorted((self.stacks[i], self.stacks[j]), key=len)
-            if total > most:  # means of b rows each, in an order drawn by the seed
-                smaller, larger = sorted((mixed[i], mixed[j]), key=len)
-                b = max(1, min(math.ceil(total / most), len(smaller) // (most // 4)))
-                smaller, larger = _means(smaller, b), _means(larger, b)
-                larger = larger[: most - len(smaller)]
-            first, n = len(smaller), len(smaller) + len(larger)
-            rows = np.concatenate([smaller, larger])
-            shape, all_of_them = (first, n - first), math.comb(n, first) <= FEW
-            if shape not in drawn:
-                drawn[shape] = self._dealt(first, n, draws, all_of_them)
+        used = {(i, j): self._means_used(most, *sorted((len(mixed[i]), len(mixed[j])))) for i, j in self.pairs}
+        dealt, shape = np.empty(0), (0, 0)
+        for i, j in sorted(self.pairs, key=lambda pair: used[pair][1:]):  # the draws of one shape at a time
+            b, first, second = used[i, j]
+            n, stacks = first + second, mixed if len(mixed[i]) + len(mixed[j]) > most else self.stacks
+            smaller, larger = sorted((stacks[i], stacks[j]), key=len)
+            rows = np.concatenate([_means(smaller, b)[:first], _means(larger, b)[:second]])
+            all_of_them = math.comb(n, first) <= FEW
+            if shape != (first, second):
+                dealt, shape = self._dealt(first, n, draws, all_of_them), (first, second)
             every = every and all_of_them
             own = (np.arange(n) < first).astype(float)
             ranks = stats.rankdata(rows, axis=0)
-            scale = (n - 1) / (first * (n - first) / n)
             middle = rows - rows.mean(axis=0), ranks - ranks.mean(axis=0)
-            self.p[i, j] = self._p_of(drawn[shape], own, middle, all_of_them, scale)
+            self.p[i, j] = self._p_of(dealt, own, middle, all_of_them, (n - 1) / (first * second / n))
         self.draws = None if every else draws
         return "permutations"
 

@@ -40,7 +40,6 @@ from coterie.evidence.exact.rearranging import (
     dealt,
     draws_for,
     fewer_rows,
-    means_of,
     most_rows,
     rank_sum_p,
     rearranged_p,
@@ -218,7 +217,8 @@ def _rearranging(stacks: list[FloatArray], kind: str, order: IntArray, seed: int
     for i, j in pairs_of(n_arms):
         if kind == "symmetric":
             differences, _ = paired(mixed[i], mixed[j])
-            differences = means_of(differences, -(-len(differences) // most))
+            if len(differences) > most:
+                differences, _ = fewer_rows(differences, differences[:0], most)
             shape: tuple[int, ...] = (len(differences),)
             scores[i, j] = sign_scores(differences)
         else:
@@ -239,6 +239,7 @@ def _rearranging(stacks: list[FloatArray], kind: str, order: IntArray, seed: int
         p = rearranged_p([scores[key] for key in keys], observed, arrangements, whole)
         every = every and whole
         p_values |= dict(zip(keys, p.tolist(), strict=True))
+        del arrangements  # 100 MB, before there are others
     test = "signs" if kind == "symmetric" else "permutations"
     return PairTests(matrix_of(p_values, n_arms), test, order, seed=seed, draws=None if every else draws)
 

@@ -56,11 +56,13 @@ def most_rows(n_pairs: int, dim: int, draws: int) -> int:
 def fewer_rows(smaller: FloatArray, larger: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
     """At most about so many rows of two items with more, whose rows are in an order drawn by a seed: means of b rows
     each. Of equal distributions the means are equally distributed too. Of an item with few rows these are not averaged;
-    then the other's are cut.
+    then the other's are cut. The numbers of means are rounded down, so that many pairs share them, and the draws.
     """
     b = max(1, min(-(-(len(smaller) + len(larger)) // most), len(smaller) // (most // 4)))
     first, second = means_of(smaller, b), means_of(larger, b)
-    return first, second[: most - len(first)]
+    second = second[: most - len(first)]
+    step = most // 64 if b > 1 else 1
+    return first[: len(first) // step * step], second[: len(second) // step * step]
 
 
 def means_of(rows: FloatArray, b: int) -> FloatArray:
@@ -89,11 +91,12 @@ def dealt(first: int, second: int, draws: int, seed: int) -> tuple[np.ndarray, b
         arrangements = np.zeros((len(chosen), n), dtype=np.int8)
         np.put_along_axis(arrangements, chosen, 1, axis=1)
         return arrangements, True
-    parts = []
+    arrangements, start = np.empty((draws, n), dtype=np.int8), 0
     for keys in random_words(seed, 0, (first, second), (draws, n)):
-        parts.append(np.zeros(keys.shape, dtype=np.int8))
-        np.put_along_axis(parts[-1], np.argpartition(keys, first - 1, axis=1)[:, :first], 1, axis=1)
-    return np.concatenate(parts), False
+        last = np.partition(keys, first - 1, axis=1)[:, first - 1 : first]
+        arrangements[start : start + len(keys)] = keys <= last
+        start += len(keys)
+    return arrangements, False
 
 
 def signed(count: int, draws: int, seed: int) -> tuple[np.ndarray, bool]:
@@ -101,8 +104,11 @@ def signed(count: int, draws: int, seed: int) -> tuple[np.ndarray, bool]:
     if 2**count <= MOST_TRIED:
         bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
         return (1 - 2 * bits).astype(np.int8), True
-    some = random_words(seed, 1, (count,), (draws, count))
-    return np.concatenate([np.where(words >> np.uint64(63), np.int8(-1), np.int8(1)) for words in some]), False
+    arrangements, start = np.empty((draws, count), dtype=np.int8), 0
+    for words in random_words(seed, 1, (count,), (draws, count)):
+        arrangements[start : start + len(words)] = np.where(words >> np.uint64(63), -1, 1)
+        start += len(words)
+    return arrangements, False
 
 
 def two_sample_scores(rows: FloatArray, first: int) -> FloatArray:
