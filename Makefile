@@ -54,18 +54,20 @@ engine: $(VENV)/.coterie-build ## The engine, beside the sources
 # The stamps: reinstall only when pyproject.toml has changed since. What has to be built from source elsewhere is built
 # as its authors say, Coterie itself with what is installed here.
 define INSTALL
-	@$(PY) packaging/toolchain.py core $(1) > $(VENV)/needed.txt
 	$(PIP) -r $(VENV)/needed.txt
 	$(PIP) --no-build-isolation --no-deps -e .
-	@$(MOVIELENS)
 endef
 
+# The demo has its own data, and draws.
 $(VENV)/.coterie-run: pyproject.toml | engine
-	$(call INSTALL,paper)
+	@{ $(PY) packaging/toolchain.py core; $(PY) packaging/toolchain.py paper | grep ^matplotlib; } > $(VENV)/needed.txt
+	$(INSTALL)
 	@touch $@
 
 $(VENV)/.coterie-dev: pyproject.toml | engine
-	$(call INSTALL,paper cluster serve parquet docs dev)
+	@$(PY) packaging/toolchain.py core paper cluster serve parquet docs dev > $(VENV)/needed.txt
+	$(INSTALL)
+	@$(MOVIELENS)
 	@touch $@ $(VENV)/.coterie-run
 
 demo: $(VENV)/.coterie-run engine ## Group Iris live

@@ -88,7 +88,7 @@ def _spent(status: dict[str, Any]) -> list[str]:
     if status["cost"] is None:
         return []
     unit, left = status.get("cost_unit"), status["cost_left"]
-    more = "" if left is None or status["done"] else f"; about {cost_text(left, unit)} more"
+    more = "" if left is None or status["done"] else f"; about {cost_text(float(f'{left:.2g}'), unit)} more"
     return [f"spent: {cost_text(status['cost'], unit)}{more}"]
 
 
