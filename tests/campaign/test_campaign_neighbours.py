@@ -125,6 +125,7 @@ def test_a_campaign_that_somebody_reads_for_long_holds_up_nobody_else(
             store._campaigns._opened[large].lock.acquire()
 
 
+@pytest.mark.slow
 def test_a_long_import_lets_others_write_between_its_parts(
     two: tuple[Campaigns, str, str], opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def measure(store: Campaigns, id: str, most: int, seed: int, *, counts: bool) ->
     return arms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_campaign_goes_on_as_it_would_have(name: str, path: Path, tmp_path: Path) -> None:
     expected, counts = EXPECTED[name], name == "counts"

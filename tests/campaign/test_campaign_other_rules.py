@@ -147,6 +147,7 @@ print(json.dumps([event["kind"] for event in store.events(half, before["seq"])["
 """
 
 
+@pytest.mark.slow
 def test_changed_sampling_constants_lose_no_campaign(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with Campaigns(path) as store:

@@ -47,6 +47,7 @@ def measure(store: Campaigns, id: str, count: int, session: coterie.Session | No
             session.tell(ask["arm"], x)
 
 
+@pytest.mark.slow
 def test_a_campaign_says_what_its_session_says(opened: Callable[[], Campaigns]) -> None:
     store = opened()
     id = sites(store)

@@ -53,6 +53,7 @@ def expected_row(session: coterie.Session, arm: int, ids: dict[int, int]) -> str
     return kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", [{"n_clusters": 3}, {"resolution": RESOLUTION}], ids=["groups", "resolution"])
 def test_it_says_what_the_session_says(opened: Callable[[], Campaigns], question: dict[str, Any]) -> None:
     store = opened()

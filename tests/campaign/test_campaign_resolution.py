@@ -51,6 +51,7 @@ def shown(store: Campaigns, id: str) -> dict[str, Any]:
     return {key: value for key, value in status.items() if key not in ("id", "created", "open_leases", "workers")}
 
 
+@pytest.mark.slow
 def test_a_choice_survives_a_restart_and_is_in_the_proof(opened: Opened, tmp_path: Path) -> None:
     store = opened()
     id = created(store)
@@ -88,6 +89,7 @@ def test_a_choice_survives_a_restart_and_is_in_the_proof(opened: Opened, tmp_pat
     assert shown(opened(), id) == done
 
 
+@pytest.mark.slow
 def test_resuming_equals_never_having_stopped(opened: Opened) -> None:
     whole = opened()
     one, other = created(whole), created(whole)

@@ -51,6 +51,7 @@ def shown(store: Campaigns, id: str) -> dict[str, Any]:
     return {key: value for key, value in store.status(id).items() if key not in left_out}
 
 
+@pytest.mark.slow
 def test_revisions_survive_restarts_and_are_in_the_proof(opened: Opened, tmp_path: Path) -> None:
     store, steady = opened(), opened()
     ids = [created(store), created(steady)]

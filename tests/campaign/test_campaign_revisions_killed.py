@@ -35,6 +35,7 @@ with Campaigns(sys.argv[1]) as store:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", kill_points(9, 14))
 def test_killed_while_revising_nothing_acknowledged_is_lost(url: str, lines: int) -> None:
     names = list("abcdefgh")

@@ -86,6 +86,7 @@ def test_other_methods_run_and_resume(method: str, opened: Callable[[], Campaign
     assert caught.value.code == "no_certificate"
 
 
+@pytest.mark.slow
 def test_reopening_at_every_step_changes_nothing(opened: Callable[[], Campaigns], world: Any) -> None:
     first = opened()
     whole, parts = world.create(first), world.create(first)

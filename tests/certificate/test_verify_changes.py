@@ -359,6 +359,7 @@ def test_verify_refuses_a_changed_result(case: Case, name: str, share: float) ->
             assert not coterie.verify(certificate, changed), f"{what}: {place}, {event}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["made by epoch", "moderate", "moderate 1e-10", "challenging", "overlapping"])
 def test_verify_refuses_changed_rounds_and_freezes(case: Case, name: str) -> None:
     certificate, events = case(name)

@@ -157,6 +157,7 @@ def test_every_number_of_the_certificate_counts(name: str) -> None:
         assert not coterie.verify(other, events), key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", plain.NAMES)
 def test_changed_results_and_bets_are_noticed_where_they_count(name: str) -> None:
     """Numbers of the log changed at random: refused exactly if the oracle gives other evidence for a stated test."""

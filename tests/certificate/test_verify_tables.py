@@ -139,6 +139,7 @@ WEIRD: tuple[Any, ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [CASES[1], CASES[14]], ids=["tests", "intervals"])
 def test_no_exception_whatever_stands_there(case: tuple[dict[str, np.ndarray], dict[str, Any]]) -> None:
     found = coterie.group(case[0], **case[1])

@@ -165,6 +165,7 @@ def test_what_croc_says_of_a_table_that_is_too_short(here: Path, question: list[
     assert "exactly" not in said.stdout
 
 
+@pytest.mark.slow
 def test_a_campaign_is_created_and_followed(here: Path, own: Method) -> None:
     options = ["--alike", "1", "--apart", "3", "--noise", "bounded:0,20", "-m", own.name]
     made = run("campaign", "new", "trees", "--names", "ash,bay,elm,fir,oak", *options)

@@ -92,6 +92,7 @@ def test_a_known_noise_by_numerical_integration() -> None:
     assert found[0] == pytest.approx(math.log(wanted), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("factors", "ends"), [(bounded_factors, True), (variance_factors, False), (symmetric_factors, False)]
 )

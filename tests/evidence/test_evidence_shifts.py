@@ -100,6 +100,7 @@ def test_shifts_of_a_standard_deviation_are_seen(world: str) -> None:
     assert sum(raised) >= 3
 
 
+@pytest.mark.slow
 def test_sound_runs_raise_no_alarm_of_shifts() -> None:
     """Five worlds with 12 runs each: more than 6 false alarms, at 1 %, have a probability below 1e-6."""
     raised = sum(run(world, seed, most=400)[0] for world in WORLDS for seed in range(12))

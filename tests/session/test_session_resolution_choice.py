@@ -108,6 +108,7 @@ def test_estimates_do_not_depend_on_the_units() -> None:
         assert session.partial().apart == other.partial().apart
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise", [1.0, coterie.Gaussian("scalar"), coterie.Bounded(-9, 17)], ids=["known", "gaussian", "bounded"]
 )

@@ -71,6 +71,7 @@ def value_of(case: str, arm: int, seed: list[int]) -> float:
     return float(9.0 * (arm % 2) + rng.standard_normal())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_eight_threads_measure_for_one_session(case: str) -> None:
     """delta is 1e-9: a wrong group in any of the hundred runs is as good as impossible."""

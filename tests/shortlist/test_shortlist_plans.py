@@ -106,6 +106,7 @@ def test_plans_match_oracle(seed: int) -> None:
     assert one.plan(committed).tolist() == planned(one, committed, RULE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other"),
     [

@@ -214,6 +214,7 @@ def test_full_disk_is_a_503_and_recovers(start: Any) -> None:
     print(f"{len(refused)} refused while full, {len(rows)} on record")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_read_only_store_can_be_looked_at_and_recovers(nursery: Any, closed: bool) -> None:
     """Also one that was closed in order: in its folder SQLite could make no journal."""

@@ -104,6 +104,7 @@ FILLED: dict[str, tuple[dict[str, str], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FILLED)
 def test_the_form_states_every_noise(opened: Any, api: Any, kind: str) -> None:
     page = opened("/new")

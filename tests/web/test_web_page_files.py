@@ -273,6 +273,7 @@ def test_the_print_view_of_a_campaign_that_has_begun(opened: Any, api: Any) -> N
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("locale", "typed", "value", "note", "said"),
     [

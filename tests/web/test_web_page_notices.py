@@ -51,6 +51,7 @@ def test_the_log_names_who_was_invited(token: str, who: str) -> None:
     assert [row["worker"] for row in log_rows([event | {"worker": None}])] == ["" if token == "serve" else token]
 
 
+@pytest.mark.slow
 def test_after_a_restart_one_message_says_what_to_do(opened: Any, nursery: Any, tmp_path: Path) -> None:
     """The server is killed and started again: the page goes on. Logged out elsewhere: log in in another tab, go on."""
     store = tmp_path / "store.db"

@@ -281,6 +281,7 @@ def test_on_a_phone_and_in_the_dark(opened: Any, api: Any, scheme: str, dim: int
     check_accessible(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [1, 3])
 def test_a_thousand_items_stay_readable(opened: Any, api: Any, dim: int) -> None:
     id = many(api, 1000, dim, 4)
