@@ -20,7 +20,7 @@ from coterie.problem.instance import Instance
 from coterie.problem.question import GROUPS, Resolution
 from coterie.problem.sentences import text_html
 from coterie.problem.settings import DELTA, METHOD, THRESHOLD, Settings
-from coterie.session import saved
+from coterie.session import saved, telling
 from coterie.session.atomic import Setting, T, Variable, View, atomic, for_session
 from coterie.session.conversation import Conversation
 from coterie.session.corrections import Correction, correct
@@ -41,21 +41,6 @@ from coterie.session.in_blocks import (
 )
 from coterie.session.progress import choose_resolution, outlook_of, progress_of, resolution_for
 from coterie.session.replaying import replay, revise, revisions_of
-from coterie.session.telling import (
-    arms_asked,
-    ask,
-    awaited,
-    cells_of,
-    checked_answer,
-    feature_of,
-    found_features,
-    opened,
-    pending,
-    refuse_by_feature,
-    stream_told,
-    tell,
-    told,
-)
 from coterie.session.verdicts import alarm_of, homogeneity_of, session_in_words, verdict_now
 
 if TYPE_CHECKING:
@@ -210,10 +195,10 @@ class Session:
 
     # What was asked, told and decided.
 
-    pending, awaited = View(pending), View(awaited)
+    pending, awaited = View(telling.pending), View(telling.awaited)
     next_ticket = View(lambda c: c.next_ticket, "The number that the next ask will have.")
-    arms_asked, log = View(arms_asked), View(told)
-    cells, found_features = View(cells_of), View(found_features)
+    arms_asked, log = View(telling.arms_asked), View(telling.told)
+    cells, found_features = View(telling.cells_of), View(telling.found_features)
     log_arrays = View(lambda c: c.log, "All measurements told; not to be changed.")
     n_measurements = View(lambda c: len(c.log), "How many measurements were told.")
     counted = View(lambda c: c.counted, "Places in `log` of the measurements that counted, in the order they did.")
@@ -280,9 +265,9 @@ class Session:
         if self.blocks is not None:
             return ask_in_block(self._conversation, n, block, among, room)
         need_blocks(self._conversation, block=block, among=among, room=room)
-        return ask(self._conversation, n)
+        return telling.ask(self._conversation, n)
 
-    open = for_session(opened)
+    open = for_session(telling.opened)
     planned = View(lambda c: len(c.run.planned), "Asks of a block that are decided, and not handed out.")
     steps = View(lambda c: c.steps, "What was done with blocks, in order, as it is recorded.")
     block_names = View(lambda c: list(named_blocks(c)), "Blocks that were asked for, closed ones too.")
@@ -290,10 +275,10 @@ class Session:
     open_in_block, close_block = for_session(open_in_block), for_session(close_block)
     block_of, asked_in = for_session(block_of), for_session(asked_in)
 
-    tell, absorb = for_session(tell), for_session(Conversation.absorb)
+    tell, absorb = for_session(telling.tell), for_session(Conversation.absorb)
     check_results = for_session(Conversation.check_results)
-    checked_answer, feature_of = for_session(checked_answer), for_session(feature_of)
-    stream_told = for_session(stream_told)
+    checked_answer, feature_of = for_session(telling.checked_answer), for_session(telling.feature_of)
+    stream_told = for_session(telling.stream_told)
 
     def forget(self, ticket: Any) -> None:
         """Give up an ask whose measurement will not come; its item is free to be asked for again.
@@ -351,7 +336,7 @@ class Session:
         guess, after the proof and after an alarm (methods with certificates only).
         """
         need_certificates(self._conversation, "partial results")
-        refuse_by_feature(self._conversation, "partial()")
+        telling.refuse_by_feature(self._conversation, "partial()")
         from coterie.session.partial import partial_of  # here: SciPy takes a while to load
 
         return partial_of(self._conversation)
