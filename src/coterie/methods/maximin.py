@@ -127,8 +127,8 @@ def likeliest_groups(means: FloatArray, weights: FloatArray, labels: IntArray, n
     starts += [means[farthest_first(means, n_clusters, first)] for first in firsts]
     best, least = labels, np.inf
     for start in starts:
-        found, centers = lloyd(means, weights, start)
-        cost = float(weights @ ((means - centers[found]) ** 2).sum(axis=1))
-        if cost < least * (1.0 - TIE) and np.unique(found).size == n_clusters:
-            best, least = found, cost
+        regrouped, centers = lloyd(means, weights, start)
+        cost = float(weights @ ((means - centers[regrouped]) ** 2).sum(axis=1))
+        if cost < least * (1.0 - TIE) and np.unique(regrouped).size == n_clusters:
+            best, least = regrouped, cost
     return best

@@ -320,7 +320,7 @@ def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
     before = 0
     known: dict[str, str] = {}  # one object for cells that are the same, such as the name of an item
 
-    def one(cell: str) -> str:
+    def tidied(cell: str) -> str:
         plain = cell.strip()
         plain = as_it_was(plain) if plain[:1] == "'" else plain
         if len(known) < _MOST_KNOWN:
@@ -330,7 +330,7 @@ def _numbered(reader: Any) -> Iterator[tuple[int, list[str]]]:
     for number, cells in enumerate(reader):
         if number % _TIMED == 0:
             check_time()
-        stripped = [known.get(cell) or one(cell) for cell in cells]
+        stripped = [known.get(cell) or tidied(cell) for cell in cells]
         if any(stripped):
             yield before + 1, stripped
         before = reader.line_num
